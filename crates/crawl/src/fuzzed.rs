@@ -14,8 +14,9 @@ use crate::settings::{parse, usable};
 
 const FILE: &str = "study.toml";
 
-/// Parses any text as a settings file. If there are no problems, reading the whole file must give
-/// the same settings as reading its usable parts. Each place in a message must be within the file.
+/// Parses any text as a settings file, once as a whole and once only its usable parts. If the text
+/// has no problems, both must give the same settings. The line and the column in each message must
+/// be within the text.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut problems = Problems::default();
@@ -43,8 +44,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Parses any line as a command and as an answer. What can be parsed must stay the same when it is
-/// written and parsed again.
+/// Parses any line as a command and as an answer of the control socket. A parsed message must stay
+/// the same when it is written and parsed again.
 pub fn control(data: &[u8]) {
     match Command::read(data) {
         Ok(command) => {

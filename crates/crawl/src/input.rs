@@ -1,4 +1,4 @@
-//! Reading of size-limited input files.
+//! Reads input files up to a maximum size.
 
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;

@@ -18,19 +18,20 @@
 //! }
 //! ```
 //!
-//! [`Crawl`] has the options, [`Pages`] is the stream of [`Page`]s, and [`CrawlError`] lists what can go
-//! wrong. [`PoliteClient`] is for programs that choose their URLs themselves: it waits until a request
-//! is welcome, and refuses what robots.txt disallows.
+//! [`Crawl`] has the options, [`Pages`] is the stream of [`Page`]s, and [`CrawlError`] lists what
+//! can go wrong. [`PoliteClient`] is for programs that choose their URLs themselves: it sends each
+//! request once the gap to the host's last request has passed, and refuses URLs that robots.txt
+//! disallows.
 //!
-//! Some crates can be used alone: `crawl-policy` for robots.txt, `crawl-scheduler` for
-//! the moment of each request, `crawl-extractor` for links and text.
+//! Some crates can be used alone: `crawl-policy` for robots.txt, `crawl-scheduler` for when to send
+//! each request, `crawl-extractor` for links and text.
 
 #![cfg_attr(
     fuzzing,
     allow(dead_code, unused_imports, reason = "the program uses them")
 )]
 
-// The program's modules that its fuzz targets need.
+// Modules of the program that the fuzz targets need.
 #[cfg(fuzzing)]
 mod child;
 #[cfg(fuzzing)]

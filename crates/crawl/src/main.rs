@@ -76,7 +76,8 @@ fn main() -> ExitCode {
         Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
         Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
     };
-    // A crawl or a server may need many files and connections, at least one for each host.
+    // Raise the limit on open files, because a crawl or a server may need at least one connection
+    // for each host.
     connection_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
@@ -180,7 +181,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the settings with which the crawl in `dir` would continue.
+/// Returns the settings with which the next run would continue the crawl in `dir`.
 fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));

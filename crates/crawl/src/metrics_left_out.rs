@@ -12,7 +12,7 @@ use crate::error::{CommandError, left_out};
 pub(crate) enum MetricsServer {}
 
 impl MetricsServer {
-    /// Refuses to listen.
+    /// Returns an error, because this build has no metrics server.
     pub(crate) async fn start(_address: SocketAddr) -> Result<MetricsServer, CommandError> {
         Err(left_out("--metrics", "search"))
     }

@@ -110,7 +110,7 @@ pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer
     }
 }
 
-/// Returns the error for a browser that can't be used, with a hint that names the flags.
+/// Returns the error for a browser that can't be used. The error's hint names our flags.
 fn of_browser(problem: &BrowserError) -> CommandError {
     let (hint, flag) = match problem {
         BrowserError::SandboxAsRoot => (
@@ -126,7 +126,7 @@ fn of_browser(problem: &BrowserError) -> CommandError {
     CommandError::usage(message(problem)).hint(hint).about(flag)
 }
 
-/// Returns the first line of a problem's text. The second line is a hint that doesn't name our
+/// Returns the first line of a browser error. Its second line is a hint that doesn't name our
 /// flags.
 fn message(problem: &BrowserError) -> String {
     let text = problem.to_string();
@@ -232,8 +232,11 @@ impl PageRequests for PageResources {
     }
 }
 
-/// Returns the body of a POST that the page may send. `None` for another method, if the body is
-/// unknown, or if a document of another origin sends the request, such as a frame within the page.
+/// Returns the body of a POST that the page may send. `None` in these cases:
+///
+/// - The method is not POST.
+/// - The body is unknown.
+/// - A document of another origin sends the request, e.g. a frame within the page.
 fn post(wanted: &WantedRequest) -> Option<PostBody> {
     let origin = field(&wanted.headers, "origin");
     let is_foreign = |origin: HeaderValue| {
@@ -257,13 +260,13 @@ fn kind(kind: RequestKind) -> ResourceKind {
         RequestKind::Stylesheet => ResourceKind::Style,
         RequestKind::Image | RequestKind::Media | RequestKind::Font => ResourceKind::Media,
         RequestKind::Fetch | RequestKind::Xhr => ResourceKind::Data,
-        // These are reports, event streams and prefetches.
+        // The remaining kinds are reports, event streams and prefetches.
         _ => ResourceKind::Report,
     }
 }
 
-/// Answers a preflight request: allows the page to send the request to another origin. The request
-/// itself is judged when the page sends it.
+/// Answers a preflight request: allows the page to send the request to another origin. robots.txt
+/// and the scope are checked only when the page sends the request itself.
 fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [
@@ -287,9 +290,9 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     }
 }
 
-/// Adds header fields that let the page read an answer that anyone could get. The server's own
-/// fields don't allow it, because our requests have no `Origin`, so answers don't name the origins
-/// that may read them.
+/// Adds CORS header fields that let the page's script read a response. The server's own CORS fields
+/// would not, because our requests have no `Origin` field, so the server doesn't know which origin
+/// to allow.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -7,7 +7,7 @@ use crawl_engine::{NoBrowser, Renderer};
 use crate::error::{CommandError, left_out};
 use crate::values::BrowserTerms;
 
-/// Refuses to render.
+/// Returns an error, because this build has no browser.
 pub(crate) fn renderer(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
     Err(left_out("--render", "render").about("render"))
 }

@@ -12,7 +12,7 @@ use crate::child::PASSWORD_VARIABLE;
 use crate::error::CommandError;
 use crate::error::shared::of_shared;
 
-/// Number of heartbeats during a lease.
+/// Number of heartbeats that a worker sends during a lease.
 const HEARTBEATS: u32 = 3;
 
 /// Rejects a connection string that is unusable or contains a password: other users of this machine
@@ -32,7 +32,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
 }
 
 /// Returns an opener with which `worker` joins `crawl` in the PostgreSQL servers at `urls`.
-/// `settings` are the lines that must be identical for all workers.
+/// `settings` lists the settings that must be identical for all workers, one per line.
 pub(crate) fn opener(
     urls: Vec<String>,
     crawl: &str,

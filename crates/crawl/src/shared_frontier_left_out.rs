@@ -6,13 +6,12 @@ use crawl_engine::OpenFrontier;
 
 use crate::error::{CommandError, left_out};
 
-/// Refuses every connection string.
+/// Returns an error for every connection string, because this build has no shared frontier.
 pub(crate) fn check_url(_url: &str) -> Result<(), CommandError> {
     Err(left_out("--frontier", "shared-frontier"))
 }
 
-/// Returns an opener that opens nothing. It is never called, since `check_url` has already rejected
-/// the settings.
+/// Returns an opener that is never called, because [`check_url`] has already rejected the settings.
 pub(crate) fn opener(
     _urls: Vec<String>,
     _crawl: &str,

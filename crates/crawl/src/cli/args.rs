@@ -1,4 +1,4 @@
-//! The command line.
+//! The definition of the command line: subcommands and their flags.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -730,7 +730,7 @@ pub(crate) struct ExportArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundChoice {
     All,
-    /// Starts at 1.
+    /// The round with this number, starting at 1.
     One(u32),
 }
 
@@ -866,8 +866,8 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
 }
 
-/// Adds the default to a flag's help. It is not set in clap, because a flag that wasn't typed must
-/// not win over a file.
+/// Adds the default to a flag's help. The default is not set in clap, because a flag that wasn't
+/// typed must not win over a file.
 fn with_default(flag: clap::Arg) -> clap::Arg {
     let Some(default) = default_of(flag.get_id().as_str()) else {
         return flag;

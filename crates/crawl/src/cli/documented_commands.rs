@@ -108,7 +108,7 @@ fn words(line: &str) -> Vec<OsString> {
             }
         }
     }
-    // The redirection `2>&1` isn't an argument.
+    // `2>&1` is a redirection, not an argument.
     words.retain(|word| word != "2>&1");
     words.into_iter().map(OsString::from).collect()
 }

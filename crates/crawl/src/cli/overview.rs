@@ -130,7 +130,7 @@ pub(crate) fn overview(command: &clap::Command) -> String {
             .get_arguments()
             .find(|flag| flag.get_long() == Some(name));
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
-        // The overview has room only for the first clause of a flag's help.
+        // Print only the first clause of a flag's help, because the overview has no room for more.
         let help = help.unwrap_or_default();
         let help = help
             .split([',', '(', '[', ';', ':'])

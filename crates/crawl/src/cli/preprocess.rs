@@ -17,9 +17,9 @@ use crate::settings::{CONTACT_HINT, read_contact};
 /// The reason why a command line can't be read.
 #[derive(Debug)]
 pub(crate) enum UnreadCommandLine {
-    /// A syntax error, or a request for help or the version.
+    /// clap's error: wrong syntax, or a request for help or the version.
     Syntax(clap::Error),
-    /// An unusable value.
+    /// A value in the command line or in the environment is unusable.
     Value(CommandError),
 }
 
@@ -41,8 +41,8 @@ pub(super) fn matches(
         .map_err(UnreadCommandLine::Syntax)
 }
 
-/// Returns the definition of the command line, completely built. clap would build it only while it
-/// parses, but this module reads it earlier.
+/// Returns the definition of the command line, completely built. Without this function, clap would
+/// build the definition only while parsing, which is too late for this module.
 pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
@@ -144,8 +144,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
         let mut flags = command.get_arguments().filter(takes_value);
         return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
     }
-    // A word may contain several short flags. The first flag that takes a value ends them: the rest
-    // of the word is its value.
+    // A word such as `-qv` may contain several short flags. The first short flag that takes a value
+    // ends the flags: the rest of the word is its value.
     let shorts = word.strip_prefix('-')?;
     shorts.char_indices().find_map(|(at, short)| {
         let mut flags = command.get_arguments().filter(takes_value);
@@ -155,8 +155,9 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Returns whether the next word is the flag's value: if the flag accepts the word, or if the word
-/// can be neither a seed nor a command. In the latter case clap reports the possible values.
+/// Returns whether the next word is meant as the flag's value: the flag accepts the word, or the
+/// word can be neither a seed nor a command. In the second case clap then reports which values are
+/// possible.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
     let Some(word) = next.to_str().filter(is_word) else {
@@ -198,8 +199,8 @@ fn empty(message: String) -> CommandError {
 fn empty_value(flag: &Arg) -> CommandError {
     let refusal = empty(format!("the value of {flag} is empty"));
     match flag.get_long() {
-        // Refuse an empty `--proxy`. If a shell variable is unset, requests must not bypass the
-        // proxy.
+        // Refuse an empty `--proxy`, e.g. from an unset shell variable. Otherwise the crawl would
+        // send its requests without the proxy.
         Some("proxy") => refusal.hint(
             "check that the shell variable in it is set; to clear a proxy that the directory \
              remembers, put `proxy = \"\"` under [fetch] in a file for --config",
@@ -251,8 +252,8 @@ mod tests {
             }
             assert!(!takes(flag, "example.org"), "{flag}");
         }
-        // At least seven switches with two values each, and `--resources` with three, were tried
-        // for both `crawl` and `crawl config`.
+        // For both `crawl` and `crawl config`, at least seven switches with two values each and
+        // `--resources` with three values were tried.
         assert!(tried >= 2 * (7 * 2 + 3), "{tried}");
     }
 

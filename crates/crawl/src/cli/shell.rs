@@ -1,4 +1,4 @@
-//! Completion scripts and the manual.
+//! Prints completion scripts for shells, and writes the manual.
 
 mod completion;
 

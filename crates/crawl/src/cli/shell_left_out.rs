@@ -9,12 +9,12 @@ use crate::error::{CommandError, left_out};
 /// The name of a shell.
 pub(crate) type Shell = String;
 
-/// Refuses to print a script.
+/// Returns an error, because this build has no completion scripts.
 pub(crate) fn completions(_shell: Shell, _command: &Command) -> Result<u8, CommandError> {
     Err(left_out("crawl completions", "shell"))
 }
 
-/// Refuses to print the manual.
+/// Returns an error, because this build has no manual.
 pub(crate) fn man(_all: Option<&Path>, _command: Command) -> Result<u8, CommandError> {
     Err(left_out("crawl man", "shell"))
 }

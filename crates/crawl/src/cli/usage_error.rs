@@ -9,11 +9,12 @@ use super::args;
 use crate::error::{FINISHED, USAGE, cut, nearest};
 use crate::terminal::note;
 
-/// Prints a clap error. Clap also reports help and version as errors; they go to stdout unchanged.
+/// Prints a clap error. For clap, help and version are errors too: this function prints them to
+/// stdout unchanged.
 pub(crate) fn show(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Clap styles the text only on a terminal.
+            // Clap omits styles if the output is not a terminal.
             let _ = error.print();
             ExitCode::from(FINISHED)
         }
@@ -35,8 +36,8 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the word that clap rejected as an unknown command or argument. `None` for other errors,
-/// and if the word is a flag.
+/// Returns the word that clap rejected as an unknown command or argument. `None` if the error has
+/// another cause or the word is a flag.
 fn unknown_word(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let is_unknown = matches!(

@@ -17,7 +17,7 @@ use crate::error::{BREACH, CommandError, FINISHED, INTERRUPTED};
 use crate::settings::check_agent;
 use crate::terminal::{note, print, print_as_is, print_json_lines};
 
-/// Set by SIGINT, SIGTERM and SIGHUP.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs `crawl conformance`.
@@ -113,14 +113,14 @@ fn listing(clauses: &[Clause]) -> String {
     text
 }
 
-/// Refuses a command that can't learn where to start.
+/// Rejects a command that has no way to learn its start URL.
 fn check_words(words: &[OsString]) -> Result<(), CommandError> {
     let names_start = |word: &OsString| {
         let word = word.to_string_lossy();
         word.contains("{url}") || word.contains("{host}")
     };
-    // A script may read CRAWL_URL instead. For any other command, a missing placeholder is most
-    // likely a mistake.
+    // A script may read CRAWL_URL instead of a placeholder. For any other command, a missing
+    // placeholder is most likely a mistake.
     match words.len() > 1 && !words.iter().any(names_start) && !reads_environment(words) {
         true => Err(
             CommandError::usage("COMMAND has no `{url}`, so it can't know where to start")

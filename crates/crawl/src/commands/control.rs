@@ -41,7 +41,7 @@ async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> 
                 let lines = notes.iter().map(|line| format!("{line}\n"));
                 return print(lines.collect::<String>().as_bytes());
             }
-            // The crawl may have ended since it carried out the command.
+            // `None` if the crawl has ended since it executed the command.
             let state = client.state().await.ok();
             print(format!("{}\n", confirmation(&command, state.as_ref())).as_bytes())
         }

@@ -1,4 +1,5 @@
-//! `crawl export` to copies of the archive: one WACZ file, or a local mirror.
+//! `crawl export --to wacz` and `--to mirror`: copies a crawl's archive into one WACZ file or into
+//! a local mirror.
 
 mod mirror;
 mod wacz;
@@ -6,7 +7,7 @@ mod wacz;
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::error::CommandError;
 
-/// Writes the copy.
+/// Writes the WACZ file or the mirror.
 pub(super) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     match args.to {
         ExportFormat::Mirror => mirror::export(args),

@@ -1,6 +1,5 @@
-//! `crawl export`: writes the pages of a crawl's index for other search engines, its records as
-//! tables, its links as a graph, its archive as one file or as a local mirror, or all of these as a
-//! bundle.
+//! `crawl export`: passes the command to the exporter of the chosen format (pages of the search
+//! index, tables, link graph, WACZ file, mirror or bundle).
 
 #[cfg(feature = "tables")]
 use crawl_tables::Format;

@@ -12,7 +12,7 @@ use crate::run::while_reading;
 use crate::settings::rules_of_file;
 use crate::terminal::{note, print, print_json};
 
-/// The files that the command changes.
+/// The files in a crawl's directory that `crawl extract` changes.
 const CHANGED: [&str; 3] = ["extracts.jsonl", "extract-rules.json", "state"];
 
 /// Runs `crawl extract`.

@@ -10,7 +10,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, unwritable};
 use crate::terminal::{print, print_as_is, print_json};
 
-/// How to report faults.
+/// Options of a fault report: format, kinds of faults, and baselines.
 pub(super) struct FaultReport<'a> {
     format: FaultFormat,
     kinds: &'a [FaultKind],
@@ -72,7 +72,7 @@ impl<'a> FaultReport<'a> {
         }?;
         let failing = match self.kinds {
             [] => faults.failing(),
-            // With --kinds, redirects make a check fail too.
+            // With --kinds, listed redirects make a check fail too.
             _ => faults.faults.len(),
         };
         Ok(match failing > 0 && self.write_baseline.is_none() {

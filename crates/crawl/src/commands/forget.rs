@@ -81,8 +81,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
-        // Without the user's key the list of files stays unsigned. After a crash, the user then has
-        // to accept the list with `--finish`.
+        // If the user's key is unavailable, the list of files stays unsigned. After a crash, the
+        // user then has to accept the list with `--finish`.
         sign: &|list| sign(&UserFolders::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
@@ -142,7 +142,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Parses a page or a host to forget.
+/// Parses the page or the host that the user wants to forget.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {
@@ -154,7 +154,7 @@ fn named(what: &str) -> Result<Removal, CommandError> {
         return Ok(removal);
     }
     // `HostTable::insert` rejects anything after the host, such as a path. `HostKey::parse` would
-    // ignore it, and all pages of the host would be erased instead of one.
+    // ignore the path, and all pages of the host would be erased instead of a single page.
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
          such as `https://{what}`"
@@ -168,7 +168,8 @@ fn named(what: &str) -> Result<Removal, CommandError> {
     Ok(removal)
 }
 
-/// Returns the pages that the last recheck excludes, and the reason for their tombstones.
+/// Returns the pages that the last `crawl recheck` found excluded, and the reason for their
+/// tombstones.
 fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
     let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
         let problem = format!(

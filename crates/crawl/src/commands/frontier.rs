@@ -244,7 +244,7 @@ fn state(worker: &WorkerOverview) -> &'static str {
     }
 }
 
-/// Returns a worker's pages per second since the worker started, or 0 if it has ended.
+/// Returns a worker's average pages per second since its start. 0 if the worker has ended.
 fn rate(worker: &WorkerOverview) -> f64 {
     match worker.is_alive {
         true => {

@@ -7,12 +7,12 @@ use crawl_archive::AtomicFolder;
 use crate::cli::gather::GatherArgs;
 use crate::error::{CommandError, left_out};
 
-/// Refuses to gather.
+/// Returns an error, because this build has no shared crawls.
 pub(crate) fn run(_args: &GatherArgs) -> Result<u8, CommandError> {
     Err(left_out("crawl gather", "shared-frontier"))
 }
 
-/// Sets `dir` to the only directory, and refuses several.
+/// Sets `dir` to the only directory in `dirs`. Returns an error if there are several.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,

@@ -52,8 +52,8 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
     Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
-/// Returns the settings of the rebuild from the crawl's crawl.toml: the product token that META
-/// elements and headers may address, and the profile for reading them.
+/// Returns the settings of the rebuild, from the crawl's crawl.toml: the product token that META
+/// elements and headers may use for the crawler, and the profile for reading them.
 fn rules(args: &IndexArgs) -> Result<RebuildRules, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);

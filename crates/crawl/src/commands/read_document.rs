@@ -1,5 +1,6 @@
 //! `crawl read-document`: converts one PDF, DOCX or long Markdown from stdin to HTML on stdout. A
-//! crawl starts this process for each such document, so that a hostile one harms nothing else.
+//! crawl starts this process for each such document, so that a hostile document can harm only this
+//! process.
 
 use std::io::{Read as _, Write as _};
 
@@ -17,8 +18,8 @@ const MAX_DESCRIPTORS: u64 = 3;
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),
-        // The soft limit of processor time sends the process a signal that ends it. The hard limit
-        // kills it.
+        // At the soft limit of processor time, the system sends the process a signal that ends it.
+        // At the hard limit, the system kills the process.
         (
             Resource::RLIMIT_CPU,
             args.timeout,

@@ -165,7 +165,8 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<Directory>, CommandError> {
         Ok(Some((url, keys))) => Ok(vec![Directory::new(&url, keys.public())]),
         Ok(None) => Ok(Vec::new()),
         Err(why) => {
-            // The audit itself reports that signatures are not verified.
+            // Only add the reason here, because the audit itself reports that signatures are not
+            // verified.
             note(&format!(
                 "the crawl's own keys can't be read: {}",
                 why.message
@@ -187,7 +188,8 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> 
         let value = operator?.get(key)?.as_str()?;
         (!matches!(value, "" | "off")).then_some(())
     };
-    // A crawl without signatures needs no keys, so don't check who owns its settings.
+    // A crawl that doesn't sign requests needs no keys, so skip the check whether its settings are
+    // this user's own.
     if is_set("signature").or(is_set("signature-agent")).is_none() {
         return Ok(None);
     }

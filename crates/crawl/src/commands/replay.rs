@@ -18,16 +18,16 @@ use crate::terminal::{print, print_json};
 /// fields.
 #[derive(Debug, Serialize)]
 struct ReplayReport {
-    /// The version of this object's layout: 1.
+    /// The version of this object's JSON layout: 1.
     format: u32,
-    /// Settings that differ from the crawl's. If empty, requests are replayed at their recorded
-    /// times.
+    /// Settings that differ from the crawl's. If there are none, each request is replayed at its
+    /// recorded time.
     settings: Vec<String>,
-    /// How the replay ended.
+    /// Why the replay ended, in words.
     ended: String,
-    /// Duration in virtual time, in milliseconds.
+    /// Duration of the replay in virtual time, in milliseconds.
     took_ms: u64,
-    /// Requests without an answer in the archive.
+    /// Number of requests without an answer in the archive.
     not_archived: u64,
     /// Requests whose answers are not in the archive because the site forbids archiving.
     withheld: u64,
@@ -35,14 +35,18 @@ struct ReplayReport {
     without_rules: u64,
     /// Bodies that the crawl truncated, but that the replay's settings would keep whole.
     cut_bodies: u64,
-    /// How a replay with unchanged settings first diverges from the records: it sends an `other`
-    /// request, sends the recorded request `later`, goes `beyond` the last recorded request, or
-    /// sends `fewer` requests. `None` if it doesn't diverge.
+    /// How a replay with unchanged settings first diverges from the records. `None` if it doesn't
+    /// diverge.
+    ///
+    /// - `other`: the replay sends a request that differs from the recorded one.
+    /// - `later`: the replay sends the recorded request later.
+    /// - `beyond`: the replay sends a request after the last recorded one.
+    /// - `fewer`: the replay ends before the last recorded request.
     difference: Option<&'static str>,
     /// The request at which the replay diverges. `None` if it doesn't diverge or only sends fewer
     /// requests.
     first_difference: Option<String>,
-    /// The divergence in words.
+    /// The first divergence from the records in words, for the text output.
     #[serde(skip)]
     differs: Option<String>,
     /// The result of rendering pages again. `None` if no page was rendered.
@@ -54,15 +58,15 @@ struct ReplayReport {
 /// How the rendered pages of the replay differ from those of the crawl.
 #[derive(Debug, Serialize)]
 struct RenderedReport {
-    /// Pages with the recorded DOM.
+    /// Number of pages whose DOM is the same as in the crawl.
     same: u64,
-    /// Pages with another DOM, or that could not be rendered.
+    /// Number of pages whose DOM differs, or that could not be rendered again.
     different: u64,
-    /// The first of the different pages.
+    /// Details of the first pages that `different` counts.
     differences: Vec<DomReport>,
-    /// Pages whose DOM was only read from the archive.
+    /// Number of pages that were not rendered again: their DOM was only read from the archive.
     from_archive: u64,
-    /// Why no browser could be started.
+    /// Why no browser could be started. `None` if one was started or not needed.
     no_browser: Option<String>,
 }
 
@@ -73,7 +77,7 @@ struct DomReport {
     recorded: String,
     /// The digest of the new DOM. `None` if the page could not be rendered.
     again: Option<String>,
-    /// Why the page could not be rendered.
+    /// Why the page could not be rendered again. `None` if it was rendered.
     error: Option<&'static str>,
     /// The first resource that the page requested now, but not in the crawl.
     requested: Option<String>,

@@ -83,7 +83,7 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         return print_json(&answer);
     }
     if answer.results.is_empty() && answer.facets.is_none() {
-        // The message about an empty result goes to stderr, because stdout is only for results.
+        // An empty result is a message on stderr, because stdout is only for results.
         note(&nothing(&answer));
         return Ok(FINISHED);
     }

@@ -134,5 +134,6 @@ fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     })
 }
 
-/// Minimum time in seconds between `Last-Modified` and the fetch. It allows for clocks that differ.
+/// Minimum seconds from `Last-Modified` to the fetch for `Last-Modified` to be trusted. Allows for
+/// a difference between the server's clock and ours.
 const MIN_AGE_SECONDS: i64 = 60;

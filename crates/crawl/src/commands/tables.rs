@@ -81,7 +81,8 @@ fn rounds(args: &ExportArgs) -> Rounds {
     }
 }
 
-/// Lets `write` fill a new folder, which appears under its final name only when it is complete.
+/// Calls `write` with a new folder. The folder appears under its final name only once it is
+/// complete.
 fn folder<T>(
     args: &ExportArgs,
     write: impl FnOnce(&Path) -> Result<T, TablesError>,

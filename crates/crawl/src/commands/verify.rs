@@ -40,7 +40,7 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn create() -> Result<Scratch, CommandError> {
         let path = env::temp_dir().join(format!("crawl-verify-{}", process::id()));
-        // Remove the folder of a killed process that had the same id.
+        // Remove a folder that a killed process with the same id left behind.
         let _ = fs::remove_dir(&path);
         match fs::create_dir(&path) {
             Ok(()) => Ok(Scratch(path)),

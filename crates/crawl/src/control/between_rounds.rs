@@ -5,7 +5,7 @@ use crawl_weburl::HostKey;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// A wait for the next round.
+/// State of a crawl that waits for its next round.
 #[derive(Clone, Debug)]
 pub(crate) struct BetweenRounds {
     /// When the next round begins.
@@ -23,7 +23,7 @@ pub(crate) enum WaitMode {
     UntilThen,
     /// Wait until a `resume` command.
     Paused,
-    /// Begin now.
+    /// Begin the next round now.
     Now,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct ControlHandler {
     settings: Option<Arc<dyn SettingsSource>>,
     /// Held while the settings are reloaded, so that only one reload runs at a time.
     reading: tokio::sync::Mutex<()>,
-    /// Locked only briefly, never across an await.
+    /// Locked only briefly, never across an `await`.
     inner: Mutex<ControlState>,
     /// The last state sent to a client, the time when it was taken, and the value of `mode_changes`
     /// at that time.
@@ -50,7 +50,7 @@ struct ControlState {
     mode: Mode,
     /// How often the mode has changed.
     mode_changes: u64,
-    /// All `delay` commands so far, in order. Each new round gets them again.
+    /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,
     /// Commands for the next round, posted as soon as it begins, each with the sender of its reply.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
@@ -133,7 +133,8 @@ impl ControlHandler {
         }
         let rules = new.rules.clone();
         settings.take(new);
-        // A round that began during the reload may have the old rules, so send it the new ones.
+        // The engine of a round that began during the reload may have the old rules, so send it the
+        // new ones.
         if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
             (mode, self.mode(), rules)
         {

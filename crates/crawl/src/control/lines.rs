@@ -1,4 +1,4 @@
-//! Lines of bounded length.
+//! Reads lines of bounded length from the control socket.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(crate) enum Line {
     Whole(Vec<u8>),
     /// A line over the limit. The rest of it is not read.
     TooLong,
-    /// The peer closed the stream.
+    /// The peer closed the stream at the end of a line.
     End,
 }
 

@@ -116,7 +116,7 @@ pub(crate) enum Answer {
     Refused(Refused),
     /// A command was carried out.
     Done {
-        /// Always true.
+        /// Always true, which distinguishes this message from a refusal.
         ok: bool,
         /// Notes to the user on the command's effect, if it isn't obvious.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,21 +128,21 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
-    /// Fetching pages.
+    /// The crawl is fetching pages.
     Crawling,
-    /// Sending no requests until a `resume` command.
+    /// The crawl sends no requests until a `resume` command.
     Paused,
-    /// Sending no requests until the disk has room.
+    /// The crawl sends no requests until the disk has room.
     #[serde(rename = "disk_low")]
     DiskLow,
     /// Waiting until other workers of the crawl find more URLs or all workers have finished.
     #[serde(rename = "waiting_for_workers")]
     WaitingForWorkers,
-    /// Ending once in-flight requests have finished.
+    /// The crawl ends once in-flight requests have finished.
     Draining,
-    /// Writing the files derived at the end of a run.
+    /// The crawl writes the files derived at the end of a run.
     Writing,
-    /// Waiting for the next round.
+    /// The crawl waits for its next round.
     Waiting,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct State {
     pub(crate) pages: u64,
     /// Pages of this round without an answer or with a status of 400 or above.
     pub(crate) failed: u64,
-    /// Known URLs that are not to be fetched.
+    /// Known URLs that are excluded, e.g. by robots.txt or the scope.
     pub(crate) barred: u64,
     /// URLs waiting to be fetched.
     pub(crate) waiting: u64,
@@ -184,7 +184,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns whether another state differs in anything but times and rates.
+    /// Returns whether another state differs from this one in more than times and rates.
     pub(crate) fn is_news(&self, other: &State) -> bool {
         let steady = |state: &State| State {
             pages_per_second: 0.0,
@@ -214,8 +214,8 @@ pub(crate) struct HostWork {
     pub(crate) host: String,
     /// The number of waiting URLs.
     pub(crate) waiting: u64,
-    /// Milliseconds until the next request may be sent. `None` while that depends on an answer, or
-    /// while the host is parked.
+    /// Milliseconds until the next request may be sent. `None` while that depends on a response in
+    /// flight, or while the host is parked.
     pub(crate) next_in_ms: Option<u64>,
     /// The gap between two requests, in milliseconds.
     pub(crate) gap_ms: u64,

@@ -149,7 +149,7 @@ struct Client {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
     handler: Arc<ControlHandler>,
-    /// How long a message may wait for the client to read it.
+    /// How long to wait for the client to read a message.
     patience: Duration,
 }
 

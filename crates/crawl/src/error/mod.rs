@@ -62,8 +62,8 @@ pub(crate) struct Subject {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// Keys of other settings that could remove or change the error. A key that `table` can't
-    /// contain is a setting of the whole crawl.
+    /// Keys of other settings that could remove or change the error. A key that `table` can have is
+    /// a key of that table; any other key is a setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,
@@ -72,17 +72,17 @@ pub(crate) struct Subject {
 /// Settings that could not be read because of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// No settings.
+    /// All settings could be read.
     #[default]
     Nothing,
-    /// The settings with these keys.
+    /// The settings with these keys could not be read.
     Keys {
         /// The named table that contains the keys, if they are in one.
         table: Option<NamedTable>,
         /// The keys as written in a file.
         keys: Vec<String>,
     },
-    /// Possibly any setting, because a line that can't be parsed could be any of them.
+    /// Possibly any setting, because a line that can't be parsed could set any key.
     Anything,
 }
 
@@ -178,7 +178,7 @@ impl CommandError {
         }
     }
 
-    /// Sets the key of the setting that the error concerns.
+    /// Sets the key of the setting that has to be corrected.
     pub(crate) fn about(mut self, key: &'static str) -> CommandError {
         self.subject.key = Some(key);
         self.resting_on(&[key])

@@ -18,9 +18,9 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 /// The file or environment variable that holds the private keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeySource {
-    /// In this file.
+    /// The file that holds the keys.
     File(PathBuf),
-    /// In the environment variable [`KEY_VARIABLE`].
+    /// The environment variable [`KEY_VARIABLE`] holds the keys.
     Environment,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Stamp {
 }
 
 impl KeySource {
-    /// Returns the given file, or the environment if the path is empty.
+    /// Returns `file` as the source, or the environment variable if the path is empty.
     pub(crate) fn of(file: &Path) -> KeySource {
         match file.as_os_str().is_empty() {
             true => KeySource::Environment,
@@ -93,7 +93,7 @@ impl KeySource {
     }
 }
 
-/// The end of the message about a file that is not private.
+/// The end of the error message about a key file that is not private.
 const READABLE: &str = "other users may read it";
 
 fn read_file(path: &Path) -> Result<String, String> {

@@ -8,7 +8,8 @@ use crawl_identity::{Directory, check_directory};
 
 use crate::error::{CommandError, unreadable};
 
-/// The value of `--keys`.
+/// The value of `--keys`: the URL where a crawler publishes its keys, and a file with what this URL
+/// returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublishedKeysOption {
     /// The URL that publishes the keys.

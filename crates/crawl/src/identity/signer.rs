@@ -115,8 +115,8 @@ impl RequestSigner for RotatingSigner {
     }
 }
 
-/// Returns the system clock's time in seconds since 1970. Verifiers compare signatures with it, and
-/// unlike the crawl's own clock it is right after the machine was suspended.
+/// Returns the system clock's time in seconds since 1970. Verifiers compare a signature's times
+/// with their own clocks. The crawl's own clock would be wrong after the machine was suspended.
 fn wall_seconds() -> u64 {
     u64::try_from(clock::now().as_second()).unwrap_or_default()
 }
@@ -193,7 +193,7 @@ mod tests {
         for (now, passed, expected) in [(2000, 0, &first), (1999, 1, &first), (2000, 1, &second)] {
             assert_eq!(&keyid(now, passed), expected, "{now} {passed}");
         }
-        // A broken or missing file doesn't stop the signing.
+        // The signer keeps signing while the key file is broken or missing.
         write(&path, "{");
         assert_eq!(keyid(2000, 3), second);
         fs::remove_file(&path).unwrap();

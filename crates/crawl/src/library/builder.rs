@@ -16,16 +16,16 @@ use super::error::CrawlError;
 use super::output::Output;
 use super::pages::Pages;
 
-/// Maximum pages that wait for the consumer. A slow consumer slows the crawl down.
+/// Maximum pages that wait for the consumer. While that many wait, the crawl waits too.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
 ///
 /// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second
-/// between two requests to a host, the sites of the seeds as scope, no budget. Unlike the command,
-/// two crawls of the library don't know of each other, unless both set `Config::host_locks` to the
-/// same file. Options without a method are fields of [`Config`], which [`Crawl::configure`]
-/// changes.
+/// between two requests to a host, the sites of the seeds as scope, no budget. Two crawls that a
+/// user starts with the command never request a host at the same time. Two crawls of the library
+/// may, unless both set `Config::host_locks` to the same file. Options without a method are fields
+/// of [`Config`], which [`Crawl::configure`] changes.
 #[must_use = "a crawl does nothing until `run`"]
 pub struct Crawl {
     seeds: Vec<String>,
@@ -140,7 +140,7 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Releases the directory, since the engine no longer writes to it.
+            // Release the lock on the directory, because the engine no longer writes to it.
             drop(held);
             ended
         });

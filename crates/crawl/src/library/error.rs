@@ -1,4 +1,4 @@
-//! The errors of a crawl.
+//! The errors with which a crawl fails to start or stops.
 
 use std::io;
 use std::path::PathBuf;

@@ -67,7 +67,7 @@ impl Page {
         self.row.redirect.as_deref()
     }
 
-    /// Everything that is known about the page: its row of `pages.jsonl`.
+    /// All recorded facts about the page: its row in `pages.jsonl`.
     #[must_use]
     pub fn row(&self) -> &PageRow {
         &self.row

@@ -21,13 +21,14 @@ use pacer::{Call, Pacer};
 
 /// A client for programs that choose their URLs themselves: each request waits until it is polite.
 ///
-/// [`PoliteClient::get`] requests robots.txt of the origin first and refuses what it disallows
-/// (RFC 9309). The gap between the end of one request to a host and the start of the next is the
-/// `Crawl-delay`, and at least a second by default; the client slows down after errors, 429 and 503, and
-/// limits requests per address. Clones are the same client, and any number of calls may wait at once:
-/// those of one host are served in turn. Two clients, or a client and a crawl, don't know of each other.
+/// [`PoliteClient::get`] first requests the robots.txt of the URL's origin, and refuses URLs that
+/// it disallows (RFC 9309). The gap between the end of one request to a host and the start of the
+/// next is the `Crawl-delay`, and at least a second by default; the client slows down after errors,
+/// 429 and 503, and limits requests per address. Clones are the same client. Any number of calls
+/// may wait at once: calls for the same host are served in turn. Two clients, or a client and a
+/// crawl, don't coordinate their requests.
 ///
-/// A call may wait for hours if robots.txt or `Retry-After` says so: bound it with
+/// A call may wait for hours if robots.txt or `Retry-After` demands it: limit the wait with
 /// `tokio::time::timeout`.
 ///
 /// The client follows no redirect, since the target has a robots.txt of its own:
@@ -166,7 +167,7 @@ impl PoliteClientBuilder {
     }
 
     /// Allows requests to loopback and private addresses. Off by default, so that a public name
-    /// that leads to such an address does no harm.
+    /// can't direct requests into a private network.
     pub fn allow_private(mut self, allow_private: bool) -> PoliteClientBuilder {
         self.allow_private = allow_private;
         self

@@ -31,7 +31,7 @@ pub(super) struct Answer {
     pub(super) data: Value,
 }
 
-/// An open crawl that answers tool calls. Errors are messages to the client.
+/// An open crawl that answers tool calls. Its methods return errors as messages for the client.
 pub(super) struct CrawlReader {
     dir: PathBuf,
     index: SearchIndex,

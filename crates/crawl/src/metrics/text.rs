@@ -86,7 +86,7 @@ fn write_family(text: &mut String, family: &Family) {
     }
 }
 
-/// Formats labels in braces. Their values are constants that need no escaping.
+/// Formats labels in braces. The labels' values are constants that need no escaping.
 fn braced(labels: &[(&str, &str)]) -> String {
     if labels.is_empty() {
         return String::new();

@@ -4,13 +4,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// File descriptors reserved for state, archive, rows and index.
 const RESERVED_DESCRIPTORS: u64 = 96;
-/// Descriptors per connection: one for the connection, and one for its DNS lookup or for an attempt
-/// at a second address.
+/// Descriptors per connection: one for the socket, and one for the DNS lookup or for an attempt to
+/// connect to the host's second address.
 const PER_CONNECTION: u64 = 2;
 /// Descriptors per connection if idle connections are kept as well.
 const KEPT_PER_CONNECTION: u64 = 3;
 
-/// The connections that the descriptors allow.
+/// The connections that a crawl may open with the available file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connections {
     /// Maximum concurrent requests.
@@ -22,7 +22,7 @@ pub(crate) struct Connections {
 /// Raises the limit of open files to this process's maximum.
 pub(crate) fn raise_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Ignore errors: the old limit then stays in force, and `connections` respects it.
+        // Ignore errors: the old limit then stays in force, and [`connections`] respects it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

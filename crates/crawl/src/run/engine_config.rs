@@ -29,7 +29,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
-        // Only a crawl uses a shared frontier, so `Job` adds it. A plan has none.
+        // `Job` adds the shared frontier of a crawl. Plans, rechecks and replays have none.
         shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),

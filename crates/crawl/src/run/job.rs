@@ -16,7 +16,7 @@ use crate::settings::{Checked, Settings, Sources, mark_of, shared_crawl};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
-/// How a job's directory is used after the job, for the summary.
+/// Which command can continue the crawl in a job's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directory {
     /// `crawl --output DIR` continues the crawl.
@@ -27,7 +27,7 @@ pub(crate) enum Directory {
     Temporary,
 }
 
-/// A job with checked settings.
+/// A crawl that can start: its checked settings, and the sources from which settings are reloaded.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// The settings at the start. `in_force` has the current ones.
@@ -43,7 +43,7 @@ pub(crate) struct Job {
     directory: Directory,
 }
 
-/// The settings currently in force.
+/// The settings in force now, after any reload.
 #[derive(Clone, Debug)]
 struct InForce {
     settings: Settings,

@@ -46,7 +46,7 @@ impl OwnFolder {
         &self.0
     }
 
-    /// Returns the configuration of a run in the folder that stores no pages.
+    /// Returns the configuration of a run that writes to this folder and stores no pages.
     pub(super) fn config(&self, settings: &Settings, checked: &Checked) -> Config {
         let connections = connections(settings.politeness.concurrency);
         let mut config = engine_config(settings, checked);
@@ -66,7 +66,7 @@ impl OwnFolder {
         }
     }
 
-    /// Runs the engine in the folder until it finishes or the user ends it.
+    /// Runs the engine in this folder until it finishes or the user stops it.
     pub(super) async fn run(
         &self,
         config: Config,
@@ -86,18 +86,18 @@ impl OwnFolder {
     }
 }
 
-/// A rest after a run's last request. A crawl that is started right afterwards then doesn't request
-/// the same host too soon.
+/// A wait after a run's last request, so that a crawl that is started right afterwards doesn't
+/// request the same host too soon.
 pub(super) struct Rest(watch::Receiver<Stop>);
 
 impl Rest {
-    /// Creates a rest. `stopped` signals the user's requests to stop.
+    /// Prepares the wait. `stopped` receives the user's requests to stop.
     pub(super) fn new(stopped: watch::Receiver<Stop>) -> Rest {
         Rest(stopped)
     }
 
-    /// Waits for the gap, or at most `MAX_REST`, or until the user stops the program. If the user
-    /// already stopped the run, only a further stop ends the wait.
+    /// Waits until the gap has passed, but at most for `MAX_REST`, or until the user stops the
+    /// program. If the user has already stopped the run, only a further stop ends the wait.
     pub(super) async fn keep(mut self, gap: Duration) {
         if *self.0.borrow_and_update() == Stop::Now {
             return;

@@ -66,7 +66,8 @@ async fn run(
         // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
-        // All pages of the crawl were in its scope, so only the rules of their sites matter now.
+        // Exclude nothing by scope, because all pages of the crawl were in its scope. Only the
+        // rules of their sites matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()
@@ -100,7 +101,8 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     copy().map_err(|why| unwritable(&to.join(NAME), &why))
 }
 
-/// An error while adding pages to the frontier: in the crawl's rows, or in the run's own state.
+/// Why the pages could not be added to the frontier: an error in the crawl's rows, or in the run's
+/// own state.
 enum RunError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),

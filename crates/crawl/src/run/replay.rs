@@ -56,7 +56,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     })
 }
 
-/// Checks the settings. Unlike a crawl, a replay does without a browser if none is installed.
+/// Checks the settings. If no browser is installed, a replay continues without one, unlike a crawl.
 fn check_with_browser(settings: &Settings) -> Result<Checked, CommandError> {
     let mut unrendered = settings.clone();
     unrendered.render.render = RenderName::Off;

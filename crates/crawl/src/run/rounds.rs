@@ -36,12 +36,12 @@ struct EndedRound {
     report: Option<Report>,
 }
 
-/// The state of a crawl that is kept from round to round.
+/// The parts of a crawl that outlast a round: job, command handler, stop signal and servers.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Whether and how to stop. Never marked as seen here, so that each clone of the receiver also
-    /// notices an earlier change.
+    /// Whether and how to stop. `Rounds` never marks a value as seen here, so a clone of the
+    /// receiver also notices a change that happened before the clone was made.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
@@ -178,19 +178,23 @@ impl Rounds<'_> {
         Ok(Ok(EndedRound { summary, report }))
     }
 
-    /// Removes the directory of a crawl that got no answer from any server. The directory stays if
-    /// further rounds follow, if a delay is too long to wait for here, if the user stopped the run
-    /// without waiting, or if `crawl check` reports from it. Returns whether the directory is gone.
+    /// Removes the directory of a crawl that got no answer from any server, and returns whether it
+    /// was removed. The directory stays in each of these cases:
+    ///
+    /// - The crawl will run further rounds.
+    /// - A delay is longer than [`MAX_REST`], so it can't be waited for here.
+    /// - The user stopped the run immediately.
+    /// - `crawl check` still has to report from the directory.
     async fn discards(&mut self, summary: &Summary) -> bool {
-        // The directory records when the last request was sent. If it is removed, only a rest keeps
-        // a new crawl from sending the next request too soon.
+        // The directory records when the last request was sent. After it is removed, a new crawl
+        // doesn't know that time, so wait here for the delay.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
         let is_stopped_at_once = *self.stopped.borrow() == Stop::Now;
         if is_needed || is_stopped_at_once || summary.reach == Reach::Answered {
             return false;
         }
-        // Remove the control socket first, because it is in the directory.
+        // Remove the control socket before its directory.
         self.server = None;
         if !discard_unanswered(summary) {
             return false;
@@ -231,7 +235,7 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the time `at`, but no longer than `most`, or until a command starts the round.
+    /// Waits until the time `at` or until a command starts the round, but no longer than `most`.
     /// Returns false if the crawl is stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
@@ -287,12 +291,12 @@ impl Rounds<'_> {
     }
 }
 
-/// How a run begins.
+/// Whether a run starts the next round or resumes the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Starts the next round. If the last round is not over, continues it instead.
+    /// Start the next round, or continue the last one if it is not over.
     AsAsked,
-    /// Resumes the last round.
+    /// Resume the last round.
     GoOn,
 }
 
@@ -309,13 +313,14 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns `at`, but at most `most` from now. A later `at` was recorded while the clock was ahead.
+/// Returns the time `at`, but at most `most` from now. If `at` is later than that, the clock was
+/// ahead when `at` was recorded.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Returns when the next round is to begin: at `at` unless the crawl is paused, or earlier if a
-/// command starts the round. Waits at most `most`, even if the clock is set back.
+/// Waits until the next round must begin: until the time `at`, unless the crawl is paused, or until
+/// a command starts the round. Waits at most `most`, even if the clock is set back.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());
@@ -329,8 +334,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Wait for the control handler, because only it can end the pause. The handler owns the
-            // sender until the next round, so this wait can't fail.
+            // Only a command to the control handler can end the pause. The handler owns the sender
+            // until the next round, so waiting for the command can't fail.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
@@ -349,7 +354,8 @@ mod tests {
 
     #[test]
     fn no_clock_makes_a_wait_longer_than_every() {
-        // The times that the clock may show when the last round begins, and afterwards.
+        // Clock times in seconds since 1970. Each is tried as the start of the last round and as
+        // the current time.
         let clocks = [
             0,
             1,

@@ -1,11 +1,12 @@
 //! Handling of SIGINT, SIGTERM and SIGHUP.
 //!
-//! The first signal drains the crawl, a second SIGINT or SIGTERM stops it, and a third kills it.
-//! Two signals within a second count as one.
+//! The first signal drains the crawl: it waits for requests in flight. A second SIGINT or SIGTERM
+//! stops the crawl at once, and a third kills the process. Two signals within a second count as
+//! one.
 //!
-//! SIGHUP means that the terminal was closed. Since the system and the shell may both send it,
-//! repeated ones only drain. A crawl without a terminal reloads its settings instead, as daemons
-//! do. Under `nohup`, SIGHUP stays ignored.
+//! SIGHUP means that the terminal was closed. Since the system and the shell may both send it, a
+//! repeated SIGHUP only drains the crawl. A crawl without a terminal reloads its settings instead,
+//! as daemons do. Under `nohup`, SIGHUP stays ignored.
 
 use std::fs;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ pub(crate) fn listen(
     handler: Arc<ControlHandler>,
 ) -> Result<(), CommandError> {
     let signals = EndSignals::register()?;
-    // This is checked only once: a process that starts without a terminal doesn't get one later.
+    // Check for a terminal only once, because a process that starts without a terminal doesn't get
+    // one later.
     let reloads = handler.reads_again() && !has_terminal();
     tokio::spawn(pass_on(signals, stop, terminal, handler, reloads));
     Ok(())
@@ -138,7 +140,7 @@ async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
 }
 
 /// Returns whether a signal repeats the previous one rather than being more urgent. `timeout` and
-/// shells signal both the process and its group, so that a signal arrives twice.
+/// shells signal both the process and its group, so that this process gets the signal twice.
 fn is_same_request(last: Option<Instant>, now: Instant) -> bool {
     last.is_some_and(|last| now.duration_since(last) < MAX_REPEAT)
 }

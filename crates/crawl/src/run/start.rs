@@ -46,7 +46,7 @@ pub(crate) fn crawl(
     let job = Job::new(settings, checked, sources, connections, terminal, directory);
     let job = Arc::new(job);
     let code = runtime.block_on(rounds::run(&job));
-    // A DNS lookup may still be running, but its answer is no longer needed.
+    // Don't wait for a DNS lookup that is still running, because its answer is no longer needed.
     runtime.shutdown_background();
     code
 }
@@ -82,7 +82,7 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
 }
 
 /// Rejects settings that change which records a resumed crawl keeps. Otherwise its archive or its
-/// links would cover only some of the pages, and seem complete.
+/// links would cover only some of the pages and yet seem complete.
 fn refuse_other_records(
     older: &toml::Table,
     settings: &Settings,
@@ -189,7 +189,7 @@ mod tests {
     use crate::settings::seeds::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
-    /// A quadratic comparison of this many seeds would take minutes.
+    /// This many seeds would take minutes if each were compared with every other.
     #[test]
     fn a_hundred_thousand_seeds_are_resolved_and_reported_by_number() {
         const SEEDS: usize = 100_000;

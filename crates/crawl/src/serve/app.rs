@@ -30,10 +30,10 @@ use super::{api, headers, view};
 /// Beyond the limit: 503.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Responses below this size aren't compressed: they fit into one packet anyway.
+/// Minimum size of a response to compress. A smaller response fits into one packet anyway.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
-/// Paths that web pages of the allowed origins may read.
+/// Paths that web pages of the origins in `--allow-origin` may read.
 const SHARED: [&str; 4] = [
     "/api/search",
     "/api/page",
@@ -41,8 +41,8 @@ const SHARED: [&str; 4] = [
     "/api/openapi.json",
 ];
 
-/// The server's robots.txt. Crawlers need no result pages, since they find the listed pages
-/// elsewhere.
+/// The server's robots.txt. It excludes result pages, because crawlers can fetch the listed pages
+/// from their own sites.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
 /// Builds the routes and their middleware.
@@ -134,8 +134,8 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     response
 }
 
-/// Selects the responses to compress: all except small ones, and event streams, which must arrive
-/// without delay.
+/// Selects which responses to compress. Small responses aren't worth it, and event streams must
+/// arrive without delay.
 fn worthwhile() -> impl Predicate {
     SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)
 }

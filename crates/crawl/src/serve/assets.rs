@@ -10,12 +10,12 @@ use ring::digest::{SHA256, digest};
 use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
 use super::problem::Problem;
 
-/// A file assembled from parts.
+/// A static file, assembled from the texts of several source files.
 struct Source {
     name: &'static str,
     kind: &'static str,
-    /// Lists of texts, which are joined in order. A script as a whole is wrapped in one block
-    /// (`{..}`).
+    /// Lists of texts, joined in this order. A script is wrapped in one block (`{..}`) after it is
+    /// joined.
     parts: &'static [&'static [&'static str]],
 }
 

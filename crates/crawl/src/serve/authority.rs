@@ -10,7 +10,7 @@ use crawl_weburl::host_and_port;
 pub(crate) struct Authority {
     /// The text as sent, in lower case.
     pub(crate) text: String,
-    /// The address, if the host is one.
+    /// The IP address. `None` if the host is a name.
     address: Option<IpAddr>,
 }
 
@@ -30,7 +30,7 @@ impl Authority {
         })
     }
 
-    /// Returns whether the host can only be this machine.
+    /// Returns whether the host can only mean this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let name = host_and_port(&self.text).0;
         self.address

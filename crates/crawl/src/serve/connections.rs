@@ -87,7 +87,7 @@ fn unheard(address: SocketAddr, flag: &str, why: &io::Error) -> CommandError {
     }
 }
 
-/// Serves connections until `stop` is set, and then drains them.
+/// Serves connections until `stop` is set, and then waits for their open requests.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -283,7 +283,7 @@ impl Drop for Place {
     }
 }
 
-/// Connection counts by address.
+/// Number of connections of each client address.
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<IpAddr, usize>>);
 

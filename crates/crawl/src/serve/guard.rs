@@ -21,9 +21,9 @@ pub(crate) struct Guard {
 /// Whether clients may control the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controls {
-    /// Allowed with the token.
+    /// Clients that send the token may control the crawl.
     Token,
-    /// Not allowed.
+    /// No client may control the crawl.
     Closed,
 }
 
@@ -77,7 +77,7 @@ impl Guard {
     /// Returns the address of the client whose rate limit a request counts against.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let forwarded = || {
-            // The last entry was written by our own proxy, the others could be forged.
+            // Our own proxy wrote the last entry. Clients can forge all others.
             let field = headers.get_all("x-forwarded-for").iter().next_back()?;
             let last = field.to_str().ok()?.rsplit(',').next()?.trim();
             host_address(last)
@@ -88,8 +88,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether the crawl may be controlled at all. This needs a token, even from this
-    /// machine, because a local proxy makes every client look local.
+    /// Returns whether clients may control the crawl. Control needs a token even for clients on
+    /// this machine, because a local proxy makes every client look local.
     pub(crate) fn controls(&self) -> Controls {
         match self.token {
             Some(_) => Controls::Token,

@@ -15,7 +15,7 @@ const DATA_POLICY: &str =
 const ALWAYS: [(HeaderName, &str); 8] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    // The URL contains the query, which other sites must not see.
+    // A page's URL contains the search query, which other sites must not see.
     (header::REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("permissions-policy"),

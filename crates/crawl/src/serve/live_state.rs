@@ -23,7 +23,8 @@ use crate::control::protocol::State;
 /// Beyond the limit: 503.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
 /// How often to send something while nothing happens, so that neither a proxy nor the client
-/// considers the connection dead.
+/// How often to send a comment while the state doesn't change. Otherwise a proxy or the client
+/// might consider the connection dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// How often to check whether a crawl has begun and whether there are still followers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

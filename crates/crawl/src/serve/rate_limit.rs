@@ -14,8 +14,8 @@ use governor::{Quota, RateLimiter};
 /// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// How often to drop the accounts of idle clients while there are too many. Their buckets are full
-/// again, as in a new account, so nothing is lost.
+/// How often to drop the accounts of idle clients while there are too many. An idle client's bucket
+/// is full again, like that of a new account, so nothing is lost.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].

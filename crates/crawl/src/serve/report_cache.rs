@@ -13,13 +13,13 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::problem::Problem;
 
-/// Minimum time for which a report is served.
+/// Minimum time for which a report is served, even if the records change in that time.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
-/// A report is also served for this multiple of the time it took to build, so that building reports
-/// uses at most a tenth of one processor.
+/// A report is served for at least this multiple of its build time, so that building reports uses
+/// at most a tenth of one processor.
 const TIMES: u32 = 10;
 
-/// A report shared by all clients.
+/// The crawl's latest report, which all clients share.
 #[derive(Debug)]
 pub(crate) struct Reports {
     dir: PathBuf,

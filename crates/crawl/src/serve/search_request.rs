@@ -15,7 +15,7 @@ pub(crate) const DEFAULT_LIMIT: usize = 10;
 /// Maximum number of ranked results: later ones can't be requested.
 pub(crate) const MAX_RANKED: usize = 1000;
 
-/// The parameters as received.
+/// The parameters of a request's URL as received, not yet checked.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Parameters {
     q: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Parameters {
     facets: Option<String>,
 }
 
-/// A search request.
+/// The checked parameters of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchRequest {
     /// The words to search for.

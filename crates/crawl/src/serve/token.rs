@@ -55,8 +55,8 @@ impl Token {
             .hint("generate one with `head -c 24 /dev/urandom | base64`"))
     }
 
-    /// Returns whether `given` is the token. All bytes of the digests are compared, so the time
-    /// taken is constant.
+    /// Returns whether `given` is the token. Compares all bytes of the digests, so the time taken
+    /// doesn't reveal how many match.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let given = digest(&SHA256, given);
         self.0.as_ref().ct_eq(given.as_ref()).into()

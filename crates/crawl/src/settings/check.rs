@@ -44,7 +44,7 @@ use crate::values::{AddressOverride, BrowserTerms, Span};
 const SEED_HINT: &str =
     "give a URL such as `https://example.org/`, or a host such as `example.org`";
 
-/// Settings that a crawl can start with.
+/// Checked settings with which a crawl can start, with files read and values parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     /// The seeds. Empty only if a crawl is continued after `crawl forget` removed its seeds.
@@ -81,7 +81,7 @@ pub(crate) struct Checked {
     pub(crate) cookie_file: Option<(CookieFile, String)>,
     /// The compiled rules for the fields of pages.
     pub(crate) extract: Arc<Rules>,
-    /// How pages are rendered. `None` if none are.
+    /// How pages are rendered. `None` if no pages are rendered.
     pub(crate) render: Option<RenderConfig>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Anything else that is missing was noted as a problem, so only the seeds can be missing here.
+    // Only the seeds can be missing here, because any other missing value was noted as a problem.
     checked.ok_or_else(no_seed)
 }
 
@@ -239,7 +239,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     Some(checked)
 }
 
-/// Returns how pages are rendered; `None` if none are.
+/// Returns how pages are rendered; `None` if no pages are rendered.
 fn check_render(
     settings: &Settings,
     agent: &Option<ProductToken>,
@@ -265,7 +265,7 @@ fn check_render(
     render_config(settings, &user_agent(agent, contact.as_ref()), renderer)
 }
 
-/// Returns how pages are rendered, with a browser from `renderer`; `None` if none are rendered.
+/// Returns how pages are rendered, with a browser from `renderer`; `None` if no pages are rendered.
 pub(crate) fn render_config(
     settings: &Settings,
     user_agent: &str,
@@ -439,7 +439,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
 }
 
 /// Returns the error for two seeds with different settings for the same URLs. `place` and `other`
-/// are where the seeds are listed.
+/// are the file and line of each seed, if a file lists it.
 fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));
     let there = other.map_or_else(String::new, |other| format!(" of {other}"));
@@ -590,7 +590,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
 }
 
 /// Notes a problem for each setting that is too fast for the public host `host`. `dashes` precedes
-/// the names of settings in messages, for flags.
+/// the names of settings in messages: `--` for flags, empty for keys.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");

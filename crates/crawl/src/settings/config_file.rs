@@ -158,7 +158,7 @@ impl<'a> Source<'a> {
         problems.note(layer).unwrap_or_default()
     }
 
-    /// Returns the readable part of a file's entry. `None` if no part is readable.
+    /// Returns an entry of the file without its unreadable values. `None` if no value is readable.
     fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
         let at = name.span().start;
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
@@ -248,8 +248,8 @@ impl<'a> Source<'a> {
                 Layer::deserialize(toml::Deserializer::from(Spanned::new(span.clone(), alone)));
             let read = read.map_err(|error| match error.span() {
                 Some(place) if place != span => self.problem(&error, 0, None),
-                // The error has no place, or only that of the whole list: give the place of the
-                // rule.
+                // If the error has no position, or only that of the whole list, use the position of
+                // the rule.
                 _ => self
                     .at(
                         rule.span().start,
@@ -298,7 +298,7 @@ impl<'a> Source<'a> {
         });
     }
 
-    /// Applies `keep_usable` to each named table of one kind.
+    /// Applies [`Self::keep_usable`] to each `[site]` or to each `[group]` table.
     fn keep_named(
         &self,
         (kind, fields): (&'static str, &[&'static str]),
@@ -326,9 +326,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Removes keys that are unknown, whose value has the wrong type, or that repeat a key in
-    /// another spelling. `named` is the table if it has a name. `within` builds a file with just
-    /// one entry of the table.
+    /// Removes keys from a table if they
+    ///
+    /// - are unknown,
+    /// - have a value of the wrong type, or
+    /// - repeat a key in another spelling, such as `max_pages` and `max-pages`.
+    ///
+    /// `named` is the table if it has a name. `within` builds a file with just one entry of the
+    /// table.
     fn keep_usable(
         &self,
         (table, fields): (&str, &[&'static str]),
@@ -366,7 +371,8 @@ impl<'a> Source<'a> {
             .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
-    /// Checks texts that have a syntax of their own, and removes unusable ones from the layer.
+    /// Checks values whose text has a syntax of its own, e.g. regular expressions, and removes
+    /// unusable values from the layer.
     fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
@@ -452,8 +458,8 @@ impl<'a> Source<'a> {
         Some(place.span().start)
     }
 
-    /// Returns the error for an unknown name. `table` is the table that contains the name, if any;
-    /// `named` is the same table if it has a name.
+    /// Returns the error for an unknown name. `table` is the table that contains the unknown name,
+    /// with its known keys. `named` is the same table if it is a `[site]` or `[group]` table.
     fn unknown(
         &self,
         at: usize,
@@ -551,7 +557,7 @@ fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
 }
 
 /// Rewords a type error of serde, `invalid type: string \"x\", expected u32`. `None` for other
-/// errors. The value of a secret is not repeated.
+/// errors. If `is_secret`, the message leaves out the value.
 fn other_type(message: &str, is_secret: bool) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ");
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
@@ -628,7 +634,7 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// Returns `fields`, as keys of `table`, as settings that could not be read.
+/// Lists `fields`, which are keys of `table`, as settings that could not be read.
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,

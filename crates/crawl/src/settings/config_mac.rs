@@ -40,16 +40,16 @@ const KEY_BYTES: usize = 32;
 pub(crate) enum MarkStatus {
     /// This program wrote it for this user and this directory.
     Ours,
-    /// The file has no mark.
+    /// The file has no mark, so anyone may have written it.
     Not,
     /// The file has a mark, but this user has no key to verify it.
     NoKey,
-    /// The mark doesn't match this user's key, these settings and this directory.
+    /// The file's mark was made with another key, for other settings or for another directory.
     Other,
 }
 
 impl MarkStatus {
-    /// Returns why the file isn't proven to be the user's.
+    /// Returns in words why the file isn't proven to be the user's own.
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkStatus::Ours => "it is",
@@ -102,7 +102,7 @@ pub(crate) fn verify(
 /// Returns the mark (keyed digest) of a crawl.toml. Creates the user's key if there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or it can't be read or written there.
+/// There is no folder for the key, or the key can't be read or written in it.
 pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Result<String> {
     let payload = guarded.to_string();
     sign(around, dir, Purpose::Config, payload.as_bytes())
@@ -112,7 +112,7 @@ pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Res
 /// there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or it can't be read or written there.
+/// There is no folder for the key, or the key can't be read or written in it.
 pub(crate) fn sign(
     around: &UserFolders,
     dir: &Path,
@@ -144,7 +144,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// Creates the key atomically. If another process was faster, its key wins.
+/// Creates the key atomically. If another process creates the key first, uses that process's key.
 fn make_key(path: &Path) -> io::Result<hmac::Key> {
     let mut bytes = [0; KEY_BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
@@ -155,7 +155,8 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .mode(0o700)
         .create(folder)?;
     let temporary = folder.join(format!("key.{}", std::process::id()));
-    // Remove the file of a dead process that had the same id. In containers, ids often repeat.
+    // Remove the file of a dead process that had the same id. Process ids often repeat in
+    // containers.
     match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}

@@ -22,17 +22,17 @@ impl UserFolders {
     }
 }
 
-/// Returns the path of the lock file with which the crawls of a user avoid requesting the same host
-/// at once. The file is in the runtime folder of the session, or else in the user's cache folder.
-/// `None` if there is no such folder.
+/// Returns the path of the file in which the crawls of a user lock hosts, so that no two crawls
+/// request the same host at once. The file is in the runtime folder of the session, or else in the
+/// user's cache folder. `None` if there is no such folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
     Some(folder.join("crawl").join("hosts.lock"))
 }
 
-/// Returns a folder named by the environment. `None` if the variable is unset or the path is
-/// relative, which is invalid (XDG Base Directory Specification).
+/// Returns the folder that an environment variable names. `None` if the variable is unset, or if
+/// its path is relative: the XDG Base Directory Specification makes relative paths invalid.
 fn folder(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     path.filter(|path| path.is_absolute())

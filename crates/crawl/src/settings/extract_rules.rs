@@ -9,7 +9,7 @@ use crate::error::{CommandError, Problems};
 /// The name of the list of tables.
 pub(super) const TABLE: &str = "extract";
 
-/// Compiles rules without adding a place in a file to the errors.
+/// Compiles rules. The errors contain no position in a file.
 ///
 /// # Errors
 /// All mistakes in the rules.
@@ -49,8 +49,12 @@ pub(super) fn name_of(table: &Spanned<DeValue<'_>>) -> Option<String> {
     name.get_ref().as_str().map(str::to_owned)
 }
 
-/// Returns the byte offset in the file of a mistake in a rule's table: the wrong character of a
-/// value if it is known, otherwise the value, otherwise the innermost table that exists.
+/// Returns the byte offset in the file of a mistake in a rule's table. This is the offset of the
+/// first of these that is known:
+///
+/// 1. the wrong character of a value,
+/// 2. the value,
+/// 3. the innermost table that exists.
 pub(super) fn place(table: &Spanned<DeValue<'_>>, error: &RuleError) -> usize {
     let mut value = table;
     for key in &error.path {

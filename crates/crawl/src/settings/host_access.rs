@@ -18,7 +18,7 @@ use crate::values::{SchemaValue as _, Switch};
 #[derive(Clone, PartialEq, Deserialize)]
 pub(crate) struct Secret(String);
 
-/// The secrets of one table.
+/// The credentials and header fields in one `[site]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct AccessTerms {
@@ -32,10 +32,10 @@ pub(crate) struct AccessTerms {
     pub(super) login: Option<LoginTerms>,
 }
 
-/// The key `cookies`.
+/// The value of the key `cookies`.
 #[derive(Clone, Debug, PartialEq)]
 enum CookieTerms {
-    /// Cookies to send, by name.
+    /// Cookies to send with each request, by name.
     Own(BTreeMap<String, Secret>),
     /// Keep the cookies that the site sets.
     Keep,
@@ -129,8 +129,8 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Only a reference such as `env:NAME` is written here: literal secrets are removed
-        // beforehand.
+        // Only a reference such as `env:NAME` is written here, because literal secrets were removed
+        // before.
         serializer.collect_str(&format_args!("{self:?}"))
     }
 }

@@ -20,7 +20,8 @@ const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lin
 /// A key that lists hosts, with its value.
 pub(super) struct HostList<'l> {
     pub(super) key: &'static str,
-    /// The name of the `[group]` table that contains the key, if one does.
+    /// The name of the `[group]` table that contains the key. `None` if the key is not in a
+    /// `[group]` table.
     pub(super) group: Option<&'l str>,
     pub(super) hosts: &'l mut Vec<ListedHost>,
 }
@@ -99,8 +100,8 @@ pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
         .collect()
 }
 
-/// Returns the names of hosts in a list. Names of files are skipped: they only remain in a
-/// `crawl.toml` that was edited by hand, and checks report them.
+/// Returns the names of hosts in a list. Skips entries that name a file. Such an entry is left only
+/// in a `crawl.toml` that was edited by hand, and the check of the settings reports it.
 pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
         ListedHost::Host(name) => Some(&**name),

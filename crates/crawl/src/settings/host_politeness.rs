@@ -87,15 +87,16 @@ impl HostTerms {
     }
 }
 
-/// Builds the scheduler's table for all names in the tables of sites and groups. If both set a key,
-/// the table of the site wins.
+/// Builds the scheduler's table for all names in the tables of sites and groups. If a `[site]` and
+/// a `[group]` table set the same key for a host, the `[site]` table wins.
 pub(super) fn overrides(
     sites: &HostTable<&HostTerms>,
     groups: &HostTable<&HostTerms>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // Look up the settings as for a host with exactly this name.
+        // Look up the settings as for a host with exactly this name. The settings of a parent
+        // domain may apply.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);
@@ -103,8 +104,8 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // A name in both tables occurs twice, with the same merged settings. Ignore the error of
-        // the second insertion.
+        // A name that has both a `[site]` and a `[group]` table occurs twice, with the same merged
+        // settings. Ignore the error of the second insertion.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides

@@ -1,4 +1,5 @@
-//! The defaults of `crawl check`, and its directory.
+//! The defaults of `crawl check` that differ from those of a crawl, and checks of the directory
+//! that it continues in.
 
 use std::path::Path;
 
@@ -37,8 +38,8 @@ pub(crate) fn check_defaults() -> Layer {
     }
 }
 
-/// Rejects the directory of a crawl that didn't follow links to other sites. Continuing that crawl
-/// would not check these links, because they are settled as out of scope.
+/// Rejects the directory of a crawl that didn't follow links to other sites. `crawl check` could
+/// not check these links there, because their URLs are already settled as out of scope.
 pub(crate) fn refuse_plain_crawl(layer: &Layer) -> Result<(), CommandError> {
     let Some(output) = &layer.output.output else {
         return Ok(());

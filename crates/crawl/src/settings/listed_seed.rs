@@ -22,7 +22,8 @@ const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
 /// page.
 const MAX_LABEL_BYTES: usize = 64;
 
-/// A seed in a list.
+/// A seed as listed in the settings or in a seed file: a URL or a host, with optional settings of
+/// its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedSeed {
     /// The URL or the host, as typed.
@@ -179,7 +180,7 @@ impl ListedSeed {
     }
 }
 
-/// The keys of a table or an object in order, including duplicates.
+/// The keys and values of a TOML table or a JSON object, in order. A key may occur twice.
 struct Entries(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -266,7 +267,7 @@ impl FromStr for ListedSeed {
     }
 }
 
-/// Compares everything except the place where the seed is listed.
+/// Seeds are equal even if they are listed in different places.
 impl PartialEq for ListedSeed {
     fn eq(&self, other: &ListedSeed) -> bool {
         (&self.url, self.is_sitemap, &self.terms) == (&other.url, other.is_sitemap, &other.terms)

@@ -335,7 +335,8 @@ mod tests {
         );
         let group = json!({"a": {"hosts": ["b.example"], "site-delay": "2s"}});
         assert_eq!(audited["group"], group);
-        // A table without such keys counts too: the longest name that matches a host wins.
+        // A table without audited keys counts too, because the longest name that matches a host
+        // wins.
         let site = json!({"a.example": {"delay": "9s"}, "c.example": {}});
         assert_eq!(audited["site"], site);
     }

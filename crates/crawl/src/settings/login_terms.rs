@@ -83,8 +83,8 @@ impl Serialize for SignTerm {
     }
 }
 
-// Implemented by hand, because the errors of an untagged enum would name neither the unknown key
-// nor the place.
+// Implemented by hand, because serde's errors for an untagged enum name neither the unknown key nor
+// its position.
 impl<'de> Deserialize<'de> for SignTerm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SignTerm, D::Error> {
         struct TextOrTable;
@@ -163,7 +163,7 @@ impl SecretSource {
     }
 }
 
-/// How requests of a login are sent.
+/// How the requests of a login reach the site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Channel {
     /// Whether the login may use plain http.
@@ -234,13 +234,14 @@ impl LoginTerms {
         })
     }
 
-    /// Returns the name of the header field for the login's token. `None` for a form.
+    /// Returns the name of the header field for the login's token. `None` if the site uses a form
+    /// instead.
     pub(super) fn token_header(&self) -> Option<&str> {
         self.credential_command.as_ref()?;
         Some(self.credential_header.as_deref().unwrap_or(TOKEN_HEADER))
     }
 
-    /// Returns the address of the form. `None` for a token.
+    /// Returns the address of the login form. `None` if the site uses a token instead.
     pub(super) fn form(&self) -> Option<CanonicalUrl> {
         canonicalize(None, self.form.as_ref()?).ok()
     }

@@ -8,8 +8,8 @@ use crate::error::{CommandError, Problems};
 
 /// Domains reserved for examples (RFC 2606 section 3); mail sent there is never read.
 const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
-/// The contact in the example files. Other addresses at these domains are accepted, because they
-/// were typed on purpose.
+/// The contact in the example files. Other addresses at [`EXAMPLE_DOMAINS`] are accepted, because
+/// someone typed them on purpose.
 const EXAMPLE_CONTACT: &str = "you@example.org";
 /// Placeholders in `config/research.toml`.
 const EXAMPLE_NAME: &str = "Your Name";

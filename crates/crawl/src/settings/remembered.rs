@@ -1,9 +1,10 @@
 //! Decides which of the settings in a crawl directory take effect.
 //!
-//! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. A key that
-//! reads the environment, redirects requests, sets who is responsible for them or lifts a guard is
-//! therefore respected only if the user sets it in flags or `--config`, or if the file's mark
-//! proves that this program wrote it for this user (see [`super::config_mac`]).
+//! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. Keys that
+//! could do harm are therefore guarded: those that read the environment, redirect requests, set who
+//! is responsible for requests, or lift a limit. A guarded key is respected only if the user sets
+//! it in flags or `--config`, or if the file's mark proves that this program wrote the file for
+//! this user (see [`super::config_mac`]).
 
 use std::path::{Path, PathBuf};
 
@@ -29,9 +30,9 @@ use crate::values::ListedHost;
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys that `memory` doesn't know, each with its table and the harm that it could do.
-/// Guarded keys are respected only if the user set them. The remaining keys of `[site]` are
-/// harmless, because they have the same bounds as the keys for every host.
+/// Guarded keys, which are respected only if the user set them, that [`memory`] doesn't list. Each
+/// comes with its table and the harm that it could do. The remaining keys of `[site]` are harmless,
+/// because they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -168,8 +169,8 @@ impl StoredConfig {
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
-    /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
-    /// line. Guarded settings are those that only the user may set.
+    /// Returns the guarded settings (those that only the user may set) that have an effect and that
+    /// `explicit` doesn't set, one per line.
     fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {

@@ -31,8 +31,9 @@ const BROWSER_KEYS: [&str; 4] = [
 /// The only key of `[operator]` that affects what is fetched.
 const AGENT: &str = "agent";
 
-/// Fills in the settings of a replay from the crawl in `dir`. Without a settings file, the crawl's
-/// crawl.toml takes its place. With one, only missing seeds and a missing contact are filled in.
+/// Fills in settings that a replay lacks from the crawl in `dir`. Without a settings file, all
+/// settings of the crawl's crawl.toml are used. With a settings file, only missing seeds and a
+/// missing contact are filled in.
 pub(crate) fn fill_in(
     flags: &mut Layer,
     config: &mut Option<PathBuf>,

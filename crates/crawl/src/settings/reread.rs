@@ -17,7 +17,8 @@ use crate::settings::Checked;
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// The sources of a crawl's settings, as they were at its start.
+/// The sources from which a running crawl's settings are read again, with their values at the
+/// start.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
     /// Flags and the environment, before the host files that they name were read.
@@ -41,7 +42,7 @@ pub(crate) struct RereadSettings {
 }
 
 impl Sources {
-    /// Rereads the files and checks them; `running` are the settings in force.
+    /// Rereads the files, and checks the settings in them. `running` are the settings in force.
     ///
     /// # Errors
     /// All problems found.
@@ -57,8 +58,8 @@ impl Sources {
         };
         check(&requested.settings).map_err(located)?;
         let settings = taken_over(running, &requested.settings);
-        // Check the merged settings, because values that don't change, such as --own-site, count
-        // too.
+        // Check the merged settings, because a value that doesn't change, such as --own-site, may
+        // decide whether a new value is allowed.
         let new_checked = check(&settings).map_err(located)?;
         let (before, after) = (table_of(running), table_of(&settings));
         let effective = differences(&before, &after);
@@ -110,10 +111,10 @@ impl Sources {
     }
 }
 
-/// The settings that the files contain now.
+/// The settings that the files request now.
 struct Asked {
     settings: Settings,
-    /// Keys of seeds that changed.
+    /// Keys of seed settings that changed.
     seeds: Vec<String>,
 }
 
@@ -151,7 +152,7 @@ fn taken_over(running: &Settings, requested: &Settings) -> Settings {
     }
 }
 
-/// A key whose value differs.
+/// A key whose value differs between two sets of settings.
 struct Difference {
     table: String,
     key: String,

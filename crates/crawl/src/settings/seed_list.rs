@@ -94,8 +94,8 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// The faults of a line. Each has its column, starting at 1, its message, and a hint if the list's
-/// own hint doesn't fit.
+/// The problems of a line. Each has its column (starting at 1), its message, and a hint if the hint
+/// for the whole list doesn't fit.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
 

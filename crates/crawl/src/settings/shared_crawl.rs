@@ -1,4 +1,5 @@
-//! Settings of a crawl that workers share: which are allowed, and which must be the same everywhere.
+//! Settings of a crawl that workers share: which settings are allowed, and which must be the same
+//! for all workers.
 
 #[cfg(feature = "shared-frontier")]
 use std::path::Path;
@@ -17,8 +18,9 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
-/// Minimum and maximum duration of a lease. A shorter lease would expire when the network pauses.
-/// With a longer lease, the hosts of a dead worker would wait for hours.
+/// Minimum and maximum duration of a lease. With a shorter lease, a worker would lose its hosts
+/// whenever the network pauses. With a longer lease, the hosts of a dead worker would wait for
+/// hours.
 const MIN_LEASE: Duration = Duration::from_secs(2);
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 

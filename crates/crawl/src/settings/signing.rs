@@ -13,7 +13,7 @@ use crate::identity::{KeySource, RotatingSigner};
 /// Checks the settings of signatures, and reads the keys if requests may be signed.
 ///
 /// # Errors
-/// Signatures are on, but the keys can't be read, or the URL that publishes them is missing or
+/// Signatures are on, but the keys can't be read, or the URL of the public keys is missing or
 /// wrong.
 pub(super) fn check_signing(operator: &Operator) -> Result<Option<Signing>, CommandError> {
     let Some(when) = operator.signature.meaning() else {

@@ -38,8 +38,8 @@ pub(super) const FIELDS: &[&str] = &[
 /// The `[site]` tables by name: a host, whose subdomains are included, or an address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// Settings of the hosts that a table's name covers. The keys mean the same as in other tables.
-/// Limits apply to each host separately.
+/// Settings of the hosts that a `[site]` table covers. A key means the same as the key of this name
+/// in other tables. Limits apply to each host separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {

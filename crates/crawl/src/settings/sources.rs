@@ -1,8 +1,12 @@
-//! Merges the sources of settings.
+//! Merges the sources of settings. From lowest to highest precedence:
 //!
-//! From lowest to highest precedence: built-in defaults; the contact in the user's own config.toml;
-//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; the defaults of a
-//! [link check](super::link_check); `--config FILE`; `CRAWL_CONTACT`; flags.
+//! 1. built-in defaults,
+//! 2. the contact in the user's own config.toml,
+//! 3. the [remembered](super::remembered) part of the continued crawl's crawl.toml,
+//! 4. the defaults of a [link check](super::link_check),
+//! 5. `--config FILE`,
+//! 6. `CRAWL_CONTACT`,
+//! 7. flags.
 
 use std::path::{Path, PathBuf};
 
@@ -99,8 +103,8 @@ pub(crate) fn gather_over(
     Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Notes further problems in the readable parts of flags, file and user settings, so that all are
-/// reported at once. Skips problems that may only follow from one already noted.
+/// Notes further problems in the flags, the file and the user's own settings, so that all are
+/// reported at once. Skips problems that may only be a consequence of one already noted.
 fn note_further(problems: &mut Problems, explicit: Layer) {
     let mut further = Problems::default();
     check_all(&explicit.clone().settle(), &mut further);

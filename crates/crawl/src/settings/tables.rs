@@ -27,7 +27,7 @@ use crate::values::{
     SchemaValue, Size, Span, Switch,
 };
 
-/// How a later run uses a key of the directory's crawl.toml.
+/// How a later run treats a key that the directory's crawl.toml sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     /// Holds in every later run, so that all pages of the crawl are kept alike.

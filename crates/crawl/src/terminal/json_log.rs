@@ -12,14 +12,14 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Keys of an event's time and level.
+/// Keys of an event's time and level in a JSON log line.
 const AT: &str = "at";
 const LEVEL: &str = "level";
 
-/// Formats whole lines.
+/// Formats an event as a whole JSON log line.
 pub(super) struct JsonLogFormat;
 
-/// Formats fields as the members of an object, without braces.
+/// Formats an event's fields as the members of a JSON object, without braces.
 pub(super) struct JsonMembers;
 
 impl<S> FormatEvent<S, JsonMembers> for JsonLogFormat
@@ -34,7 +34,8 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         for span in context.event_scope().into_iter().flatten() {
-            // A process runs one crawl, so the crawl's span would be the same on every line.
+            // Skip the span of the crawl. A process runs only one crawl, so this span's fields
+            // would be the same on every line.
             if span.name() != "crawl"
                 && let Some(of_span) = span.extensions().get::<FormattedFields<JsonMembers>>()
             {
@@ -70,7 +71,7 @@ impl<'writer> FormatFields<'writer> for JsonMembers {
         current: &'writer mut FormattedFields<Self>,
         recorded: &tracing::span::Record<'_>,
     ) -> fmt::Result {
-        // Nothing may be recorded, for example if the value is an `Option` that is `None`. Don't
+        // `recorded` may contain nothing, e.g. if the value is an `Option` that is `None`. Don't
         // add a comma then.
         let more = members(recorded);
         if !current.fields.is_empty() && !more.is_empty() {

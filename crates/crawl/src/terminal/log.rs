@@ -111,7 +111,8 @@ where
         write!(line, " {:>5} ", event.metadata().level())?;
         context.format_fields(line.by_ref(), event)?;
         let spans = context.event_scope().into_iter().flatten();
-        // A process runs one crawl, so the crawl's span would be the same on every line.
+        // Skip the span of the crawl. A process runs only one crawl, so this span's fields would be
+        // the same on every line.
         for span in spans.filter(|span| span.name() != "crawl") {
             if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
                 write!(line, " {fields}")?;

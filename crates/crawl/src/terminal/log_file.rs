@@ -230,7 +230,7 @@ mod tests {
             log.write_all(b"c\n").unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), after, "{before:?}");
         }
-        // A file without a line end in its last part isn't a log.
+        // A file without a line end in its last part is not a log, so it is not truncated.
         fs::write(&path, "x".repeat(3 << 20)).unwrap();
         LogFile::open(&path, None, 1, |_| {}).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 3 << 20);

@@ -30,7 +30,7 @@ pub(crate) use unreached::{nothing_reached, unreached_hosts};
 /// write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// The progress mode, which is never `Auto`: that is resolved on creation.
+    /// The progress mode. Never `Auto`, which `new` replaces by the mode that suits stderr.
     mode: ProgressMode,
     quiet: bool,
     line: StatusLine,
@@ -60,7 +60,7 @@ impl Terminal {
         }
     }
 
-    /// Writes a message even with `--quiet`, because the run failed at its purpose.
+    /// Writes a message even with `--quiet`, for a run that failed at its purpose.
     pub(crate) fn insist(&self, message: &str) {
         self.write(format!("{message}\n").as_bytes());
     }

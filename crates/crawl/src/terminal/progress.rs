@@ -74,9 +74,9 @@ fn draw(terminal: &Terminal, now: &Progress) {
     }
 }
 
-/// Draws the fraction done.
+/// Draws the bar for the fraction of the crawl that is done.
 fn bar(share_done: f64) -> String {
-    // Values that are not a number become 0.
+    // The cast turns NaN into 0.
     let full = (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as usize;
     let tip = match share_done > 0.0 && full < BAR_STEPS {
         true => ">",

@@ -22,7 +22,7 @@ const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct StatusLine(Option<Arc<Mutex<Shown>>>);
 
-/// The state of a line.
+/// The state of a status line: its text, and when it was drawn.
 #[derive(Debug, Default)]
 struct Shown {
     text: String,
@@ -37,7 +37,8 @@ impl StatusLine {
         StatusLine(None)
     }
 
-    /// Returns a line of stderr. It shows nothing if stderr isn't a terminal that can redraw lines.
+    /// Returns a line of stderr. This line shows nothing if stderr isn't a terminal that can redraw
+    /// lines.
     pub(crate) fn stderr() -> StatusLine {
         let can_redraw = env::var_os("TERM").is_some_and(|term| term != "dumb");
         match io::stderr().is_terminal() && can_redraw {
@@ -91,8 +92,8 @@ impl Shown {
     }
 }
 
-/// Returns the columns that the line may use. The last column stays free, since a terminal may
-/// begin a new line after it.
+/// Returns the columns that the line may use. The last column stays free, since some terminals
+/// begin a new line after a character in this column.
 pub(super) fn columns() -> usize {
     let size = terminal_size_of(io::stderr());
     size.map_or(USUAL_COLUMNS, |(columns, _)| usize::from(columns.0))

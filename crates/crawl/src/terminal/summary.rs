@@ -33,9 +33,9 @@ const LEFT_OUT: [(&str, &str); 4] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HasMark {
     Yes,
-    /// The user's key could not be stored.
+    /// crawl.toml has no mark, because the user's key could not be stored.
     No,
-    /// The directory is removed when the program ends, so nothing can continue the crawl.
+    /// crawl.toml needs no mark, because its directory is removed when the program ends.
     Temporary,
 }
 
@@ -129,7 +129,7 @@ fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String
         }
     };
     let command = format!("{exe} --output {output}{config}");
-    // The remaining URLs may all be held back by budgets of their hosts.
+    // Budgets of hosts may hold back all remaining URLs. The command would then fetch nothing.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
     match &summary.ended {
         Ended::Budget(budget) if held_by.as_ref().is_some_and(|held| !held.contains(budget)) => {
@@ -248,8 +248,8 @@ fn name_problems(summary: &Summary, text: &mut String) {
     }
 }
 
-/// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. An
-/// interrupted crawl may still find them.
+/// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. Lists
+/// nothing for an interrupted crawl, which may still find matches.
 fn name_unmatched_rules(summary: &Summary, report: &Report, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
     let warnings: Vec<String> = rules.flat_map(RuleCounts::warnings).collect();

@@ -253,7 +253,7 @@ impl Cause<'_> {
     fn advice(self) -> Option<Advice> {
         let failure = match self {
             Cause::Failed { failure, .. } => failure,
-            // The user's own setting is the cause.
+            // Give no advice, because the user's own setting is the cause.
             Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
             Cause::Robots { .. } => return Some(Advice::RepairRobots),
             Cause::Rests(why) if why.starts_with(LOGIN_FAILED) => return Some(Advice::CheckLogin),

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::BadValue;
 
-/// A connection string such as `postgres://crawler@db1,db2/crawl`, unchanged. The check of all
-/// settings rejects a password.
+/// A connection string such as `postgres://crawler@db1,db2/crawl`, as typed. A password in it is
+/// rejected later, when all settings are checked.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FrontierUrl(pub(crate) String);
 

@@ -11,7 +11,7 @@ use crawl_engine::DocumentRules;
 use super::BadValue;
 use super::text::as_string;
 
-/// The types, in the order they are listed.
+/// The names of all types, in the order in which they are displayed.
 const KINDS: [(&str, Option<DocumentKind>); 5] = [
     ("html", None),
     ("text", Some(DocumentKind::Text)),

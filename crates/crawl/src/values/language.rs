@@ -8,7 +8,7 @@ use crawl_scope::LanguageRange;
 use super::BadValue;
 use super::text::as_string;
 
-/// A language that a page may have.
+/// A language of pages to keep, such as `de`, which includes `de-AT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Language(pub(crate) LanguageRange);
 

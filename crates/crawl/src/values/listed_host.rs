@@ -12,9 +12,9 @@ use super::text::as_string;
 /// An entry of a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListedHost {
-    /// A name or an address; on loopback with a port.
+    /// A host: its name or its address, on loopback with a port.
     Host(String),
-    /// `@FILE`: the hosts in a file.
+    /// `@FILE`: a file that lists hosts.
     File(PathBuf),
 }
 

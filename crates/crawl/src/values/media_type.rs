@@ -8,7 +8,7 @@ use crawl_scope::MediaRange;
 use super::BadValue;
 use super::text::as_string;
 
-/// A range of document types to keep.
+/// A type of documents to keep, or a range of types such as `image/*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediaType(pub(crate) MediaRange);
 

@@ -1,4 +1,4 @@
-//! Counts, factors and optional bounds.
+//! Counts, factors and optional bounds, as users write them.
 
 use std::fmt;
 use std::str::FromStr;

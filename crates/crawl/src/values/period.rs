@@ -1,4 +1,4 @@
-//! Time between two events.
+//! The time between two repeated events, e.g. between rounds, as users write it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,10 +8,10 @@ use super::{
     ListedHost, ListenAddress, MediaType, NameServer, Period, Size, Span, Surt, Switch,
 };
 
-/// A value in a settings file.
+/// A type of values in settings files, with its JSON Schema.
 pub(crate) trait SchemaValue {
-    /// Returns a schema that accepts every value that can be parsed, and few others. The rules that
-    /// a schema can't express are checked when the file is read.
+    /// Returns a schema that accepts every value that can be parsed, and as few other values as
+    /// possible. The rules that a schema can't express are checked when the file is read.
     fn schema() -> Value;
 }
 

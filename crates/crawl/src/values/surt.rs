@@ -8,7 +8,7 @@ use crawl_scope::SurtPrefix;
 use super::BadValue;
 use super::text::as_string;
 
-/// A part of the web to add to the scope.
+/// A SURT prefix, which adds a part of the web to the scope, e.g. a domain with its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Surt(pub(crate) SurtPrefix);
 

@@ -9,9 +9,9 @@ use super::text::as_text;
 /// A setting that is `on` or `off`. TOML also allows `true` and `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// Enabled.
+    /// The setting is `on`.
     On,
-    /// Disabled.
+    /// The setting is `off`.
     #[default]
     Off,
 }

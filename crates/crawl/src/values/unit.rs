@@ -1,4 +1,4 @@
-//! Parsing of numbers with a unit.
+//! Parses numbers with a unit, such as `10MB` or `30s`.
 
 /// Splits a text before the first character for which `ends` returns true.
 pub(super) fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {

@@ -1,5 +1,5 @@
-//! The pages in a browser: a server, a site that embeds the search, a running crawl, and the checks
-//! in `checks/`, which drive Chromium through Playwright.
+//! Runs the checks in `checks/`, which drive Chromium through Playwright, on the pages of a search
+//! server, on a site that embeds the search, and on the page of a running crawl.
 //!
 //! Required variables, set by `cargo xtask test --step browser`: `CRAWL_PYTHON_BIN` (with
 //! playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`,

@@ -366,7 +366,7 @@ fn a_crash_loses_nothing() {
         "-q",
     ];
     let mut killed = crawl(folder.path()).args(args).spawn().unwrap();
-    // The browser runs once the page's script is requested.
+    // Once the page's script is requested, the browser is running.
     let limit = std::time::Duration::from_secs(60);
     assert!(web.wait_for(limit, |log| log.iter().any(|entry| entry.path == "/app.js")));
     killed.kill().unwrap();

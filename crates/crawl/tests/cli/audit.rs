@@ -137,7 +137,7 @@ fn concurrent_requests_and_refetched_rules() {
     crawl(&cmd, &web.url(0, "/"), &many);
     let report = clean(&cmd);
     assert_eq!(report["hosts"], 3);
-    // The archive's record of a redirect hop names the origin for which it was fetched.
+    // The archive's record of a redirect hop names the origin for which the hop was fetched.
     let archive = dir.file("c/archive").read_dir().unwrap();
     let files = archive.map(|entry| entry.unwrap().path());
     let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));

@@ -1,4 +1,4 @@
-//! Broken links, and changes.
+//! `crawl report --broken` and `--changes`: broken links, and what changed between rounds.
 
 use crawl_testweb::{Answer, ConnectionMode, LinkMix, TestWeb};
 use serde_json::{Value, json};

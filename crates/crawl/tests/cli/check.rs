@@ -10,7 +10,8 @@ use crate::connections::serve_tls;
 use crate::harness::{Cmd, setup};
 use crate::unreached::closed_port;
 
-/// The site, a working host, one that refuses connections, and one whose robots.txt disallows all.
+/// The hosts of the web: the site, a working host, one that refuses connections, and one whose
+/// robots.txt disallows everything.
 const SITE: u32 = 0;
 const OTHER: u32 = 1;
 const REFUSING: u32 = 2;
@@ -465,7 +466,7 @@ fn each_format_goes_to_stdout_for_another_program() {
     assert!(!dir.file("crawl-127.0.0.1").exists());
 }
 
-/// A site and another one, whose answers `other` decides.
+/// A web of two sites. `other` answers the requests to the second one.
 fn two_sites() -> TestWeb {
     TestWeb::scripted(2).handler(OTHER, other).start()
 }

@@ -314,8 +314,8 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]]
     .assert_eq(&checked.stderr);
-    // Because of the broken line, the table of the keys below it is unknown. These keys may be the
-    // missing ones, so no key is reported as missing.
+    // The broken line may be the head of a table, so the table of the keys below it is unknown. No
+    // key is reported as missing, because the keys below the broken line may be the missing ones.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\

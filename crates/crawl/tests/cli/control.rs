@@ -182,7 +182,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
         "{stderr}"
     );
 
-    // A restart remembers the parked host.
+    // After a restart the host is still parked.
     web.take_log();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert!(
@@ -192,7 +192,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     );
     assert!(web.take_log().is_empty());
 
-    // The host is unparked while no crawl runs.
+    // Unpark the host while no crawl runs.
     let unpark = ["control", "c", "unpark", &host];
     let confirmed = format!("unparked {host}: its URLs are fetched again\n");
     assert_eq!(cmd.run(&unpark).ok(), confirmed);

@@ -1,5 +1,5 @@
-//! Indexing of documents other than HTML: what is read from them, and that a hostile document makes
-//! only its own reading fail.
+//! Indexing of documents other than HTML: which text is read from them, and that a hostile document
+//! disturbs no other document.
 
 use std::io::{Cursor, Write as _};
 
@@ -33,8 +33,8 @@ fn stream(dictionary: &str, content: &str) -> String {
     format!("<< /Length {length} {dictionary} >>\nstream\n{content}\nendstream")
 }
 
-/// Returns a PDF with a page for each content. Pages may refer to the objects in `more`, numbered
-/// from 4.
+/// Returns a PDF with a page for each content. Pages may refer to the objects in `more`, whose
+/// numbers start at 4.
 fn pdf_of_pages(contents: &[&str], resources: &str, more: &[String]) -> Vec<u8> {
     let first = 4 + more.len();
     let kids = (0..contents.len()).map(|at| format!("{} 0 R ", first + 2 * at));

@@ -45,7 +45,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
         3 * i32::from(index_error.contains("c/index/"))
     );
     if index_error.contains("c/state") {
-        // `explain` opens the state too.
+        // `explain` must fail too, because it opens the state.
         let explained = cmd.run(&["explain", "c", &web.url(0, "/")]).stdout;
         let (_, what) = index_error
             .lines()
@@ -194,9 +194,9 @@ fn the_state_is_private_under_any_umask() {
     let mode = |name: &str| fs::metadata(dir.file(name)).unwrap().permissions().mode() & 0o777;
     run("000");
     assert_eq!(mode("c/state"), 0o700);
-    // Users who can read these files may search them.
+    // The index gets the mode that the umask allows, so users who may read its files may search it.
     assert_eq!(mode("c/index/meta.json"), 0o666);
-    // Modes set by an earlier version are corrected.
+    // Simulate file modes that an earlier version set, which the next run must correct.
     fs::set_permissions(dir.file("c/state"), fs::Permissions::from_mode(0o777)).unwrap();
     run("022");
     assert_eq!(mode("c/state"), 0o700);

@@ -214,7 +214,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
-    // A second engine group.
+    // Two connection strings name two engine groups (PostgreSQL servers).
     (
         &[
             "--frontier",
@@ -306,7 +306,8 @@ fn each_flag_reaches_its_key() {
         let mut keys = BTreeSet::new();
         let (tried, others): (Vec<_>, Vec<_>) = untried.into_iter().partition(|(_, line)| {
             let key = line.split(" = ").next().unwrap_or_default();
-            // Quiet and verbose exclude each other.
+            // --quiet and --verbose exclude each other, so count them as one key, which keeps them
+            // in separate runs.
             keys.insert(if key == "quiet" { "verbose" } else { key })
         });
         let mut args = vec!["config", "--effective"];
@@ -331,7 +332,7 @@ fn every_key_is_tried() {
     let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.to_owned());
     let tried: BTreeSet<_> = FLAGS.iter().filter_map(|(_, line)| key(line)).collect();
     let listed = cmd.run(&["config"]).ok();
-    // A seed list sets `seed`.
+    // Seed lists set the key `seed`, so `seed-file` and `seed-sitemap` don't have to be tried.
     let listed = listed.replace("seed-file = []\n", "");
     let listed = listed.replace("seed-sitemap = []\n", "");
     let listed = listed.lines().filter(|line| !line.starts_with('#'));

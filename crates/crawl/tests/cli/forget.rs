@@ -485,7 +485,7 @@ fn kill_at(mut command: Command, file: &Path) {
         assert!(began.elapsed() < MAX_WAIT, "it does not end");
         std::hint::spin_loop();
     }
-    // A process that has ended can't be killed.
+    // Ignore the error: a process that has already ended can't be killed.
     let _ = running.kill();
     running.wait().unwrap();
 }

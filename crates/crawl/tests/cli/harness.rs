@@ -1,5 +1,5 @@
-//! Runs the built program in its own directory, without the environment of this machine that would
-//! affect it.
+//! Runs the built program in its own directory, without those environment variables of this machine
+//! that would affect it.
 
 use std::cell::RefCell;
 use std::fs;
@@ -238,7 +238,7 @@ impl Running {
 impl Drop for Running {
     /// Ends the program if the test failed.
     fn drop(&mut self) {
-        // After `end`, the process is already gone.
+        // Ignore the error: after `end`, the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -258,7 +258,7 @@ impl Ran {
     pub(crate) fn of_child(child: Child) -> Ran {
         let id = child.id().to_string();
         let (sender, ended) = mpsc::channel();
-        // The receiver may be gone after a timeout.
+        // Ignore the error: after a timeout the receiver no longer exists.
         std::thread::spawn(move || drop(sender.send(child.wait_with_output())));
         let Ok(output) = ended.recv_timeout(MAX_WAIT) else {
             let _ = Command::new("kill").args(["-s", "KILL", &id]).status();

@@ -342,7 +342,7 @@ fn a_wrong_password_stops_the_host_and_archives_nothing() {
             (1, forms)
         );
     }
-    // The operator wants another attempt.
+    // Unparking the host allows another login attempt.
     let host = format!("127.0.0.1:{}", site.port);
     let unparked = cmd.run(&["control", "c", "unpark", &host]);
     assert_eq!(unparked.code, 0, "{}", unparked.stderr);
@@ -356,7 +356,7 @@ fn a_wrong_password_stops_the_host_and_archives_nothing() {
     for text in [&ran.stderr, &again.stderr, &all_text(dir.path())] {
         assert!(!text.contains("wr0ng-word"), "{text}");
     }
-    // The right password.
+    // With the right password, the login succeeds.
     cmd.env("PASSWORD", PASSWORD);
     let right = crawl(&cmd, &[]);
     assert_eq!(right.code, 0, "{}", right.stderr);
@@ -458,7 +458,7 @@ fn a_token_comes_from_a_command() {
     let (dir, mut cmd) = setup("token");
     let site = Site::start();
     cmd.env("THE_TOKEN", TOKEN);
-    // Our own secrets are not for other programs.
+    // Commands in the settings don't get our own secrets.
     for name in ["CRAWL_SIGNATURE_KEY", "CRAWL_SERVE_TOKEN", "PGPASSWORD"] {
         cmd.env(name, "own-secret");
     }
@@ -548,7 +548,7 @@ fn imported_cookies_go_to_sites_that_keep_cookies() {
     assert!(refused.stderr.contains(hint), "{}", refused.stderr);
     dir.write("c.toml", "[site.\"127.0.0.1\"]\ncookies = \"keep\"\n");
     let args = [args[0], args[1], args[2], "--config", "c.toml"];
-    // The file is read at the first start only.
+    // The cookie file is read at the first start only.
     let ran = crawl(&cmd, &[&args[..], &["--max-pages", "3"]].concat());
     fs::remove_file(dir.file("cookies.txt")).unwrap();
     assert_eq!(ran.code, 0, "{}", ran.stderr);

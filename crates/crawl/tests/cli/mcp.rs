@@ -50,7 +50,7 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
     (dir, cmd, web)
 }
 
-/// Sends all calls in one session. Returns the answers by their ids, from 1.
+/// Sends all calls in one session. Returns the answers sorted by request id, starting at 1.
 fn call_all(cmd: &Cmd, calls: &[Value]) -> Vec<Value> {
     let start = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},

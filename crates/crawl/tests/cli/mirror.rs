@@ -188,7 +188,8 @@ fn pages_are_readable_without_a_server() {
     ] {
         assert!(home.contains(expected), "{expected}\n{home}");
     }
-    // The charset was only declared in the header.
+    // The page declared its charset only in a header field, so its file starts with a byte order
+    // mark.
     assert!(home.starts_with('\u{feff}'), "{home}");
 }
 

@@ -42,7 +42,7 @@ fn a_plan_fetches_only_robots_txt_and_sitemaps_and_cleans_up() {
     assert_eq!(paths, ["/robots.txt", "/map.txt"]);
     assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
     assert!(!dir.file("c").exists());
-    // The response time depends on the machine.
+    // Mask the response time, because it depends on the machine.
     let lines = ran.stdout.lines().map(|line| {
         let line = line.split(", responses take").next().unwrap();
         let line = line.replace(web.authority(0), "HOST");

@@ -21,7 +21,7 @@ struct TwoRounds {
     captures: Vec<Capture>,
 }
 
-/// An archived page or its revisit.
+/// A capture in the archive: a page, or a later visit that found it unchanged.
 struct Capture {
     round: u32,
     /// The time to the second, by which replay tools identify captures.
@@ -177,8 +177,8 @@ fn manage_pywb(python: &Path, dir: &Dir, args: &[&str]) {
     assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
 }
 
-/// `CRAWL_REPLAYWEB` is the folder of ReplayWeb.page, which includes wabac.js. The other variables
-/// are those of the browser tests.
+/// `CRAWL_REPLAYWEB` is the folder of ReplayWeb.page, which includes wabac.js. The other required
+/// variables are those of `tests/browser`.
 #[test]
 #[ignore = "needs Chromium and ReplayWeb.page: cargo xtask test sets them up"]
 fn replayweb_page_shows_every_page_of_a_second_round() {

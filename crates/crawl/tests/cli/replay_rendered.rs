@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::{Cmd, Dir, Ran, setup};
 use crate::replay::{export, named, run_program};
 
-/// A page that its script fills from JSON.
+/// The HTML of a page whose script fills it from JSON.
 const SHELL: &str = "<!doctype html><meta charset=utf-8><title>..</title><div id=root></div>\
     <script src=\"/app.js\"></script>";
 
@@ -70,7 +70,8 @@ impl Page {
     }
 }
 
-/// Crawls the pages with screenshots. The server is stopped afterwards.
+/// Crawls the pages with screenshots, and then stops their server, so that later requests can only
+/// be answered from the archive.
 fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
     let of_type = |kind| Answer::of(200).header("Content-Type", kind);
     let mut web = TestWeb::builder()
@@ -192,7 +193,7 @@ fn others_accept_an_archive_with_doms_and_screenshots() {
     assert_eq!(counts, "12 captures");
 }
 
-/// pywb, as it serves an archive to browsers.
+/// A pywb server that shows an archive to browsers.
 struct Pywb(Child, String);
 
 impl Pywb {

@@ -27,7 +27,7 @@ fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
         )
     );
     assert!(!dir.file("deep").exists());
-    // `--quiet` prints the same error.
+    // With `--quiet`, the same error is printed.
     let quiet = cmd.run(&[&seed, "--output", "c", "--quiet"]);
     assert_eq!(quiet.refusal(&dir), ran.refusal(&dir));
     // Only the folder of the user's own files exists, so no directory was left behind.

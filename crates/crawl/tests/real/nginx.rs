@@ -1,4 +1,4 @@
-//! nginx, and the requests it received.
+//! Runs nginx as a web server, and reads the requests it received from its log.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Log {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LoggedRequest {
     pub(crate) path: String,
-    /// The header field `From`.
+    /// The value of the request's header field `From`.
     pub(crate) from: String,
 }
 

@@ -1,4 +1,4 @@
-//! A crawl from beginning to end.
+//! A crawl of a site from beginning to end, without interruption.
 
 use std::collections::HashSet;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 
-/// A walk in progress.
+/// A walk that runs in a thread of its own.
 pub(crate) struct Walk(JoinHandle<Output>);
 
-/// `STATUS PATH` of each URL to be fetched.
+/// A line `STATUS PATH` for each URL that must be fetched.
 pub(crate) type UrlStatuses = BTreeSet<String>;
 
 impl Walk {

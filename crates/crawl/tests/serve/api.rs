@@ -61,7 +61,7 @@ fn pages_are_counted_and_narrowed_by_facets() {
     let server = Server::start(site.path(), &[]);
     let plain = server.get("/api/search?q=boat").json();
     assert_eq!(plain.get("facets"), None);
-    // Of two versions, only the newest is counted.
+    // Only the newest version of a page is counted.
     assert_eq!(plain["total"], 3, "{plain}");
     let counted = server.get("/api/search?q=boat&facets=true").json();
     let count =

@@ -189,7 +189,7 @@ impl Drop for Running {
     }
 }
 
-/// The event stream of a client.
+/// The server-sent events that a client receives.
 struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {

@@ -1,4 +1,4 @@
-//! The content of the pages, and their header fields.
+//! The HTML pages of `crawl serve`: their content and their header fields.
 
 use expect_test::expect;
 

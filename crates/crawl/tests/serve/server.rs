@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Maximum wait for a response, a line or an exit, so that a hang fails.
+/// Maximum wait for a response, a line or an exit. A test that waits longer fails rather than
+/// hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Returns a command for the program, without the environment of this machine that would affect it.
+/// Returns a command for the program, without those environment variables of this machine that
+/// would affect it.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
@@ -73,7 +75,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// A response.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -124,7 +126,8 @@ impl Server {
         self.request("GET", path, fields, "")
     }
 
-    /// Sends a command as a program would.
+    /// Sends a POST request with a JSON body and these header fields, without those that a browser
+    /// adds.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Reply {
         let json = ("content-type", "application/json");
         self.request("POST", path, &[&[json], fields].concat(), body)
@@ -193,7 +196,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process may have exited already.
+        // Ignore the error: the process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

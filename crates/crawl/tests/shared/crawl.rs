@@ -17,7 +17,7 @@ use crate::postgres::Served;
 /// The gap between requests to every host.
 pub(crate) const DELAY: Duration = Duration::from_millis(30);
 
-/// Maximum wait for anything. Most waits take only seconds.
+/// Maximum time for each wait in these tests. Most waits take only seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
 /// The lease of a worker. It is long enough for a heartbeat on a busy machine, and short enough
@@ -37,7 +37,7 @@ pub(crate) struct Crawl {
     name: String,
 }
 
-/// The result of a worker or a command.
+/// The exit code and the output of a worker or a command that has ended.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -151,8 +151,9 @@ impl Crawl {
     /// Returns the command of a worker with another directory.
     pub(crate) fn command_in(&self, output: &str, worker: &str, flags: &str) -> Command {
         let mut command = self.command_alone(output, flags);
-        // Separate home folders simulate separate machines. On one machine, a host would wait for
-        // the worker that holds its lock, even a frozen one.
+        // Separate home folders simulate separate machines. On a single machine, a user's workers
+        // lock hosts in one file, so a host would have to wait for the worker that locked it, even
+        // a frozen one.
         command.env("HOME", self.dir.path().join(format!("home of {worker}")));
         self.name_groups(&mut command);
         command.args(["--worker", worker]);
@@ -173,8 +174,8 @@ impl Crawl {
         command
     }
 
-    /// Returns a command for the program, without the environment of this machine that would affect
-    /// it.
+    /// Returns a command for the program, without those environment variables of this machine that
+    /// would affect it.
     pub(crate) fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
         command

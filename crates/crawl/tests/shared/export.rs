@@ -149,7 +149,7 @@ fn a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
         .export(&[foreign.to_str().unwrap(), "w2"], "back")
         .expect(2);
     assert!(stderr.contains("not of one crawl"), "{stderr}");
-    // Remove a row.
+    // Remove a row, which the export must detect.
     let path = crawl.output("w1").join("pages.jsonl");
     let rows = fs::read_to_string(&path).unwrap();
     let (first, _) = rows.split_once('\n').unwrap();

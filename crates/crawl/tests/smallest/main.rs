@@ -1,4 +1,5 @@
-//! The program without any feature: a whole crawl, and the errors of commands that are left out.
+//! Tests of the program built without any feature: a whole crawl, and the errors of commands that
+//! this build lacks.
 //!
 //! Run it with `cargo test --package crawl --no-default-features --test smallest`.
 #![cfg(not(any(

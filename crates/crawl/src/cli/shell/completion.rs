@@ -1,4 +1,4 @@
-//! Completion scripts for shells.
+//! Generates completion scripts for shells, and corrects what clap's scripts get wrong.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -18,7 +18,7 @@ pub(crate) fn script(shell: Shell, command: &Command) -> String {
     }
 }
 
-/// Returns the command line without commands that only the program itself starts.
+/// Returns the command line without subcommands that only the program itself starts.
 fn visible(command: &Command) -> Command {
     let commands = command
         .get_subcommands()
@@ -41,13 +41,13 @@ fn with_separate_values(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds hints for the values of arguments: which ones are files or folders, and the possible words
-/// of the others.
+/// Adds completion hints to the values of arguments: whether a value is a file or a folder, or
+/// which words are possible.
 fn hinted(command: Command) -> Command {
     command.mut_args(with_hint).mut_subcommands(hinted)
 }
 
-/// Adds the hint that an argument's placeholder implies.
+/// Adds the completion hint that an argument's placeholder implies, e.g. a folder for `DIR`.
 fn with_hint(arg: Arg) -> Arg {
     let placeholder = arg.get_value_names().unwrap_or_default().concat();
     let is_choice = !arg.get_possible_values().is_empty();
@@ -70,8 +70,8 @@ fn with_hint(arg: Arg) -> Arg {
     })
 }
 
-/// Makes the bash script complete files and folders for commands whose first argument is one. The
-/// generated script would list flags instead.
+/// Makes the bash script complete files and folders for commands whose first argument is a file or
+/// a folder. The script that clap generates would list flags instead.
 fn with_positionals(script: &str, command: &Command) -> String {
     command
         .get_subcommands()
@@ -88,9 +88,9 @@ fn with_positionals(script: &str, command: &Command) -> String {
         })
 }
 
-/// Changes the part of the bash script that completes one command. `label` is the first line of
-/// that part, and `option` is bash's option for completing the arguments. If the command has
-/// subcommands, they come after the first argument.
+/// Changes how the bash script completes one command. `label` is the first line of that command's
+/// case in the script, and `option` is bash's option for completing the arguments. If the command
+/// has subcommands, their names come after the first argument.
 fn with_positional(script: &str, label: &str, option: &str, has_subcommands: bool) -> String {
     const FLAGS: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
     let Some(start) = script.find(label) else {
@@ -116,8 +116,8 @@ fn with_positional(script: &str, label: &str, option: &str, has_subcommands: boo
     format!("{before}{head}{arguments}{tail}{after}")
 }
 
-/// Makes the fish script complete the values of a crawl's flags. The generated script rejects a
-/// flag that still lacks its value, and takes a seed for a command.
+/// Makes the fish script complete the values of a crawl's flags. The script that clap generates
+/// rejects a flag that still lacks its value, and mistakes a seed for a command.
 fn with_values(script: &str, command: &Command) -> String {
     const PARSED: &str = "    argparse -s (__fish_crawl_global_optspecs) -- $cmd 2>/dev/null\n";
     const WITHOUT_LAST: &str =

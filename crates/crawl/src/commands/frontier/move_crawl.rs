@@ -21,8 +21,8 @@ use crate::settings::check_name;
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// The row file with URLs that were not fetched. A worker appends rows to it at the end of a run,
-/// outside of any commit.
+/// The row file with URLs that were not fetched. At the end of a run, a worker appends rows to this
+/// file outside of any commit.
 const EXCLUDED: &str = "excluded.jsonl";
 
 pub(super) fn import_crawl(

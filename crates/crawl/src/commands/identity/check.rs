@@ -78,16 +78,16 @@ pub(super) fn run(settings: &Settings) -> Result<u8, CommandError> {
 /// The name of a fault or note, and its description.
 type Named = (&'static str, String);
 
-/// The result of a check.
+/// The findings of a check of published keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     /// Defects that may make verifiers reject keys.
     faults: Vec<Named>,
-    /// Possible improvements.
+    /// Possible improvements of the published keys and of the response's headers.
     notes: Vec<Named>,
 }
 
-/// The response with the published keys.
+/// The server's response to the request for the published keys.
 struct Answer<'a> {
     url: &'a str,
     authority: &'a str,

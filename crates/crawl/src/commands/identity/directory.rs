@@ -10,7 +10,8 @@ use crate::identity::KeySource;
 use crate::settings::{Settings, check_agent, check_contact, fastest_pace, key_url, user_agent};
 use crate::terminal::{note, print};
 
-/// The name of the card in the root folder of the host that publishes the keys.
+/// File name of the card that describes the crawler, in the root folder of the host that publishes
+/// the keys.
 const CARD: &str = "signature-agent-card.json";
 
 pub(super) fn run(out: &Path, settings: &Settings) -> Result<u8, CommandError> {
@@ -43,7 +44,7 @@ fn split(url: &str) -> (&str, &str) {
     (origin, path.trim_start_matches('/'))
 }
 
-/// Describes the crawler by its settings.
+/// Returns the card that describes the crawler to site owners, filled in from its settings.
 fn card(settings: &Settings, url: &str, origin: &str) -> Result<Card, CommandError> {
     let operator = &settings.operator;
     let agent = check_agent(&operator.agent)?;

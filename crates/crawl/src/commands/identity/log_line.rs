@@ -110,7 +110,7 @@ fn begun(line: &Map<String, Value>) -> Option<u64> {
     let mut took = ["duration", "request_time"].iter();
     let took = took.find_map(|name| number(line.get(*name)?));
     let begun = logged - took.filter(|took| *took > 0.0).unwrap_or(0.0);
-    // A time out of range is clamped.
+    // The cast clamps a time that is out of range.
     (begun >= 0.0).then_some(begun as u64)
 }
 

@@ -2,7 +2,7 @@
 
 use crawl_identity::Message;
 
-/// A request in a log.
+/// A request in a server's log or in a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoggedRequest {
     pub(super) message: Message,

@@ -102,7 +102,7 @@ mod tests {
         }
         let unsigned = read(&format!(r#"{start} "e.example" "-" "-" "-""#)).unwrap();
         assert!(unsigned.message.fields.is_empty());
-        // A line without the header fields of signatures is no request.
+        // A line without signature fields is not read as a request.
         for line in [
             start.to_owned(),
             format!(r#"{start} "a" "b" "c" "d""#),

@@ -19,7 +19,7 @@ const PRINT_AT: usize = 1 << 16;
 /// Beyond the limit: counted together.
 const MAX_SIGNERS: usize = 1000;
 
-/// Counts of the requests and signatures in the logs.
+/// Numbers of requests and signatures in the logs, by verdict.
 #[derive(Default)]
 pub(super) struct Verdicts {
     pub(super) requests: u64,
@@ -30,9 +30,10 @@ pub(super) struct Verdicts {
     pub(super) invalid: u64,
     /// Number of signatures that don't hold, by the name of the fault.
     faults: BTreeMap<&'static str, u64>,
-    /// Number of signatures that can't be judged, by the reason, such as a key that isn't given.
+    /// Number of signatures that can't be judged, by the reason, e.g. that the signer's key isn't
+    /// given.
     unknown: BTreeMap<String, u64>,
-    /// Number of signatures whose request has no time, so that their age is unknown.
+    /// Number of signatures of unknown age, because the log has no time for their request.
     undated: u64,
     /// Number of lines that don't describe a request.
     pub(super) skipped: u64,
@@ -40,7 +41,7 @@ pub(super) struct Verdicts {
     /// signature.
     lines: String,
     as_json: bool,
-    /// Whether `--host` was given, so that the hosts of requests are checked.
+    /// Whether `--host` was given. Without it, signatures for any host are valid.
     hosts_given: bool,
 }
 
@@ -83,7 +84,8 @@ impl Verdicts {
         let keyid = verdict.keyid.clone().unwrap_or_default();
         let fault = verdict.result.as_ref().err();
         let is_undecided = |fault: &Fault| match fault {
-            // The request may have had fields that the log lacks.
+            // A missing field is not a fault if the log lacks some fields: the request itself may
+            // have had the field.
             Fault::Base(BaseError::Missing(_)) => !request.is_whole,
             fault => fault.is_undecided(),
         };

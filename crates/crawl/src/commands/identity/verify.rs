@@ -18,8 +18,8 @@ use crate::identity::{PublishedKeysOption, published_keys};
 use crate::terminal::print;
 use crate::values::Span;
 
-/// Maximum seconds from the date of a request in a WARC file to its signature. The date is taken
-/// before the host's address is looked up.
+/// Maximum seconds from the date of a request in a WARC file to its signature. The crawler takes
+/// the date before it looks up the host's address, and signs the request after the look-up.
 const WARC_DELAY: u64 = 60;
 /// Number of bytes at the start of a file that identify its format.
 const MAGIC_BYTES: usize = 16;
@@ -38,7 +38,7 @@ pub(super) struct Request<'a> {
     pub(super) as_json: bool,
 }
 
-/// Verifies the signatures of requests.
+/// Verifies the signatures of all requests in the given files, and counts the verdicts.
 struct Verifier {
     keys: Vec<Directory>,
     /// The hosts for which signatures may be valid. Empty for all hosts.
@@ -188,7 +188,7 @@ impl Verifier {
         };
         let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
-            // Judge a request without a time as of the time when it was signed.
+            // Without a time in the log, judge a request as of the time when it was signed.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
             terms.at = created.unwrap_or(0);
             verdicts = verify(message, &self.keys, &terms);

@@ -8,11 +8,11 @@ use crate::settings::{Reach, reach};
 /// The purpose of a crawl, which selects what is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A search index of the pages.
+    /// To build a search index of the pages.
     Search,
-    /// Broken links and other faults.
+    /// To find broken links and other faults.
     Check,
-    /// Complete responses and links, for a study.
+    /// To keep complete responses and links for a study.
     Research,
 }
 
@@ -23,7 +23,7 @@ impl Purpose {
         false => &[Purpose::Check, Purpose::Research],
     };
 
-    /// Returns the name, and what the crawl keeps for this purpose.
+    /// Returns the purpose's name, and what the crawl keeps for this purpose.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
             Purpose::Search => ("search index", "pages that visitors can search"),
@@ -47,7 +47,7 @@ impl Purpose {
     }
 }
 
-/// The answers so far.
+/// The user's answers so far to the questions of `crawl init`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     /// The seed as typed, and parsed.

@@ -1,4 +1,4 @@
-//! The config file that the answers of `crawl init` make.
+//! Generates the config file from the answers to `crawl init`.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> Stri
     text
 }
 
-/// Returns the tables in the order of `crawl config`. A table without entries is empty.
+/// Returns the tables in the order of `crawl config`. The text of a table without keys is empty.
 fn tables(answers: &Answers) -> [(&'static str, String); 5] {
     [
         ("operator", operator(answers)),
@@ -147,7 +147,7 @@ fn output(answers: &Answers) -> String {
     entries.0
 }
 
-/// Lines of a table.
+/// The lines of a TOML table in the generated config file.
 #[derive(Debug, Default)]
 struct Entries(String);
 

@@ -12,7 +12,7 @@ use crate::settings::{
     CONTACT_HINT, check_seed, check_without_seeds, default_output, parse, read_contact,
 };
 
-/// The default answer to how many pages to fetch at most.
+/// The default answer to the question for the maximum number of pages to fetch.
 const DEFAULT_MAX_PAGES: u64 = 10_000;
 
 /// The subject of a question. The variants are in the order of the questions.
@@ -61,7 +61,7 @@ pub(super) struct Question {
     pub(super) default: Option<String>,
 }
 
-/// Facts known before the first question.
+/// Facts that `crawl init` knows before its first question.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Surroundings {
     /// The contact in the environment or in the user's own config.toml. Empty if there is none.
@@ -88,7 +88,8 @@ impl Interview {
         }
     }
 
-    /// Returns the next question that matters. `None` if none is left.
+    /// Returns the next question. Skips questions that the answers so far make unnecessary. `None`
+    /// after the last question.
     pub(super) fn question(&self) -> Option<Question> {
         let topic = self.next_topic()?;
         let (text, default) = self.words(topic);
@@ -242,7 +243,7 @@ fn purposes() -> String {
     format!("What is the crawl for?{}", lines.collect::<String>())
 }
 
-/// Checks the config file of the answers as a crawl would. Returns only problems with these keys.
+/// Checks the config file for the answers as a crawl would. Reports only problems with `keys`.
 fn check_keys(answers: &Answers, keys: &[&str]) -> Result<(), CommandError> {
     let settings = parse(&config_text(answers, "", ""), "answers")?.settle();
     let Err(mut problem) = check_without_seeds(&settings) else {
@@ -288,7 +289,7 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
     let digits: String = text.chars().filter(|c| !matches!(c, ',' | '_')).collect();
     match (text, digits.parse()) {
         ("unlimited", _) => Ok(None),
-        // TOML has no larger integers.
+        // Accept at most `i64::MAX`, because TOML has no larger integers.
         (_, Ok(pages)) if (1..=i64::MAX as u64).contains(&pages) => Ok(Some(pages)),
         _ => Err(
             CommandError::usage(format!("`{text}` is not a number of pages"))

@@ -30,7 +30,8 @@ enum Mode {
 
 /// Runs `crawl init`.
 pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
-    // Check the file before the first question, so that no answer is lost.
+    // Check the path of the file before the first question. Otherwise the user might answer all
+    // questions in vain.
     check_target(file)?;
     let mut interview = Interview::new(surroundings(file)?);
     let stdin = io::stdin();
@@ -77,7 +78,7 @@ fn check_target(file: &Path) -> Result<(), CommandError> {
                 .hint("run `crawl init`, which asks for the URL"),
         );
     }
-    // The file's name is written into comments of the file.
+    // Refuse control characters, because the config file's comments contain the file's own name.
     if shown.to_string().contains(char::is_control) {
         return Err(CommandError::usage(format!(
             "the file name {:?} has a control character",
@@ -106,7 +107,7 @@ fn exists(file: &Path) -> CommandError {
     ))
 }
 
-/// Collects what is known before the first question.
+/// Collects the facts that `crawl init` knows before its first question.
 fn surroundings(file: &Path) -> Result<Surroundings, CommandError> {
     let absolute = |path: &Path| {
         std::path::absolute(path)
@@ -164,7 +165,8 @@ fn prompt(question: &Question) -> String {
     }
 }
 
-/// Adds the question to a problem with its answer, since a scripted dialogue prints no questions.
+/// Adds the question's text to the error about its answer, because a scripted dialogue prints no
+/// questions.
 fn in_script(problem: CommandError, question: &Question) -> CommandError {
     let first_line = question.text.lines().next().unwrap_or_default();
     let hint = "stdin needs one answer per line; an empty line takes the default, if there is one";
@@ -204,8 +206,8 @@ fn write_new(file: &Path, text: &str) -> Result<(), CommandError> {
     let written = File::create_new(file).and_then(|mut created| {
         let written = created.write_all(text.as_bytes());
         if written.is_err() {
-            // Remove the partial file, because the next attempt would fail if it existed. Only the
-            // write error matters.
+            // Remove the partial file, because the next attempt would fail if it existed. Report
+            // only the write error, even if removing fails.
             let _ = fs::remove_file(file);
         }
         written

@@ -1,9 +1,9 @@
-//! The content of a page as JSON.
+//! Converts the content of a page to JSON, for `crawl inspect`.
 
 use crawl_extractor::{Block, Content, JsonLd, Page, PageDate};
 use serde_json::{Value, json};
 
-/// Returns the `text` of a page: its metadata, structure and main text.
+/// Returns the JSON member `text` of a page: its metadata, structure and main text.
 pub(super) fn text_object(page: &Page, content: &Content) -> Value {
     let graph = &content.open_graph;
     let headings = content.headings().map(|(level, block)| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{CommandError, FINISHED, USAGE};
 
-/// A line of input.
+/// A line of input: the robots.txt, the agent and the URL to judge.
 #[derive(Debug, Deserialize)]
 struct Question {
     /// The text of robots.txt. Null if the site has no robots.txt.

@@ -17,7 +17,7 @@ use crate::settings::{
     Reach, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
-/// The result of fetching a robots.txt file.
+/// A fetched robots.txt, or the reason why it could not be fetched.
 pub(super) struct FetchedRobots {
     /// The body of robots.txt. Empty if the host has no robots.txt, `None` if it is unreachable.
     pub(super) body: Option<Bytes>,

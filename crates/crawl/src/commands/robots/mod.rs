@@ -67,9 +67,9 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
 struct TypedUrl {
     /// The text as typed.
     text: String,
-    /// The path in origin form.
+    /// The path and the query as in a request line (origin form, RFC 9112 section 3.2.1).
     path: RequestPath<'static>,
-    /// `None` if only a path was typed.
+    /// The whole URL. `None` if only a path was typed.
     url: Option<CanonicalUrl>,
 }
 
@@ -91,7 +91,7 @@ impl TypedUrl {
     }
 }
 
-/// A robots.txt file by which URLs are judged.
+/// A robots.txt file that applies to some or all of the URLs to judge.
 struct Source {
     /// The file's name in the output.
     name: String,
@@ -149,7 +149,8 @@ impl Rules {
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// Writes the oddities of all files, and their records other than rules.
+    /// Appends remarks on each file: its syntax oddities, and its lines other than rules, such as
+    /// `Sitemap`.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }

@@ -1,17 +1,19 @@
-//! The records of a robots.txt other than rules, with their lines.
+//! The lines of a robots.txt other than rules, such as `Crawl-delay` and `Sitemap`, with their
+//! numbers.
 
 use crawl_policy::usage::{Sources, UsagePurpose, UsageStatements};
 use crawl_policy::{AgentRules, VisitHours};
 use serde_json::{Map, Value, json};
 
-/// A record of a robots.txt other than a rule. It applies to the robot or to the whole file.
+/// A line of a robots.txt other than a rule, such as `Crawl-delay` or `Sitemap`. It applies to the
+/// agent or to the whole file.
 pub(super) struct Record {
     pub(super) line: u32,
     pub(super) field: &'static str,
     pub(super) value: String,
 }
 
-/// Returns the records sorted by line.
+/// Returns the lines other than rules, sorted by line number.
 pub(super) fn records(robots: &AgentRules) -> Vec<Record> {
     let record = |line, field, value| Record { line, field, value };
     let mut records = Vec::new();

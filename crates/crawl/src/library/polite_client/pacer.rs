@@ -68,11 +68,11 @@ pub(super) struct Pacer {
     tasks: JoinSet<Done>,
 }
 
-/// A finished task.
+/// The end of a task that the pacer started.
 enum Done {
-    /// A request.
+    /// A request has ended.
     Request(Box<Ended>),
-    /// A DNS look-up, which the first call of a host waits for.
+    /// A DNS look-up has ended. `call` waited for it.
     LookUp { call: Call, address: Option<IpAddr> },
 }
 
@@ -125,8 +125,8 @@ impl Pacer {
         }
     }
 
-    /// Uses all permits that are available now. Returns when to try again. `None` if there is
-    /// nothing to wait for.
+    /// Uses all permits that are available now. Returns when to poll the scheduler again. `None` if
+    /// there is no such time.
     fn issue(&mut self) -> Option<Tick> {
         loop {
             match self.scheduler.poll(self.fetcher.clock().now()) {
@@ -205,7 +205,8 @@ impl Pacer {
     }
 
     /// Uses a permit for the first queued call that was not dropped and whose URL is allowed.
-    /// Judges each call here, because it may have arrived while the rules were expired.
+    /// Judges the URL again here, because the call may have arrived while the origin's rules were
+    /// expired.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
@@ -366,7 +367,8 @@ impl Pacer {
     }
 }
 
-/// Returns the error for a URL that the rules of its origin disallow. `None` if they allow it.
+/// Returns the error for a URL that the rules of its origin disallow. `None` if the rules allow the
+/// URL.
 fn disallowed(compiled: &CompiledRobots, url: &CanonicalUrl) -> Option<PoliteError> {
     let verdict = compiled.robots.judge(url.as_url());
     if verdict.is_allowed() {

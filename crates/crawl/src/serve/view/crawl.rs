@@ -1,4 +1,4 @@
-//! The crawl's page: its current state and results.
+//! The page about the crawl: its current state and its report.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -64,8 +64,8 @@ fn phase(state: &State) -> (&'static str, &'static str) {
     }
 }
 
-/// Renders the part that `page/crawl.js` keeps up to date: what happens now. Totals are in the
-/// report alone, so that no number is shown twice.
+/// Renders the current state, which `page/crawl.js` keeps up to date. Totals are only in the
+/// report, so that no number is shown twice.
 fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
     let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
     html! {
@@ -181,8 +181,8 @@ fn next(host: &HostWork) -> String {
     }
 }
 
-/// Renders the controls of the crawl. The page's script reveals them, since they don't work without
-/// it.
+/// Renders the controls of the crawl, hidden. The page's script reveals them, because they need the
+/// script to work.
 fn steering(state: Option<&State>, controls: Controls) -> Markup {
     let is_paused = state.is_some_and(|state| state.paused);
     if controls == Controls::Closed {
@@ -223,8 +223,8 @@ fn steering(state: Option<&State>, controls: Controls) -> Markup {
     }
 }
 
-/// Renders the report: what to fix, then how the crawl went. `page/crawl.js` replaces it by a newer
-/// one while a crawl runs.
+/// Renders the report: first what to fix, then how the crawl went. While a crawl runs,
+/// `page/crawl.js` replaces it by newer reports.
 fn summary(report: &Report, is_running: bool) -> Markup {
     let requests = &report.requests;
     let count = requests.first_start_ms.zip(requests.last_end_ms);

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::addresses::{link, place};
 use crate::serve::search_request::SearchRequest;
 
-/// A facet, its values, and access to the filter that holds the chosen value.
+/// A facet, its values, and a function that returns the filter for the chosen value.
 struct Facet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
@@ -68,7 +68,7 @@ fn list(request: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
         .find(is_chosen)
         .map(|of| of.name.as_str());
     let other_values: Vec<_> = facet.values.iter().filter(|of| !is_chosen(of)).collect();
-    // A value shared by all pages is not informative.
+    // Hide a facet that can't narrow the results, because all pages share its only value.
     let is_shown = chosen.is_some() || other_values.len() > 1;
     is_shown.then(|| {
         html! {

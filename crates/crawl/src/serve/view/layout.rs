@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::state::App;
 
-/// The parts of a page around its body.
+/// The parts of a page other than its body: title and script.
 pub(super) struct Frame<'a> {
     app: &'a App,
     title: &'a str,

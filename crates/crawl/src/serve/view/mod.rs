@@ -1,4 +1,4 @@
-//! The pages. Maud escapes all text in them.
+//! Renders the HTML pages. Maud escapes all text in them.
 
 mod addresses;
 mod crawl;
@@ -48,7 +48,7 @@ pub(crate) async fn search(
 pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let controls: Controls = app.guard.controls();
     let report = app.reports.get().await?;
-    // The report is shown even if the crawl can't be queried.
+    // Show the report even if the crawl can't be queried.
     let moment = now(&app.dir).await.ok();
     Ok(page(crawl::page(&app, &report, moment.as_ref(), controls)))
 }

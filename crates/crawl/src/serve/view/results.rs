@@ -101,8 +101,8 @@ fn item(hit: &Hit) -> Markup {
     }
 }
 
-/// Renders links to the sections of a page that have most words of the query. `None` if there are
-/// no such sections.
+/// Renders links to the sections of a page that contain the most words of the query. `None` if no
+/// section can be linked to.
 fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     let is_shown = |section: &&ResultSection| is_web(&section.url) && !section.heading.is_empty();
     let shown: Vec<_> = hit.sections.iter().filter(is_shown).collect();
@@ -142,7 +142,8 @@ fn pages(request: &SearchRequest, total: usize) -> Markup {
     }
 }
 
-/// Returns whether a URL may become a link: only what browsers fetch, never `javascript:`.
+/// Returns whether a URL may become a link. Only URLs that a browser fetches may, e.g. no
+/// `javascript:` URL.
 fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }

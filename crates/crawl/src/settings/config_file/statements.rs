@@ -203,8 +203,8 @@ fn without_blanks(line: &[Token]) -> Vec<Token> {
         .collect()
 }
 
-/// Returns whether a line is the head of a settings table and nothing else, which means that a list
-/// above it was not closed.
+/// Returns whether a line is only the head of a settings table. Within a list, such a line means
+/// that the list was not closed.
 fn is_known_head(text: &str, line: &[Token]) -> bool {
     let word = |at: usize| {
         let span = line.get(at)?.span();

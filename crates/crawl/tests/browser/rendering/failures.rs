@@ -35,7 +35,7 @@ fn site(pages: &[(&str, &str)]) -> Spec {
     spec
 }
 
-/// Returns the rows of the pages.
+/// Returns a function that returns the row of the page with a path.
 fn pages(web: &TestWeb, folder: &TempDir) -> impl Fn(&str) -> Value + use<> {
     let pages = rows(folder, "pages.jsonl");
     let site = web.url(0, "/");

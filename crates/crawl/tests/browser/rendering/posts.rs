@@ -1,4 +1,4 @@
-//! POST requests of pages.
+//! POST requests that rendered pages make.
 
 use std::path::PathBuf;
 

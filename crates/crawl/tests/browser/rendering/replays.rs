@@ -1,4 +1,4 @@
-//! Replays of crawls that render.
+//! Replays of crawls whose pages were rendered.
 
 use std::fs;
 use std::process::Output;
