@@ -37,8 +37,8 @@ impl Appender<DiskFile> {
         Ok(appender)
     }
 
-    /// Opens or creates the file. `whole` returns the total length of the complete pieces, and the
-    /// bytes after these are cut off.
+    /// Opens or creates the file. `whole` returns the total length of the complete pieces. Bytes
+    /// after this length are cut off.
     pub(crate) fn open_with(
         disk: &Disk,
         path: &Path,
@@ -184,7 +184,7 @@ fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
     file.map_err(|error| ArchiveError::io("open", path, error))
 }
 
-/// Returns the number of hard links of a file.
+/// Returns the number of names (hard links) of a file.
 fn names(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
 }

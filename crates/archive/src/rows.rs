@@ -1,5 +1,5 @@
-//! The rows of each row file. Unknown values are written as null; only a few keys are omitted
-//! instead.
+//! The types of the rows in each row file. Unknown values are written as null; a few keys are left
+//! out instead.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous response of the URL only in its content coding, the digest of the previous
-    /// payload.
+    /// the previous response of the URL only in its content coding, this is the digest of the
+    /// previous payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
     pub depth: u32,
@@ -123,14 +123,14 @@ pub struct RenderRow {
     pub dom_digest: Option<String>,
     /// Size of the serialized DOM, in bytes. Null if the page could not be rendered.
     pub dom_bytes: Option<u64>,
-    /// The distance in the archive from the response record (`warc`) to the `conversion` record with
-    /// the DOM, in bytes. Null if the DOM is not archived.
+    /// Distance in bytes from the response record (`warc`) in the archive to the `conversion`
+    /// record with the DOM. Null if the DOM is not archived.
     pub dom_after: Option<u64>,
     /// Size of the screenshot, in bytes. Null if none was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot_bytes: Option<u64>,
-    /// The distance in the archive from the response record (`warc`) to the `resource` record with
-    /// the screenshot, in bytes. Null if no screenshot is archived.
+    /// Distance in bytes from the response record (`warc`) in the archive to the `resource` record
+    /// with the screenshot. Null if no screenshot is archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot_after: Option<u64>,
     /// Why there is no screenshot: `failed`, `timeout` or `too_large`. Null if one was taken, or if

@@ -175,7 +175,8 @@ impl NameServer {
             }
         });
         thread::spawn(move || {
-            // All late answers have the same delay, so a queue has them in the right order.
+            // All late answers have the same delay, so the queue has them in the order in which
+            // they are due.
             while let Ok((at, answer, peer)) = late.recv() {
                 thread::sleep(at.saturating_duration_since(Instant::now()));
                 drop(answers.send_to(&answer, peer));
