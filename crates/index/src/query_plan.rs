@@ -27,8 +27,8 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
 /// common words.
 const COMMON: f64 = 0.12;
-/// If more than this share of all pages have a word, results mark it only next to another marked
-/// word.
+/// If more than this share of all pages have a word, results highlight the word only next to
+/// another highlighted word.
 const EVERYWHERE: f64 = 0.4;
 /// On a small site, a word is common only if it is on more pages than this or on more than half of
 /// all pages. For example, a word on three of 22 pages is not common.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// The use of a set of queries.
+/// What a set of queries is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// For tuning the ranking.
