@@ -248,7 +248,7 @@ impl Host {
         (slot, gap, earliest.1)
     }
 
-    /// Returns the ends of the gaps that robots.txt or rate rules set for the hour of `now`.
+    /// Returns the ends of all gaps that apply at the hour of `now`, each with its rule.
     fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
         let Some(end) = end else {
             return Vec::new();
