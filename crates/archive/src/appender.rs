@@ -37,8 +37,8 @@ impl Appender<DiskFile> {
         Ok(appender)
     }
 
-    /// Opens or creates the file. `whole` returns the total length of the complete pieces. Bytes
-    /// after this length are cut off.
+    /// Opens or creates the file. `whole` returns the total length of the complete pieces, and the
+    /// bytes after these are cut off.
     pub(crate) fn open_with(
         disk: &Disk,
         path: &Path,
