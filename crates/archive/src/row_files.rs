@@ -541,7 +541,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut begin = length;
     let mut ends = 0;
     // Finding the beginning of `count` lines takes one more line end, namely the one before the
-    // first of them.
+    // first line.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];

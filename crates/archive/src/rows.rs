@@ -154,7 +154,7 @@ pub struct SampleRow {
     pub stratum: Option<String>,
     /// Number of pages drawn from the stratum.
     pub drawn: Option<u64>,
-    /// Number of pages in the stratum. `drawn` of these pages were drawn.
+    /// Number of pages in the stratum. The sample has `drawn` of its pages.
     pub of: Option<u64>,
     /// The probability with which the page was included in the sample, from 0 to 1. Null if it is
     /// unknown.

@@ -48,7 +48,7 @@ impl Default for ArchiveOptions {
     }
 }
 
-/// Where an appended capture is: the file, and the offset of its record.
+/// The location of an appended capture: the file, and the offset of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The name of the file in the folder `archive`.

@@ -88,7 +88,7 @@ pub enum FailurePhase {
     Body,
 }
 
-/// Who is at fault for a failure.
+/// The party at fault for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The URL is at fault. Other URLs of the host may work.

@@ -1,4 +1,4 @@
-//! Log entries by which a crawl updates its search index. Each entry adds or removes one URL.
+//! The log entries that update the search index of a crawl. Each entry adds or removes one URL.
 
 use std::borrow::Cow;
 

@@ -189,8 +189,8 @@ pub fn judge(
         max_snippet: snippet,
         document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // It may not be known yet whether the canonical page is in the index. Until the end of the
-        // run, treat this page as its duplicate.
+        // Whether the canonical page is in the index may be unknown yet. Until the end of the run,
+        // treat this page as its duplicate.
         same_as: gives_way_to.clone(),
         gives_way_to,
         links: links(fetched, &fetched.page.base_url(fetched.url), resolve),

@@ -90,7 +90,7 @@ impl IndexWriter {
     }
 
     /// Reconciles the index like [`IndexWriter::reconcile_unless`], and also applies pending
-    /// entries. The pages of these entries are written once, in their final form. `note` must cover
+    /// entries. Each page of such an entry is written once, in its final form. `note` must cover
     /// these entries too. `redirects` is called if a page names a canonical URL that is not
     /// indexed. Pages that name another URL take about 200 bytes of memory each.
     ///
@@ -149,8 +149,8 @@ struct Latest {
     is_put: bool,
 }
 
-/// What a survey of the pending entries found: facts for their pages, and the last entry of each
-/// URL.
+/// The findings of a survey of the pending entries: facts for their pages, and the last entry of
+/// each URL.
 struct Pending {
     survey: Survey,
     latest: LatestEntries,

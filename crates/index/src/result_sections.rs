@@ -51,9 +51,9 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
 type Worth = (usize, usize, usize);
 
 /// Returns the sections of a page that match a query best, best first. Also returns whether results
-/// should link to the first of these sections, because its heading matches terms that the title
-/// lacks. `hits` are the query words in the page's text, with the terms that they match. `in_title`
-/// are the terms in the title.
+/// should link to the best section, because its heading matches terms that the title lacks. `hits`
+/// are the query words in the page's text, with the terms that they match. `in_title` are the terms
+/// in the title.
 pub(crate) fn sections(
     page: &IndexedPage,
     hits: &[(Range<usize>, usize)],

@@ -380,7 +380,7 @@ impl Search<'_> {
         }
         let total = match self.options.filters.is_empty() {
             true => self.pin(typed, &plan, matches.total, &mut results)?,
-            // With filters, don't pin a page, because the page may not match the filters.
+            // With filters, don't pin a page, because the page might not match the filters.
             false => matches.total,
         };
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));

@@ -50,7 +50,7 @@ pub struct Politeness {
     pub wait_forget: Duration,
     /// How many different URLs must fail, without an answer in between, to pause the host.
     pub fails_in_a_row: u32,
-    /// Maximum random fraction by which each gap is lengthened; at most 0.01.
+    /// Maximum random fraction that is added to each gap; at most 0.01.
     pub jitter: f64,
     /// Hours without any requests, even for robots.txt.
     pub quiet: Vec<DailyHours>,

@@ -1,5 +1,4 @@
-//! Snapshots of hosts: stored states that outlive the process, and from which evicted idle hosts
-//! are restored.
+//! Snapshots of hosts: stored states that outlive the process and restore evicted idle hosts.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -209,8 +209,8 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        // The host may not have waited for the gap but for the robots.txt of its other origin, if
-        // this origin had no URLs.
+        // If this origin had no URLs, the host may have waited for the robots.txt of its other
+        // origin instead of the gap.
         if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }

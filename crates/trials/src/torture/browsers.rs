@@ -33,7 +33,7 @@ impl Browsers {
     }
 
     /// Kills the browsers together with their guardian processes, which would otherwise clean up
-    /// after the browsers. The end of a container kills all of them in the same way.
+    /// after the browsers. The end of a container kills all these processes in the same way.
     pub(super) fn kill(&self) {
         for group in &self.0 {
             // An error means that the group has already ended.

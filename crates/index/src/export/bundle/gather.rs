@@ -75,7 +75,7 @@ pub(super) struct Class {
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
     /// Compounds that end in a word of this class, those on the most pages first. If several
-    /// compounds share a stem, only the first of these compounds is listed.
+    /// compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 

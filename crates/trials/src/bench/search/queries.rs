@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// What a set of queries is used for.
+/// The use of a set of queries: tuning or measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// For tuning the ranking.
