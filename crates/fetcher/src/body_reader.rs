@@ -43,7 +43,7 @@ pub(crate) enum End {
     Whole,
     /// The body reached the limit of kept bytes.
     Cut,
-    /// The body stopped before its end.
+    /// The transfer of the body failed before its end.
     Broken(Finding),
 }
 

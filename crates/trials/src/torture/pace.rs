@@ -27,7 +27,7 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// The events of a crawl with a single worker.
+    /// Returns the kills of a crawl with a single worker, which is never frozen.
     pub(super) fn of_one(deaths: &'a [Death]) -> Events<'a> {
         Events { deaths, thaws: &[] }
     }
