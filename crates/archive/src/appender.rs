@@ -184,7 +184,7 @@ fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
     file.map_err(|error| ArchiveError::io("open", path, error))
 }
 
-/// Returns the number of hard links of a file.
+/// Returns the number of names (hard links) of a file.
 fn names(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
 }

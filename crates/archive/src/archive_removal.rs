@@ -70,8 +70,8 @@ impl RewrittenArchive {
 }
 
 /// Writes the changed files of the archive in `dir` to the folder `archive` in `to`, and syncs the
-/// new files. Without `to`, only counts what would change. `marks` has the committed lengths; bytes
-/// beyond these are dropped.
+/// new files. Without `to`, only counts what would change. `marks` has the committed lengths of the
+/// files; bytes beyond these lengths are dropped.
 ///
 /// # Errors
 /// [`ReadError`] if a record can't be read, if a kept record refers to the payload of a removed
@@ -196,7 +196,7 @@ struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the new file with its length. `None` if the old file stays as it is.
+    /// Returns the new file with its length. `None` if nothing changes, so that the old file stays.
     fn run(
         mut self,
         to: Option<&Path>,
@@ -286,8 +286,8 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // Only another program can have written this record, because revisits by this program
-            // always refer to captures of the same URL.
+            // This crawler can't have written this record, because its revisits always refer to
+            // captures of the same URL.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,
@@ -329,8 +329,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns the block without the fields for which `is_out` returns true, or `None` if there are no
-/// such fields. Keeps everything after the first blank line.
+/// Returns the block without the fields for which `is_out` returns true. Returns `None` if there
+/// are no such fields. Keeps everything after the first blank line.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
     let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;

@@ -61,8 +61,8 @@ pub enum BoundedLine<'a> {
     Whole(&'a [u8]),
     /// A line longer than the maximum, which was skipped.
     TooLong {
-        /// Length of the line in bytes, including its line end. If reading ended within the line,
-        /// the length up to there.
+        /// Length of the line in bytes, including its line end. If reading stopped within the line,
+        /// the number of bytes read so far.
         bytes: u64,
     },
     /// Bytes after the last line end. A writer is still appending them, or crashed while doing so.
@@ -224,7 +224,7 @@ mod tests {
         let path = dir.path().join("pages.jsonl");
         let mut file = File::create(&path).unwrap();
         file.write_all(b"1\n\0\0\0\n2\n").unwrap();
-        // Leave a hole in the file, as a power cut may do.
+        // Seeking past the end makes a hole in the file, as a power cut may leave.
         file.seek(SeekFrom::Current(3 * MAX_LINE_BYTES as i64))
             .unwrap();
         file.write_all(b"\n3\n").unwrap();

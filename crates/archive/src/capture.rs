@@ -109,7 +109,7 @@ impl Truncated {
             Truncated::Length => "length",
             Truncated::Time => "time",
             Truncated::Disconnect => "disconnect",
-            // WARC 1.1 defines no better value for this reason.
+            // WARC 1.1 has no value for a body that was withheld.
             Truncated::Withheld => "unspecified",
         }
     }
@@ -151,7 +151,7 @@ pub struct RevisitOriginal<'a> {
     pub date: Timestamp,
 }
 
-/// More facts about a capture, for its `metadata` record.
+/// Optional facts about a capture, for its `metadata` record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureMetadata<'a> {
     /// The URL of the page or redirect that led to this URL.

@@ -13,7 +13,8 @@ use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
 
-/// The file and offset of a capture's response or revisit record, with its index line.
+/// A capture as listed in the log: the file and offset of its response or revisit record, and its
+/// index line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureLine {
     /// The name of the file in the folder `archive`.
@@ -22,11 +23,11 @@ pub struct CaptureLine {
     pub offset: u64,
     /// Length of the gzip member, in bytes.
     pub length: u64,
-    /// The beginning of the line: key, time, and all JSON fields before the length.
+    /// The beginning of the index line: key, time, and all JSON fields before the length.
     pub(crate) head: Box<str>,
 }
 
-/// The fields that are read from a line's JSON, in which numbers are strings.
+/// The JSON fields of a line that state where the record is. Numbers are strings in this format.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,
@@ -73,7 +74,7 @@ impl CaptureLine {
     }
 }
 
-/// Reads the capture log of a crawl, skipping invalid lines.
+/// Reads the captures in a crawl's capture log, in order. Invalid lines are skipped.
 #[derive(Debug)]
 pub struct CaptureLog {
     lines: LineReader<BufReader<File>>,

@@ -28,7 +28,7 @@ pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError>
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
 
-/// Removes temporary files of an index that a crash left behind.
+/// Removes temporary files of the index that a crash left behind.
 pub(crate) fn remove_temporary(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

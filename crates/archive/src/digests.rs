@@ -32,7 +32,7 @@ const MAX_ROW_BYTES: usize = 64 * 1024;
 /// The suffix of files that only grow.
 const GROWING: &str = ".warc.gz";
 
-/// The files whose digests may have changed.
+/// Which files may have changed, so that their digests must be computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedFiles<'a> {
     /// All files may have changed, as at the end of a run.
@@ -283,8 +283,8 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
-        // Propagate a thread's panic, because the list would be incomplete without the files of
-        // that thread.
+        // Propagate a panic of a thread. Without the digests of its files, the list would be
+        // incomplete.
         let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),

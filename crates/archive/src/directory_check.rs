@@ -1,8 +1,8 @@
 //! Checks a crawl's directory for entries that are unsafe to write to.
 //!
-//! A directory may come from an untrusted source. A link in it would make us write to the link's
-//! target, a FIFO would block, and writing to a hard-linked file would also change it under its
-//! other name. So before anything is written or truncated, each start checks every entry that
+//! A directory may come from an untrusted source. If it contained a link, we would write to the
+//! link's target, a FIFO would block, and writing to a hard-linked file would also change it under
+//! its other name. So before anything is written or truncated, each start checks every entry that
 //! belongs to a crawl. Files opened later are opened without following links
 //! ([`open_for_writing`](crate::open_for_writing)).
 
@@ -120,7 +120,7 @@ pub fn is_of_archive(name: &str) -> bool {
 
 fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
     let kind = metadata.file_type();
-    // A run that was killed leaves its control socket behind.
+    // A crawl that was killed leaves its control socket behind.
     let is_socket = kind.is_socket() && files == Files::State;
     if !kind.is_file() && !is_socket {
         return Err(refused(path, metadata, "where a regular file should be"));

@@ -1,4 +1,5 @@
-//! The disk with the files that a crawl appends to. A simulation replaces it by a disk with faults.
+//! The disk of the files that a crawl appends to. A simulation replaces the real disk by one with
+//! faults.
 
 use std::fmt;
 use std::fs::File;
@@ -6,9 +7,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Decides how each operation on a file ends. Files are named by their paths.
+/// Decides for each operation on a file whether it succeeds. Files are identified by their paths.
 pub trait DiskFaults: fmt::Debug + Send + Sync {
-    /// Returns how many of `length` bytes are written at the end of a file.
+    /// Returns how many of the `length` bytes to append to a file are actually written.
     ///
     /// # Errors
     /// The error that the write reports, if nothing is written.
@@ -20,7 +21,7 @@ pub trait DiskFaults: fmt::Debug + Send + Sync {
     /// The error that the truncation reports, if the file stays as it was.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
-    /// Syncs a file. Replaces the sync of the real file.
+    /// Simulates the sync of a file, which replaces the real sync.
     ///
     /// # Errors
     /// The error that the sync reports.

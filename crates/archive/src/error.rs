@@ -27,7 +27,7 @@ pub enum ArchiveError {
         /// The actual length in bytes; 0 if the file is missing.
         found: u64,
     },
-    /// The state has a committed length for a name that no file in the archive's folder can have.
+    /// The state has a committed length for a file name that is not valid in the archive's folder.
     #[error("the state names a file that is not the archive's: {name}")]
     ForeignMark {
         /// The name that the state has.
@@ -121,7 +121,7 @@ pub enum ReadError {
         /// Maximum length of a block.
         max: u64,
     },
-    /// A name in a row or an index line that no file in the archive's folder can have.
+    /// A row or an index line has a file name that is not valid in the archive's folder.
     #[error("`{name}` is not the name of a file in the archive")]
     ForeignName {
         /// The name; only its beginning if it is long.

@@ -54,7 +54,7 @@ pub fn warc(data: &[u8]) {
 }
 
 /// Reads records. An error becomes `None`, because the kind of error depends on how far the decoder
-/// got before the reader noticed the fault.
+/// got before the reader noticed the defect.
 fn records(input: impl BufRead) -> Vec<Option<WarcRecord>> {
     let records = WarcReader::of(input, Path::new(FILE), 0);
     records.map(Result::ok).collect()
@@ -195,8 +195,8 @@ fn row<T: Serialize + DeserializeOwned>(line: &[u8]) -> Option<T> {
     Some(row)
 }
 
-/// Checks that the line of a page is that of its row, although the file and offset of the record
-/// are filled in last.
+/// Checks that the serialised line of a page equals the line of its row, although the file and
+/// offset of the record are filled in last.
 fn check_page(mut row: PageRow) {
     let _ = row.dom();
     let place = row.warc.take().unwrap_or(WarcPlace {

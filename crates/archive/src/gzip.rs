@@ -8,8 +8,8 @@ use self::compressor::Compressor;
 /// Maximum size of a buffer that is kept for the next record, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// A compressor that is used for many records, because creating one takes longer than compressing a
-/// short record.
+/// Compresses records. One compressor is used for many records, because creating one takes longer
+/// than compressing a short record.
 pub(crate) struct Gzip {
     compressor: Compressor,
     /// The concatenated parts of a record.

@@ -4,5 +4,5 @@
 pub const FOLDER: &str = "archive";
 /// The log of captures: index lines in the order in which they were written.
 pub const CAPTURES: &str = "captures.cdxj";
-/// The index: the same lines, sorted.
+/// The index: the same lines as in [`CAPTURES`], sorted.
 pub const INDEX: &str = "index.cdxj";

@@ -2,9 +2,9 @@
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column `warc` (the file and offset of the record) without a value, as serialised; the value
-/// is filled in last. Quotes in a JSON string are escaped, so this text can't be a part of another
-/// value.
+/// The column `warc` (the file and offset of the record) as serialised without a value. The value
+/// replaces this null later. Quotes in a JSON string are escaped, so this text can't occur within
+/// another value.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 

@@ -1,7 +1,7 @@
 //! Opens the files of a crawl's directory: only regular files, never through links.
 //!
-//! A directory may come from an untrusted source. A link in it could lead anywhere, and opening a
-//! FIFO would block.
+//! A directory may come from an untrusted source. A link in the directory could lead anywhere, and
+//! opening a FIFO would block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};

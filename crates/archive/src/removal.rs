@@ -17,8 +17,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the URLs in `pages`. Wherever a URL may start in a text, only prefixes of
-    /// these lengths are looked up.
+    /// The distinct lengths of the URLs in `pages`. Wherever a URL may start in a text, only
+    /// prefixes of these lengths are looked up.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -116,8 +116,8 @@ impl Removal {
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may continue
-/// the URL, or belong to the sentence around it. In doubt, returns true, so that the text is
-/// removed.
+/// the URL, or belong to the sentence around the URL. If in doubt, returns true, so that the text
+/// is removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])

@@ -1,14 +1,14 @@
-//! Serialises rows of `requests.jsonl` before they are complete.
+//! Serialises rows of `requests.jsonl` on the thread that received the response.
 
 use crate::rows::RequestRow;
 
-/// A request's row with its serialised line. The thread that received the response serialises it,
-/// so that the single thread that appends the lines has less work.
+/// The row of a request, together with its serialised line. The thread that received the response
+/// serialises the row, so that the single thread that appends the lines has less work.
 #[derive(Clone, Debug)]
 pub struct RequestLine {
     row: RequestRow,
-    /// The serialised line. `None` if the row has changed since. Such a row is serialised when it
-    /// is appended.
+    /// The serialised line. `None` if the row has changed since it was serialised. Such a row is
+    /// serialised again when it is appended.
     text: Option<Vec<u8>>,
 }
 

@@ -55,8 +55,8 @@ impl RowFile {
         path: &Path,
         committed: Option<u64>,
     ) -> Result<RowFile, ArchiveError> {
-        // Sync the folder of a file without committed bytes, because the file may be new. Otherwise
-        // a power loss could still remove its name.
+        // The file may be new, so sync its folder. Otherwise a power loss could still remove the
+        // file's name.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(disk, path, committed.unwrap_or(0))?,
@@ -160,7 +160,7 @@ impl RowFile {
 pub struct LogFile {
     appender: Appender,
     disk: Disk,
-    /// The lines of held rows, which are not written yet.
+    /// Rows that are held in memory, as serialised lines.
     lines: Vec<u8>,
     held: u64,
     /// Number of rows appended so far. The [`LogSyncer`] reads it too.
@@ -389,8 +389,8 @@ impl LogSyncer {
 ///
 /// Yields an error for a whole line that is not a row or is longer than [`MAX_LINE_BYTES`], and
 /// continues after it. An I/O error ends the iteration. A last line without a line end is not
-/// yielded, because a writer may still be appending it, or may have crashed. [`RowReader::is_torn`]
-/// reports such a line.
+/// yielded, because a writer may still be appending to it or may have crashed.
+/// [`RowReader::is_torn`] reports such a line.
 #[derive(Debug)]
 pub struct RowReader<T> {
     /// The rest of the file. `None` if the file is missing or has ended.
@@ -540,7 +540,8 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // To find `count` lines, one more line end is needed, which ends the line before them.
+    // Finding the beginning of `count` lines takes one more line end, namely the one before the
+    // first line.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
@@ -553,7 +554,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
-        // The beginning of the first line is missing, so don't count it.
+        // The beginning of the first line was not read, so don't count this line.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);

@@ -1,5 +1,5 @@
-//! The rows of each row file. Unknown values are written as null; only a few keys are omitted
-//! instead.
+//! The types of the rows in each row file. Unknown values are written as null; a few keys are left
+//! out instead.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub struct PageRow {
     #[serde(default)]
     pub language: Option<String>,
     /// The labelled digest of the archived payload of this response. If the response differs from
-    /// the previous response of the URL only in its content coding, the digest of the previous
-    /// payload.
+    /// the previous response of the URL only in its content coding, this is the digest of the
+    /// previous payload.
     pub digest: Option<String>,
     /// Number of links followed from a seed.
     pub depth: u32,
@@ -123,14 +123,14 @@ pub struct RenderRow {
     pub dom_digest: Option<String>,
     /// Size of the serialized DOM, in bytes. Null if the page could not be rendered.
     pub dom_bytes: Option<u64>,
-    /// The distance in the archive from the response record (`warc`) to the `conversion` record with
-    /// the DOM, in bytes. Null if the DOM is not archived.
+    /// Distance in bytes from the response record (`warc`) in the archive to the `conversion`
+    /// record with the DOM. Null if the DOM is not archived.
     pub dom_after: Option<u64>,
     /// Size of the screenshot, in bytes. Null if none was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot_bytes: Option<u64>,
-    /// The distance in the archive from the response record (`warc`) to the `resource` record with
-    /// the screenshot, in bytes. Null if no screenshot is archived.
+    /// Distance in bytes from the response record (`warc`) in the archive to the `resource` record
+    /// with the screenshot. Null if no screenshot is archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot_after: Option<u64>,
     /// Why there is no screenshot: `failed`, `timeout` or `too_large`. Null if one was taken, or if
@@ -154,7 +154,7 @@ pub struct SampleRow {
     pub stratum: Option<String>,
     /// Number of pages drawn from the stratum.
     pub drawn: Option<u64>,
-    /// Number of pages in the stratum, of which `drawn` were drawn.
+    /// Number of pages in the stratum. The sample has `drawn` of its pages.
     pub of: Option<u64>,
     /// The probability with which the page was included in the sample, from 0 to 1. Null if it is
     /// unknown.
@@ -189,7 +189,7 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors that don't count as failures, because the page was read nevertheless, up to the limits.
+/// Errors that don't count as failures, because the page was read up to a limit of the crawler.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -208,8 +208,8 @@ pub const REDIRECT_LOOP: &str = "redirect_loop";
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
-/// Represents a redirect without a `Location` (RFC 9110 section 15.4). Rows don't contain this
-/// error, because browsers show the body of such a response.
+/// Stands for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
+/// because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
 /// The value of `unwanted` for a page whose status alone was requested, with HEAD.
@@ -219,8 +219,8 @@ pub const ONLY_CHECKED: &str = "off-scope-method head";
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
-    /// Returns the place of the record with the page's DOM, and the size of the DOM in bytes.
-    /// `None` if the DOM is not archived.
+    /// Returns the file and offset of the record with the page's DOM, and the size of the DOM in
+    /// bytes. `None` if the DOM is not archived.
     #[must_use]
     pub fn dom(&self) -> Option<(WarcPlace, u64)> {
         let (render, warc) = (self.render.as_ref()?, self.warc.as_ref()?);
@@ -244,8 +244,8 @@ impl PageRow {
         self.unwanted.as_deref() == Some(ONLY_CHECKED)
     }
 
-    /// Returns whether commands may show or export the archived body. Otherwise they use the search
-    /// index, from which secrets are redacted.
+    /// Returns whether commands may show or export the archived body. If not, commands use the text
+    /// in the search index, from which secrets are redacted.
     #[must_use]
     pub fn may_show_body(&self) -> bool {
         !self.is_body_omitted() && !self.echoes_secret
@@ -390,7 +390,7 @@ pub struct RequestRow {
 }
 
 /// How much was committed before a request was chosen. From these counts a replay derives which
-/// links were known at that time.
+/// links were known when the request was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
     /// Number of committed rows of `pages.jsonl`.
@@ -485,7 +485,8 @@ pub struct OrderRow {
     pub render: Option<RenderStep>,
 }
 
-/// A message to the crawl loop about rendered pages. Rows have the order of the messages.
+/// A message to the crawl loop about rendered pages. The rows are in the order in which the loop
+/// handled the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderStep {
     /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
@@ -510,7 +511,7 @@ pub struct RenderStep {
     /// Whether the request is a POST whose body may be sent. The log doesn't keep the body.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_post_body: bool,
-    /// The result of a page.
+    /// The result of rendering the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RenderResult>,
     /// Number of requests of this run that had ended when the loop handled the message.
@@ -527,7 +528,7 @@ pub struct RenderResult {
     pub page_ms: u64,
     /// Non-white characters of the page, up to a limit.
     pub letters: u64,
-    /// Number of `a` elements.
+    /// Number of `a` elements on the page.
     pub links: u64,
     /// Number of requests that the browser refused, because the page made too many.
     pub withheld: u32,
@@ -578,7 +579,7 @@ pub struct RunBegan {
     pub has_render_steps: bool,
 }
 
-/// A turn of a host: the use of its permit to request the next URL.
+/// A turn of a host: the use of the host's permit to request its next URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTurn {
     /// When the permit was used, in milliseconds since the Unix epoch, UTC.

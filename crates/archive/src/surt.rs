@@ -1,8 +1,8 @@
 //! The SURT key, which captures are sorted and looked up by.
 //!
 //! Replay tools look up a URL under the key that the Internet Archive's rules give. So this module
-//! follows those rules exactly, even the odd ones: reversed host names, no `www.`, lower case,
-//! sorted parameters, no session ids.
+//! follows the Internet Archive's rules exactly, even the odd ones: reversed host names, no `www.`,
+//! lower case, sorted parameters, no session ids.
 
 use crawl_weburl::CanonicalUrl;
 

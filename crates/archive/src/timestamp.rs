@@ -37,7 +37,7 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// Parses an RFC 3339 date and time. `None` before 1970.
+    /// Parses an RFC 3339 date and time. Returns `None` for a time before 1970 or an invalid text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Timestamp> {
         let parsed: jiff::Timestamp = text.parse().ok()?;

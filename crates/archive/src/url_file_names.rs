@@ -24,8 +24,8 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// ```
 #[derive(Debug, Default)]
 pub struct FileNames {
-    /// The URLs that `settle` will name. Each has the path that it gets unless another URL wants
-    /// the same path.
+    /// The URLs that `settle` will name, each with the path that it gets if no other URL wants the
+    /// same path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }
@@ -37,9 +37,9 @@ impl FileNames {
         self.wanted.insert(url.into(), wanted);
     }
 
-    /// Gives each added URL its final path, in the order of URLs. If another file or a folder has
-    /// the wanted path, a number is added before the extension. Call this once, after all calls of
-    /// [`FileNames::add`].
+    /// Assigns the final path of each added URL, in the order of URLs. If another file or a folder
+    /// has the wanted path, a number is added before the extension. Call this once, after all calls
+    /// of [`FileNames::add`].
     pub fn settle(&mut self) {
         // For each path, in the form of [`folded`]: the number of URLs and folders that want the
         // path.

@@ -90,7 +90,8 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// The offset in `members`, in bytes, for the next record of the rendered page.
+    /// The offset in `members`, in bytes, at which the next record of the rendered page is
+    /// inserted.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
     pub(crate) screenshot: Option<(Range<usize>, String)>,
@@ -417,7 +418,7 @@ impl Encoder {
     }
 }
 
-/// If a capture is truncated, removes its `revisit`: a truncated body can't have the archived
+/// Removes the `revisit` of a truncated capture, because a truncated body can't be the archived
 /// payload.
 fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     if capture.truncated.is_some() {

@@ -48,7 +48,7 @@ impl Default for ArchiveOptions {
     }
 }
 
-/// The place of an appended capture.
+/// The location of an appended capture: the file, and the offset of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The name of the file in the folder `archive`.

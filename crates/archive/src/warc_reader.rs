@@ -250,7 +250,7 @@ pub fn read_dom(dir: &Path, row: &PageRow) -> Option<Vec<u8>> {
     dom_at(dir, &row.url, &place, bytes)
 }
 
-/// Does the same as [`read_dom`] for the position in a row's [`PageRow::dom`].
+/// Reads a DOM like [`read_dom`], given the position from a row's [`PageRow::dom`].
 #[must_use]
 pub fn dom_at(dir: &Path, url: &str, place: &WarcPlace, bytes: u64) -> Option<Vec<u8>> {
     let record = read_place(dir, place, bytes).ok()?;

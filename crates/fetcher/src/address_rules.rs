@@ -14,7 +14,7 @@ use crawl_weburl::{
 pub(crate) struct AddressRules {
     allow_private: bool,
     refuse_public: bool,
-    /// Hosts in URLs that the operator typed, each with its allowed ports.
+    /// Hosts in URLs that the operator typed, paired with each allowed port.
     typed: HashSet<(String, u16)>,
     typed_names: HashSet<String>,
     /// The host of the proxy.

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const UNIT: u64 = 1 << 10;
 
 /// Memory reserved for one body. The reservation ends when the last clone is dropped, so keep a
-/// clone as long as the body's bytes.
+/// clone for as long as you keep the body's bytes.
 #[derive(Clone, Default)]
 pub struct BodyMemory(
     #[expect(dead_code, reason = "held for its drop alone")] Option<Arc<OwnedSemaphorePermit>>,

@@ -23,7 +23,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) bytes: u64,
     /// Maximum time between two bytes.
     pub(crate) idle: Duration,
-    /// When the time for the whole exchange ends. The length of that time is `total`.
+    /// End of the time allowed for the whole exchange. `total` is the length of that time.
     pub(crate) deadline: Instant,
     pub(crate) total: Duration,
     /// The memory for the part of the body beyond [`FREE_BYTES`].
@@ -43,7 +43,7 @@ pub(crate) enum End {
     Whole,
     /// The body reached the limit of kept bytes.
     Cut,
-    /// The body stopped before its end.
+    /// The transfer of the body failed before its end.
     Broken(Finding),
 }
 
@@ -114,12 +114,12 @@ impl Bounds<'_> {
     }
 }
 
-/// Returns the failure detail for an exchange that took longer than `total`.
+/// Returns the failure message for an exchange that took longer than `total`.
 pub(crate) fn not_within(total: Duration) -> String {
     format!("not finished within {} s", total.as_secs_f64())
 }
 
-/// The bytes read so far: one piece as it arrived, or several pieces joined.
+/// The bytes read so far: either one piece as it arrived, or several pieces joined.
 struct Kept {
     limit: usize,
     announced: u64,

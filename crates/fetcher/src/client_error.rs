@@ -19,7 +19,8 @@ const UNKNOWN_ISSUER: &str = "unknown issuer";
 pub(crate) struct Finding {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
-    /// Whether a retry is pointless, even though failures of this kind are usually retried.
+    /// Whether a retry of this request is pointless, although other failures of the same kind are
+    /// usually retried.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
 }
@@ -226,8 +227,8 @@ fn is_reset(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Returns the kind of the innermost I/O error. If that is `Other`, returns the kind of the I/O
-/// error around it, if any.
+/// Returns the kind of the innermost I/O error. If this kind is `Other`, returns the kind of the
+/// enclosing I/O error, if any.
 fn io_kind(causes: &[&(dyn Error + 'static)]) -> Option<io::ErrorKind> {
     let kinds = causes.iter().rev();
     let mut kinds = kinds.filter_map(|cause| cause.downcast_ref::<io::Error>());

@@ -1,4 +1,5 @@
-//! The crawler's only clock: UTC at the start, and monotonic from then on.
+//! The crawler's only clock: reads UTC once at the start, and measures elapsed time with the
+//! monotonic clock.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -34,7 +35,7 @@ impl Clock {
     }
 }
 
-/// The time of day, and the monotonic clock as read just before it.
+/// A reading of the time of day, and of the monotonic clock just before it.
 #[derive(Clone, Copy)]
 struct Reading {
     utc: Duration,

@@ -133,7 +133,7 @@ impl FetchConfig {
     }
 }
 
-/// Formats `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` without a contact.
+/// Returns the `User-Agent` value: `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` without a contact.
 ///
 /// ```
 /// let contact = "https://b.example/bot".parse()?;

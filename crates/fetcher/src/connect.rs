@@ -1,4 +1,4 @@
-//! Connections without a request, to test whether a server accepts connections.
+//! Opens connections without sending a request, to test whether a server accepts connections.
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -8,7 +8,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[error("the connection stands")]
 pub(crate) struct Stands;
 
-/// Closes a connection as soon as it is established, including TLS.
+/// Establishes a connection, including TLS, and closes it at once. Returns the error [`Stands`] if
+/// that succeeds.
 pub(crate) async fn connect_only<F, C>(connecting: F) -> Result<C, BoxError>
 where
     F: Future<Output = Result<C, BoxError>>,

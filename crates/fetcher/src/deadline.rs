@@ -1,5 +1,5 @@
-//! Tracks the stage of a request, so that the time for an answer starts once its connection is
-//! established.
+//! Tracks whether a request waits for its connection or for its answer, so that the time limit for
+//! the answer starts once the connection is established.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ pub(crate) async fn in_time<F: Future>(
 
 /// Records in the request's [`RequestStage`] when connecting begins and ends.
 pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
-    // Find the request's stage now and not at the end, because the client may finish this
-    // connection after the request was sent over another connection.
+    // Read the request's stage now, not when connecting ends: the client may finish this connection
+    // after it has sent the request over another connection.
     let stage = STAGE.try_with(watch::Sender::clone).ok();
     if let Some(stage) = &stage {
         stage.send_replace(RequestStage::Connection);

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 /// idle kept connections free their descriptors when they close.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many exchanges, as a multiple of the limit, must end before the limit grows by an eighth.
-/// The limit grows because other processes may free descriptors. It grows slowly, because each
-/// failed attempt briefly leaves no descriptor for the crawl's files.
+/// Number of exchanges, as a multiple of the limit, that must end before the limit grows by an
+/// eighth. The limit grows because other processes may free descriptors. It grows slowly, because
+/// each failed attempt briefly leaves no descriptor for the crawl's files.
 const MIN_ENDED: usize = 32;
 
 /// Returns whether the error is EMFILE (the process has no descriptor left) or ENFILE (the machine
@@ -70,8 +70,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// Call this after an exchange found no descriptor. Lowers the limit to three quarters of the
-    /// exchanges under way. Returns when a retry is worthwhile.
+    /// Lowers the limit to three quarters of the exchanges under way. Call this after an exchange
+    /// found no descriptor. Returns when a retry is worthwhile.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
@@ -79,8 +79,8 @@ impl DescriptorLimit {
                  (`ulimit -n`), or lower --concurrency"
             );
         }
-        // Drop the slot before waiting: the end of this exchange frees no descriptor, so it must
-        // not end the wait.
+        // Drop the slot before waiting. The end of this exchange frees no descriptor, so it must
+        // not wake the wait below.
         drop(slot);
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }

@@ -192,7 +192,8 @@ pub struct Exchange {
     /// Whether the answer demands a signature that the next request to the host will carry. If so,
     /// it is worthwhile to send the same request again.
     pub challenged: bool,
-    /// The server's demand for a signature that can't be made. `None` if it demands nothing.
+    /// The signature that the server demands but that can't be made. `None` if the server demands
+    /// no such signature.
     pub unmet_signature: Option<String>,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
@@ -262,7 +263,7 @@ pub enum Truncation {
 
 impl Truncation {
     /// Returns the truncation of an answer to HEAD. Only a successful answer counts as truncated,
-    /// since the body of a redirect has no content of the page.
+    /// because a redirect's body contains nothing of the page.
     #[must_use]
     pub fn of_head(status: u16) -> Option<Truncation> {
         (200..300).contains(&status).then_some(Truncation::Unwanted)

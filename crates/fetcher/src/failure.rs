@@ -8,7 +8,7 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crate::exchange::Exchange;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
-/// The failure of an exchange, which lacks an answer or has only a part of one.
+/// A failed exchange, which has no answer or only part of one.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// What went wrong.
@@ -27,15 +27,15 @@ pub struct Failure {
     pub address: Option<SocketAddr>,
     /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
-    /// Whether the request was signed, or would have been.
+    /// Whether the request was signed, or would have been signed if it had been sent.
     pub signed: bool,
-    /// The partial answer, if its head was complete. Its body ends at the failure. Keep it if the
-    /// URL is not fetched again.
+    /// The partial answer, if its head was complete. Its body ends where the exchange failed. Keep
+    /// this answer if the URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
 }
 
 impl Failure {
-    /// Creates a failure from its record, which holds only the kind and the times.
+    /// Creates a failure from its record, which contains only the kind and the times.
     #[must_use]
     pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
         Failure {

@@ -51,7 +51,7 @@ pub enum FailureKind {
     GivenUp,
     /// The connection was reset.
     Reset,
-    /// The connection was closed before an answer began or its head was complete.
+    /// The connection was closed before the head of an answer was complete.
     EmptyAnswer,
     /// The answer's head is not HTTP.
     BadResponse,
@@ -88,7 +88,7 @@ pub enum FailurePhase {
     Body,
 }
 
-/// Whose fault a failure was.
+/// The party at fault for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The URL is at fault. Other URLs of the host may work.
@@ -112,7 +112,7 @@ impl FailureKind {
         name.parse().ok()
     }
 
-    /// Returns whether the host's name or address rules out any request to it.
+    /// Returns whether no request to the host can ever be sent because of its name or address.
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)

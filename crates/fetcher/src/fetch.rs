@@ -62,8 +62,8 @@ pub struct Fetcher {
     tls: ClientConfig,
     client: Clients,
     /// The clients for hosts and ports that the operator typed, if any. Such a host may have a
-    /// private address, but only on the typed port. A resolver doesn't see the port, so these
-    /// clients have a resolver of their own.
+    /// private address, but only on the typed port. These clients have a resolver of their own,
+    /// because a resolver doesn't know the port.
     typed: Option<Clients>,
     /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,
@@ -424,8 +424,8 @@ impl Fetcher {
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             exchange.ended = self.clock.now();
             exchange.truncated = Some(Truncation::Unwanted);
-            // Dropping the response closes its connection, which can't be reused while the body is
-            // still arriving.
+            // Dropping the response closes its connection. The connection can't be reused while the
+            // body is still arriving.
             return Ok(exchange);
         }
         let max_body = request.max_body.unwrap_or(self.config.max_body);
@@ -542,8 +542,8 @@ impl Fetcher {
         fields
     }
 
-    /// Adds a signature to the fields of a request. If the host wants a part signed that this
-    /// request doesn't have, makes the usual signature instead.
+    /// Adds a signature to the fields of a request. If the host wants a signature over a part that
+    /// this request doesn't have, makes the usual signature instead.
     fn sign(&self, request: &FetchRequest, sent: &mut SentFields) {
         let Some(signing) = &self.config.signing else {
             return;

@@ -1,4 +1,4 @@
-//! Bounds what an HTTP/2 server may send.
+//! Limits what an HTTP/2 server may send before we read it.
 
 use reqwest::ClientBuilder;
 

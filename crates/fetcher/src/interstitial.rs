@@ -260,9 +260,9 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     guard.map(|guard| guard.is)
 }
 
-/// Returns whether a page may contain a mark. A mark with an underscore is compared only at the
-/// underscores of the page. These are rare, so most pages are ruled out without a conversion to
-/// lower case.
+/// Returns whether a page may contain a mark. If the mark has an underscore, checks only the
+/// surroundings of the page's underscores. Underscores are rare, so this rules out most pages
+/// without a conversion to lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;

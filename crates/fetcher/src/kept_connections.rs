@@ -37,7 +37,8 @@ struct State {
 /// The connections of a host.
 #[derive(Debug)]
 struct OfHost {
-    /// The highest number of connections ever in use at once. This many may be open and idle now.
+    /// The highest number of connections in use at once so far. Up to this many may be open and
+    /// idle now.
     made: usize,
     in_use: usize,
     used_last: Instant,

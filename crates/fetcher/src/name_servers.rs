@@ -47,8 +47,8 @@ pub(crate) struct NameAnswer {
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The rest of a look-up: returns the answer for both address families once the slower one is
-/// known.
+/// The unfinished part of a look-up: resolves to the answer for both address families once the
+/// slower one is known.
 pub(crate) type Rest = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
 
 /// Why a name has no addresses, passed on inside the HTTP client's errors.
@@ -78,7 +78,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Creates a source that answers within `time`, if necessary with a failure.
+    /// Creates a source that answers within `time`. If no answer is found by then, it reports a
+    /// failure.
     pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),
@@ -89,8 +90,8 @@ impl Source {
         }
     }
 
-    /// Returns the addresses of a name, IPv4 first. If one address family is still unknown, also
-    /// returns the rest of the look-up.
+    /// Returns the addresses of a name, IPv4 first. If the answer for one address family is still
+    /// missing, also returns a future for the complete answer.
     pub(crate) async fn look_up(&self, name: &str) -> (NameAnswer, Option<Rest>) {
         // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
@@ -257,8 +258,9 @@ fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
 /// Waits for the answers of both address families, but no longer than `delay` once one family has
 /// an address (RFC 8305 section 3).
 ///
-/// "No such name" as the answer to the A query ends the look-up. The same answer to the AAAA query
-/// doesn't, because some servers give it for names that have only A records (RFC 4074 section 4.2).
+/// "No such name" as the answer to the A query ends the look-up. "No such name" as the answer to
+/// the AAAA query doesn't end it, because some servers give it for names that have only A records
+/// (RFC 4074 section 4.2).
 async fn join_families(
     mut v4: Rest,
     mut v6: Rest,

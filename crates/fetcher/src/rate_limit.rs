@@ -107,8 +107,9 @@ impl Limits {
         self.window(old);
     }
 
-    /// Reads `RateLimit-Policy`, and what follows the first number of `RateLimit-Limit`. Both are
-    /// lists of items: the quota is the parameter `q` or the item itself, and the window is `w`.
+    /// Reads `RateLimit-Policy`, and the items after the first number of `RateLimit-Limit`. Both
+    /// are lists: an item's quota is the parameter `q` or the item itself, and its window is the
+    /// parameter `w`.
     fn policies(&mut self, text: &str) {
         for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');

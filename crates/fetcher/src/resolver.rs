@@ -38,7 +38,8 @@ const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The resolver for all connections.
+/// The resolver of all connections, which caches answers and refuses addresses that are not
+/// allowed.
 #[derive(Clone)]
 pub(crate) struct Names {
     rules: Arc<AddressRules>,
@@ -53,7 +54,7 @@ pub(crate) struct Names {
 /// The cache entry of a name. Empty while the name is looked up for the first time.
 type Entry = Arc<OnceCell<Known>>;
 
-/// What is known about a name.
+/// The cached answer for a name.
 #[derive(Debug)]
 struct Known {
     addresses: Result<Vec<IpAddr>, NoAddresses>,
@@ -239,7 +240,7 @@ impl Resolve for Names {
     }
 }
 
-/// The resolver of the client for an override. It returns fixed addresses.
+/// The resolver of a client for an override. Returns the override's fixed addresses.
 #[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) host: String,

@@ -1,4 +1,4 @@
-//! Finds the secrets of single hosts in the answers of servers.
+//! Finds secrets of single hosts, such as passwords, in the answers of servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -101,8 +101,8 @@ impl LearnedSecrets {
 }
 
 impl Secrets {
-    /// Collects the secrets of all hosts. Any host may answer with the secret of another host,
-    /// because a server that gets a secret may pass it on.
+    /// Collects the secrets of all hosts. The result is used for answers of every host, because a
+    /// server that gets a secret may pass it on.
     #[must_use]
     pub fn of(access: &[HostAccess]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();

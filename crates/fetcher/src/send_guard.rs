@@ -1,4 +1,4 @@
-//! Permission to send, for hosts that other workers may take over.
+//! Permission to send requests to hosts that other workers may take over: it ends at a deadline.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -7,13 +7,14 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Decides how long requests may be sent and may run.
+/// Sets the deadline until which requests may be sent and may run.
 pub trait SendGuard: Send + Sync {
     /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;
 }
 
-/// Resolves to the guard's deadline once this deadline has passed. Never resolves without a guard.
+/// Waits for the guard's deadline, and resolves to this deadline once it has passed. Never resolves
+/// without a guard.
 ///
 /// Every poll reads the clock, because after a freeze of the process an answer may wake the task
 /// before its timers fire.

@@ -47,15 +47,15 @@ pub struct Signing {
     pub when: SignWhen,
 }
 
-/// The server's demand for signatures in an answer.
+/// Whether an answer demands a signature, and whether the crawl can make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// The answer demands no signature.
     None,
     /// The next request will carry the signature that the server requested.
     Met,
-    /// The server requested a signature that can't be made, or refused the signature that it had
-    /// requested.
+    /// The server requested a signature that can't be made, or refused a signature made as
+    /// requested. The value is the reason.
     Unmet(String),
 }
 
@@ -116,7 +116,8 @@ impl Challenges {
         };
         let mut hosts = self.hosts();
         let host = url.host_key();
-        // A server that refuses the very signature that it requested would refuse the next one too.
+        // If a server refuses exactly the signature that it requested, it would refuse the next one
+        // too.
         let earlier = hosts.get(&host);
         let is_repeated = match earlier {
             Some(earlier) => earlier.asked.is_like(&asked),
@@ -190,14 +191,14 @@ mod tests {
         assert_eq!(learn(true, FIELD), refused);
         assert_eq!(learn(false, FIELD), Challenge::Met);
         assert_eq!(challenges.asked(&url).nonce, None);
-        // The server wants a nonce of its own, which is used once.
+        // The server requests a nonce of its own. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
         assert_eq!(learn(true, &nonce), Challenge::Met);
         assert_eq!(challenges.asked(&url).nonce.as_deref(), Some("n"));
         assert_eq!(learn(true, &nonce), refused);
         assert_eq!(challenges.asked(&url).nonce, None);
         assert_eq!(learn(true, &nonce), Challenge::Met);
-        // The server wants another component.
+        // The server requests a signature over another component.
         assert_eq!(learn(true, r#"x=("@method")"#), Challenge::Met);
         assert_eq!(learn(true, r#"x=("@method")"#), refused);
     }

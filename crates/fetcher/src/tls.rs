@@ -21,7 +21,7 @@ use crate::http2::PROTOCOLS;
 /// Beyond the limit: the host that was added first is forgotten.
 const MAX_SESSION_HOSTS: usize = 16_384;
 
-/// Creates the settings. The platform's certificates are read once.
+/// Creates the TLS settings. The platform's certificates are read once.
 pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots: Result<Vec<_>, _> =
@@ -47,7 +47,7 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, S
     Ok(settings)
 }
 
-/// The last session of each host.
+/// The last TLS session of each host.
 ///
 /// The library's own store keeps eight per host, for 32 hosts.
 #[derive(Debug)]

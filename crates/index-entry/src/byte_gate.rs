@@ -1,4 +1,4 @@
-//! A limit on the number of bytes in transit from one thread to another.
+//! Limits the number of bytes in transit from one thread to another, to bound memory.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -60,7 +60,8 @@ impl fmt::Debug for ByteGate {
     }
 }
 
-/// Holds a share of the limit for bytes in transit. Drop it when the bytes have arrived.
+/// A reservation of bytes in transit, which count against the limit of a [`ByteGate`]. Drop it when
+/// the bytes have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: ByteGate,

@@ -1,4 +1,4 @@
-//! Log entries with which a crawl updates its search index. Each adds or removes one URL.
+//! The log entries that update the search index of a crawl. Each entry adds or removes one URL.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::indexed_page::IndexedPage;
 
-/// Adds one URL to the index, or removes it.
+/// A log entry that adds one URL to the index or removes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexEntry {
@@ -42,9 +42,8 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the reason for removing the page or replacing it by its canonical URL, if this
-    /// reason may be due to a fault of the whole site. `None` if the page stays, or if the reason
-    /// can't be such a fault.
+    /// Returns the reason why the entry removes the page or replaces it by its canonical URL, if a
+    /// fault of the whole site may cause this reason. `None` for any other entry.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];

@@ -125,8 +125,8 @@ impl IndexedPage {
     }
 
     /// Returns whether removing the page for the reason `why` would take it out of search results.
-    /// False if another page already replaces it there, or if `why` is a canonical URL and the page
-    /// already had one.
+    /// False if another page already replaces this page in search results, or if `why` is a
+    /// canonical URL and the page already had a canonical URL.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {

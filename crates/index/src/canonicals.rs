@@ -55,13 +55,14 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Returns a map from the URL of each page that isn't indexed itself to the URL of the page
-    /// that is indexed in its place.
+    /// Returns the replacements: maps the URL of each page that isn't indexed itself to the URL of
+    /// the page that is indexed in its place.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
     ) -> Result<HashMap<String, String>, IndexError> {
-        // Maps each page resolved so far to the page that is indexed for it, which may be itself.
+        // Maps each page resolved so far to the page that is indexed in its place, which may be the
+        // page itself.
         let mut settled: HashMap<&str, &str> = HashMap::new();
         for start in self.named.keys() {
             let mut chain: Vec<&str> = Vec::new();

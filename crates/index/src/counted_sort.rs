@@ -14,8 +14,8 @@ use foldhash::fast::RandomState;
 pub(crate) const MAX_SORT_BYTES: usize = 8 << 20;
 /// Approximate memory that a key takes in addition to its text, in bytes.
 const KEY_BYTES: usize = 64;
-/// Maximum number of sorted files that are read at the same time. If there are more, they are
-/// merged into one first.
+/// Maximum number of sorted files that are read at the same time. Further files are first merged
+/// into one.
 const MAX_RUNS: usize = 64;
 /// The name of a temporary file, which is unlinked as soon as it is created.
 const UNNAMED: &str = "sorted.new";
@@ -102,8 +102,8 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     let file = match options.open(&path) {
-        // A process was killed before it unlinked the file. Deleting it is safe, because only one
-        // writer at a time uses this folder.
+        // A killed process left the file behind. Deleting it is safe, because only one writer at a
+        // time uses this folder.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
             options.open(&path)?
@@ -114,7 +114,7 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sorted keys, merged from several sorted sources.
+/// The sorted keys with their counts, merged from memory and files.
 #[derive(Debug)]
 pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,

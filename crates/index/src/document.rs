@@ -18,8 +18,8 @@ const MAX_FOLDERS: usize = 16;
 /// Number of words in the start of the main text, which is indexed in a field of its own.
 const LEAD_WORDS: usize = 60;
 
-/// A document that waits to be indexed. tantivy drops it after splitting it into words, so its
-/// bytes then no longer count against the limit on waiting documents.
+/// A document that waits to be indexed. Once tantivy has split the document into words, it drops
+/// the document. Only waiting documents count against the limit on their bytes.
 pub(crate) struct QueuedDocument {
     pub(crate) document: TantivyDocument,
     pub(crate) _pass: BytePass,
@@ -83,7 +83,7 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document
 }
 
-/// Returns the number of bits that `count` has: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
+/// Returns the number of binary digits of `count`: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
 pub(crate) fn power_of_two(count: u32) -> u64 {
     u64::from(u32::BITS - count.leading_zeros())
 }

@@ -14,7 +14,7 @@ impl IndexWriter {
         match entry {
             IndexEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
-                // Until the run ends, searches still find the page under its own URL.
+                // Until the run ends, searches still find the stored page under its own URL.
                 Some((_, why)) => self.put(&IndexedPage {
                     same_as: None,
                     leaving: Some(why),

@@ -102,7 +102,7 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     without_isolated_words(text, all)
 }
 
-/// Drops the hits with `needs_another` that are not next to a marked word of another term.
+/// Drops each hit with `needs_another` that is not next to a marked word of a different query term.
 fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MarkedTerm)>,

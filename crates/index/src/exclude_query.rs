@@ -1,4 +1,4 @@
-//! A query that excludes pages.
+//! A query wrapper for pages to exclude.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
 /// A query for pages that must be excluded from the results.
 ///
-/// To exclude pages, tantivy (0.27) may seek to documents before a query's first match. The
-/// `seek_danger` of a phrase query does not support that. This wrapper avoids such calls: it only
-/// seeks forward.
+/// To exclude pages, tantivy (0.27) may seek to documents before a query's first match. But the
+/// `seek_danger` of a phrase query does not support seeking to such documents. This wrapper avoids
+/// such calls: it only seeks forward.
 pub(crate) struct Excluded(pub(crate) Box<dyn Query>);
 
 impl Clone for Excluded {

@@ -34,7 +34,7 @@ use serde::Serialize;
 
 use crawl_index_entry::IndexedPage;
 
-/// The size of an export.
+/// The counts of an export: what was written and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// The number of pages that were written.

@@ -123,8 +123,8 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     values
 }
 
-/// Identifies a page that has several versions. The lowest byte is the number of newer versions;
-/// the other bytes are the same for all versions.
+/// The version mark of a page that has several versions. The lowest byte is the number of newer
+/// versions. The upper bytes identify the page and are the same for all its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionMark(pub(crate) u64);
 

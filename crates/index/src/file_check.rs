@@ -1,9 +1,10 @@
 //! Checks that the files of an index have not changed since they were written.
 //!
 //! Each file of a segment ends with a checksum that tantivy writes, but tantivy trusts the lengths
-//! stored in the file. In a damaged file, such a length can make it panic or allocate gigabytes. So
-//! the checksums are verified before tantivy reads the files, one small part of a file at a time.
-//! `meta.json` has no checksum, so its counts are compared with the files of each segment.
+//! stored in the file. In a damaged file, a wrong length can make tantivy panic or allocate
+//! gigabytes. So the checksums are verified before tantivy reads the files, one small part of a
+//! file at a time. `meta.json` has no checksum, so its counts are compared with the files of each
+//! segment.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -29,7 +30,7 @@ const FOOTER_MAGIC: u32 = 1337;
 /// Number of bytes of a file that are in memory at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which files are compared with their checksums.
+/// Which files of an index are compared with their checksums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Checked {
     /// All files.
@@ -153,7 +154,7 @@ pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     all.map(|component| segment.relative_path(component))
 }
 
-/// The reason why a file can't be used.
+/// The reason why a file of the index can't be used.
 enum Fault {
     Disk(io::Error),
     Contents(&'static str),

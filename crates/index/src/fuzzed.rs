@@ -9,8 +9,8 @@ mod exercise;
 use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, TermMatch};
 use crate::words::{Stemmer, WordRelation, words};
 
-/// Checks a query and the words of its text. If the parsed terms are written as a query again, this
-/// query must have the same terms.
+/// Checks a query and the words of its text. Writing the parsed terms as a query again must yield a
+/// query with the same terms.
 pub fn query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     check_words(&text);

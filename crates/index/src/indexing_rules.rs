@@ -139,7 +139,8 @@ pub fn judge(
     let canonical = fetched
         .page
         .stands_elsewhere(fetched.url, fetched.linked_canonical);
-    // A page that redirects at once is never seen, so it yields to the target as to a canonical URL.
+    // Nobody sees a page that redirects at once, so index the redirect target in its place, as with
+    // a canonical URL.
     let target = fetched.page.redirects_to(fetched.url);
     let canonical = canonical.or(target.filter(|url| (fetched.is_in_crawl)(url)));
     let is_in_crawl = canonical
@@ -188,8 +189,8 @@ pub fn judge(
         max_snippet: snippet,
         document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // The canonical page may not be known yet. Until the end of the run, treat this page as its
-        // duplicate.
+        // Whether the canonical page is in the index may be unknown yet. Until the end of the run,
+        // treat this page as its duplicate.
         same_as: gives_way_to.clone(),
         gives_way_to,
         links: links(fetched, &fetched.page.base_url(fetched.url), resolve),
@@ -198,8 +199,9 @@ pub fn judge(
 }
 
 /// Returns the description that the page declares. Without one, returns the line near the start of
-/// the page that describes it: a name, a dash, and a purpose. The line counts if the name is part
-/// of the title or of a heading before it, or if it follows the heading `NAME` (man-pages(7)).
+/// the page that describes it: a name, a dash, and a purpose. Such a line is used only if the name
+/// is part of the title or of an earlier heading, or if the line follows the heading `NAME`
+/// (man-pages(7)).
 fn description(content: &Content, title: &str) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();

@@ -19,7 +19,7 @@ use crate::statistics::Statistics;
 /// times as high.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
-/// A query and how to run it.
+/// A search of the index: what to find, and how many results to return.
 pub(crate) struct LookUp<'a> {
     pub(crate) searcher: &'a Searcher,
     pub(crate) statistics: &'a Statistics,
@@ -51,8 +51,8 @@ impl LookUp<'_> {
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
             return self.all(&*lookup);
         }
-        // Request more pages than needed, because duplicates are dropped below. They are marked in
-        // the index only at the end of a run.
+        // Request more pages than needed, because duplicates are dropped below. Duplicates are
+        // marked in the index only at the end of a run.
         let max_candidates = (self.limit + self.offset).max(1) * 2;
         let is_about_changes = self.is_about_changes;
         let ranked =

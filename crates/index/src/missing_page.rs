@@ -1,4 +1,4 @@
-//! Detects soft 404s, which are error pages with a success status.
+//! Detects soft 404s: pages for a missing page that are sent with a success status.
 //!
 //! A title or heading is split at punctuation. The title or heading counts as an error message only
 //! if one of these parts contains nothing but an error message. So "404 - Tea House" counts, but
@@ -207,7 +207,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns true if a part contains the status code as a word of its own.
+/// Returns true if a part contains the status code as a separate word.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);

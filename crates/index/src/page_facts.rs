@@ -33,10 +33,10 @@ const NAMED: u8 = 2;
 const SAME_AS: u8 = 3;
 const NEWEST: u8 = 4;
 const VERSION_FOLDER: u8 = 5;
-/// Separates a text from a page in a key. UTF-8 never contains this byte.
+/// Separates a text from a page in a key. This byte never occurs in UTF-8.
 const TEXT_END: u8 = 0xFF;
 
-/// The facts about one page.
+/// The facts about one page that depend on other pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PageFacts {
@@ -53,7 +53,7 @@ pub(crate) struct PageFacts {
     pub(crate) is_version_folder: bool,
 }
 
-/// Collects the facts, page by page.
+/// Collects the facts about pages, one page at a time.
 #[derive(Debug)]
 pub(crate) struct Survey {
     dir: PathBuf,
@@ -88,8 +88,8 @@ impl Survey {
         let versioned = VersionedPage::of(page).to_bytes();
         let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
         self.versions.add(&of_family, 1)?;
-        // If a page repeats a link, count each target once, and each combination of target and text
-        // once.
+        // If a page repeats a link, count each target only once, and each pair of target and text
+        // only once.
         let links = page.links.iter().filter(|link| link.url != page.url);
         let mut votes: Vec<_> = links
             .map(|link| (url_key(&link.url), link.text.as_str()))

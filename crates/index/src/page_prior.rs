@@ -9,8 +9,8 @@ use crawl_index_entry::IndexedPage;
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// A flag in the stored prior of a change list: the prior is lowered, unless the query is about
-/// changes.
+/// A flag in the stored prior of a change list. Unless the query is about changes, the page ranks
+/// lower.
 const IS_CHANGES: u64 = 1 << 8;
 /// Minimum characters of text per link of an ordinary page. With less text, a page counts as a list
 /// of links.

@@ -11,7 +11,8 @@ use crate::error::IndexError;
 use crate::reconcile::{EntryVisitor, PendingEntries};
 use crawl_index_entry::IndexEntry;
 
-/// A file of entries, deleted when its handle is closed. Push entries, flush, then read.
+/// A file of index entries, deleted when its handle is closed. First push entries, then flush, then
+/// read.
 #[derive(Debug)]
 pub struct PendingFile {
     dir: PathBuf,

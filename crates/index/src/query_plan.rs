@@ -27,8 +27,8 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
 /// common words.
 const COMMON: f64 = 0.12;
-/// If more than this share of all pages have a word, results mark it only next to another marked
-/// word.
+/// If more than this share of all pages have a word, results highlight the word only next to
+/// another highlighted word.
 const EVERYWHERE: f64 = 0.4;
 /// On a small site, a word is common only if it is on more pages than this or on more than half of
 /// all pages. For example, a word on three of 22 pages is not common.
@@ -58,7 +58,7 @@ pub(crate) struct Plan {
     pub(crate) is_pair: bool,
 }
 
-/// How strictly a page must match.
+/// How many words of the query a page must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     /// The page has most words of the query.
@@ -83,8 +83,8 @@ pub(crate) struct Planner<'s> {
     pub(crate) budget: Budget,
 }
 
-/// How many words the planner may still look up, correct and complete for a query. Terms that
-/// exceed this are ignored.
+/// The numbers of words that the planner may still look up, correct and complete for a query.
+/// Further terms are ignored.
 #[derive(Debug)]
 pub(crate) struct Budget {
     words: Cell<u32>,
@@ -104,7 +104,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one unit from a budget. Returns false if none is left.
+    /// Takes one unit from a budget. Returns false if the budget is used up.
     fn take(of: &Cell<u32>) -> bool {
         let remaining = of.get();
         of.set(remaining.saturating_sub(1));
@@ -112,7 +112,7 @@ impl Budget {
     }
 }
 
-/// A word to look up, in several forms with different weights.
+/// A word to look up, with its forms and their weights.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
@@ -139,7 +139,7 @@ struct Unit {
     shared_in: Vec<Field>,
 }
 
-/// Whether the user may still be typing a word.
+/// Whether the user may still be typing the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The word is complete.
@@ -397,8 +397,8 @@ impl Planner<'_> {
             } else {
                 WEIGHTS.correction / 2.0
             };
-            // Only add the inflections of the likeliest correction, because those of the others
-            // would match too much.
+            // Add the inflections of the likeliest correction only. Inflections of the other
+            // corrections would match too much.
             match n {
                 0 => self.add_forms(&near, weight, &mut unit.forms, &mut unit.inflections),
                 _ => unit.forms.push((near, weight)),
@@ -409,8 +409,8 @@ impl Planner<'_> {
         Ok(vec![unit])
     }
 
-    /// Adds a word with a weight, and the words with the same stem with less. Their occurrences are
-    /// added up, in the languages of all pages.
+    /// Adds a word with a weight, and the words with the same stem with a lower weight. Occurrences
+    /// of words with the same stem are added up. Uses the stems of all languages in the index.
     fn add_forms(
         &self,
         word: &str,
@@ -421,7 +421,7 @@ impl Planner<'_> {
         let stems = self.stemmers.iter();
         let stems: Vec<String> = stems.filter_map(|stemmer| stemmer.stem_of(word)).collect();
         let mut terms = vec![format!("{STEM}{word}")];
-        // A word that differs from its stem is among the words with this stem.
+        // A word that differs from its stem is among the words with the same stem.
         if stems.is_empty() {
             terms.push(word.to_owned());
         }
@@ -477,8 +477,8 @@ impl Planner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// If any page has two adjacent query words written as one word, makes both of them match that
-    /// word too.
+    /// If a page has two adjacent query words written as one word, makes both query words match
+    /// this joined word too.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {

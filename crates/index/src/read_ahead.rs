@@ -13,7 +13,7 @@ use tantivy::directory::{FileHandle, OwnedBytes};
 /// Bytes to read at once.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A file, and the last piece read from it.
+/// A file, with the piece that was last read from it.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: File,

@@ -1,5 +1,5 @@
-//! The last pass over an index, for facts that depend on all pages, such as link texts and
-//! duplicates.
+//! The last pass over an index: updates each page with the facts that depend on all pages, such as
+//! link texts and duplicates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -38,8 +38,8 @@ pub struct Reconciled {
     /// The pages that stay although they should be removed, counted by reason. They stay because
     /// they are more than a tenth of all pages, so the cause may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// The part of `kept` that is new: pages that entries would have removed since the writer was
-    /// opened, including pending entries.
+    /// The pages in `kept` that are new, by reason: entries since the writer was opened would have
+    /// removed these pages. Includes pending entries.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -70,9 +70,9 @@ impl IndexWriter {
         Ok(done.unwrap_or_default())
     }
 
-    /// Like [`IndexWriter::reconcile`], but calls `is_stopped` before each page. Returns `None` if
-    /// `is_stopped` returned true. In this case drop the writer without committing, because only
-    /// some of the pages have been updated.
+    /// Reconciles the index like [`IndexWriter::reconcile`], but calls `is_stopped` before each
+    /// page. Returns `None` if `is_stopped` returned true. In this case drop the writer without
+    /// committing, because only some of the pages have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
@@ -89,10 +89,10 @@ impl IndexWriter {
         self.reconcile_with(&(), no_redirects, note, now, is_stopped)
     }
 
-    /// Like [`IndexWriter::reconcile_unless`], but also applies pending entries: their pages are
-    /// written once, in their final form. `note` must cover these entries too. `redirects` is
-    /// called if a page names a canonical URL that is not indexed. Pages that name another URL take
-    /// about 200 bytes of memory each.
+    /// Reconciles the index like [`IndexWriter::reconcile_unless`], and also applies pending
+    /// entries. Each page of such an entry is written once, in its final form. `note` must cover
+    /// these entries too. `redirects` is called if a page names a canonical URL that is not
+    /// indexed. Pages that name another URL take about 200 bytes of memory each.
     ///
     /// # Errors
     /// If the disk fails, the index is damaged, or the entries can't be read.
@@ -117,7 +117,8 @@ impl IndexWriter {
     }
 }
 
-/// Entries that are not in the index yet and can be read repeatedly, such as those of a log.
+/// A source of entries that are not in the index yet, such as a log. The entries can be read
+/// repeatedly.
 pub trait PendingEntries {
     /// Passes each entry to `visit`, in order, until `visit` returns `Break`.
     ///
@@ -129,7 +130,7 @@ pub trait PendingEntries {
 /// Visits an entry and returns whether to continue.
 pub type EntryVisitor<'a> = dyn FnMut(IndexEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
 
-/// No entries.
+/// A source without entries.
 impl PendingEntries for () {
     fn each(&self, _visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         Ok(ControlFlow::Continue(()))
@@ -148,7 +149,8 @@ struct Latest {
     is_put: bool,
 }
 
-/// The facts from the pending entries, and the last entry of each URL.
+/// The findings of a survey of the pending entries: facts for their pages, and the last entry of
+/// each URL.
 struct Pending {
     survey: Survey,
     latest: LatestEntries,
@@ -159,13 +161,12 @@ struct Pending {
     named: BTreeMap<String, String>,
 }
 
-/// The facts that depend on all pages.
+/// The facts of a survey of all pages.
 struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// Maps each page that is replaced by another page, because of its canonical URL, to that other
-    /// page.
+    /// Maps each page that is replaced because of its canonical URL to the page that replaces it.
     behind: HashMap<String, String>,
 }
 
@@ -266,7 +267,7 @@ impl AllPages<'_> {
         };
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // If the page can be found under another URL from now on, its removal loses nothing.
+            // If the page can be found under another URL from now on, removing it loses nothing.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -352,8 +353,8 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Returns a map from each page that is replaced because of its canonical URL to the page that
-    /// replaces it. Also returns whether any page of `pending_named` is not replaced.
+    /// Returns the replacements: maps each page that is replaced because of its canonical URL to
+    /// the page that replaces it. Also returns whether any page of `pending_named` is not replaced.
     fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
@@ -617,8 +618,8 @@ impl Leaving {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // Leave out pages that name a canonical URL: the survey takes them from their pending
-            // entries.
+            // Leave out pages that name a canonical URL, because the survey reads them from their
+            // pending entries.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

@@ -51,7 +51,7 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
 type Worth = (usize, usize, usize);
 
 /// Returns the sections of a page that match a query best, best first. Also returns whether results
-/// should link to the first section, because its heading matches terms that the title lacks. `hits`
+/// should link to the best section, because its heading matches terms that the title lacks. `hits`
 /// are the query words in the page's text, with the terms that they match. `in_title` are the terms
 /// in the title.
 pub(crate) fn sections(
@@ -59,7 +59,8 @@ pub(crate) fn sections(
     hits: &[(Range<usize>, usize)],
     in_title: &[usize],
 ) -> (Vec<ResultSection>, bool) {
-    // Begin with the second heading, because the text before it belongs to the page itself.
+    // Begin with the second heading. The text before it belongs to the page itself, not to a
+    // section.
     let mut candidates: Vec<(Worth, usize, bool)> = Vec::new();
     for n in 1..page.headings.len() {
         let heading = &page.headings[n];

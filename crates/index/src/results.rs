@@ -18,8 +18,8 @@ pub struct SearchResults {
     /// are those of the corrected query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
-    /// The words and phrases that no page has, as typed or in lower case. The results match the
-    /// rest of the query. If no page has any word, all words are listed.
+    /// The words and phrases of the query that no page has. The results match the other words. If
+    /// no page has any word of the query, all its words are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// True if the results include pages with only one of the query's two words, because few or no
@@ -60,9 +60,9 @@ pub struct Hit {
     pub excerpt: String,
     /// The score, which is comparable only within one result list.
     pub score: f32,
-    /// The title as a list of parts: words of the query, and the text between them.
+    /// The title, split into words of the query and the text between them.
     pub title_parts: Vec<TextPart>,
-    /// The excerpt as a list of parts: words of the query, and the text between them.
+    /// The excerpt, split into words of the query and the text between them.
     pub excerpt_parts: Vec<TextPart>,
     /// The section that contains the excerpt. `None` if the excerpt is before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct Hit {
     pub fetched_at: i64,
 }
 
-/// A part of a text.
+/// A part of a title or excerpt: either a word of the query or other text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text of the part.
@@ -121,7 +121,7 @@ impl ResultSection {
     }
 }
 
-/// The size of an index.
+/// The size and contents of an index, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexStats {
     /// Pages that a search can find.

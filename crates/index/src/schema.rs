@@ -25,7 +25,8 @@ pub(crate) const KIND_PAGE: &str = "page";
 /// one with the same text, or the one at its canonical URL.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
+/// The value of [`Fields::leaving`] for a page that its last visit would have removed, but that is
+/// kept for now.
 pub(crate) const LEAVING: &str = "yes";
 /// The value of [`Fields::leaving`] for a page that is replaced by the page at its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
@@ -60,8 +61,8 @@ pub(crate) struct Fields {
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to the page. Only its number of bits is stored, so that small
-    /// changes have no effect.
+    /// The number of pages that link to the page. Only the number of its binary digits is stored,
+    /// so that small changes have no effect.
     pub(crate) linked: Field,
     /// The page's prior in hundredths: how likely it answers any query.
     pub(crate) worth: Field,

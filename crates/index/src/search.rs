@@ -41,13 +41,14 @@ pub const MAX_RESULTS: usize = 1000;
 /// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// If fewer pages than this have both words of a query, pages with one word follow.
+/// If fewer pages than this have both words of a two-word query, pages with one of the words
+/// follow.
 const MIN_OF_PAIR: usize = 5;
 /// Maximum languages whose stems are looked up: those with the most pages.
 /// Beyond the limit: searched as typed.
 const MAX_LANGUAGES: usize = 6;
 
-/// The options of a search.
+/// The options of a search: the range of results, filters, and what to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
     /// Maximum results.
@@ -314,8 +315,8 @@ impl Seen {
     }
 }
 
-/// Returns a suggested query with its words spelled as in the results, because words in the index
-/// have no accents.
+/// Returns a suggested query with its words spelled as in the results. The index can't provide this
+/// spelling, because its words have no accents.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -379,7 +380,7 @@ impl Search<'_> {
         }
         let total = match self.options.filters.is_empty() {
             true => self.pin(typed, &plan, matches.total, &mut results)?,
-            // With filters, don't show the pinned page, because it may not match them.
+            // With filters, don't pin a page, because the page might not match the filters.
             false => matches.total,
         };
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
@@ -426,8 +427,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // If all matching pages were in the results, but the pinned page was not, it is an
-        // additional page. Otherwise it may be among the matching pages that are not shown.
+        // If all matching pages were among the results and the pinned page was not, it is an
+        // additional page. Otherwise the pinned page may be a matching page that is not shown.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }

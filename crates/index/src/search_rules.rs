@@ -9,7 +9,7 @@ use crate::words::{Stemmer, WordRelation, words};
 /// Maximum number of words in all synonym lists together, and of queries in all pins together.
 const MAX_WORDS: usize = 10_000;
 
-/// Synonyms and pinned pages.
+/// The site owner's rules for searches: synonyms and pinned pages.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRules {
     /// Maps a word to its synonyms.

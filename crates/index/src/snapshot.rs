@@ -23,7 +23,7 @@ use crate::error::IndexError;
 use crate::file_check::{Checked, check_segments, files, read_small};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
-/// A read-only directory with the files of one commit.
+/// A read-only directory that contains the files of one commit, mapped into memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     meta: Arc<[u8]>,

@@ -18,7 +18,7 @@ use tantivy::directory::{
 use crate::error::IndexError;
 use crate::read_ahead::ReadAhead;
 
-/// The file that lists the segments of the last commit.
+/// The file in which tantivy lists the segments of the last commit.
 pub(crate) const META_FILE: &str = "meta.json";
 /// The suffix of a temporary file that will replace another.
 const BESIDE: &str = ".new";
@@ -35,7 +35,7 @@ pub(crate) struct IndexDirectory {
 /// read from start to end would stay in memory.
 type ReadsAhead = &'static [&'static str];
 
-/// Reads no files ahead: searches use random access, so all files are memory-mapped.
+/// No files are read piece by piece: searches use random access, so all files are memory-mapped.
 const NONE: ReadsAhead = &[];
 /// Files of postings and positions, which merges read from start to end.
 const POSTINGS: ReadsAhead = &["idx", "pos"];

@@ -32,8 +32,8 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
 /// microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
-/// Ends tokenization early if a run has no time left. Without this, a page of several megabytes
-/// would delay the end by seconds.
+/// Ends tokenization early if a run has no time left. Without such a stop, a page of several
+/// megabytes would delay the end of the run by seconds.
 #[derive(Clone)]
 pub(crate) struct Stop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,

@@ -45,7 +45,7 @@ const SKETCH: usize = 48;
 /// For comparison: if half of the words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
-/// The version in a URL.
+/// The version that a page's URL contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version<'u> {
     /// The version as written: `14`, `v1.2`, `latest`.
@@ -55,7 +55,7 @@ pub(crate) struct Version<'u> {
     rank: Rank,
 }
 
-/// The order of versions. The preferred version is the greatest.
+/// The rank of a version among all versions of a page. The greatest rank is preferred.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Unreleased(Reverse<usize>),
@@ -146,7 +146,7 @@ fn numbered(text: &str) -> Option<Rank> {
     is_before.then_some(Rank::Numbered(numbers, false))
 }
 
-/// A page that may be a version of others.
+/// A page that may be one of several versions of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
@@ -191,10 +191,10 @@ impl VersionedPage {
             .then_with(|| self.url.cmp(&other.url))
     }
 
-    /// Returns whether the page's text is similar to another's.
+    /// Returns whether the text of this page is similar to the text of `other`.
     #[expect(clippy::cast_precision_loss, reason = "a sketch has few hashes")]
     pub(crate) fn is_like(&self, other: &VersionedPage) -> bool {
-        // The smallest hashes of both pages together are a fair sample of all rows.
+        // The smallest hashes of both pages together are a fair sample of the rows of both pages.
         let mut both = [&self.sketch[..], &other.sketch].concat();
         both.sort_unstable();
         both.dedup();

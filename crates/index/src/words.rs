@@ -102,12 +102,12 @@ struct FoundWord {
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
     Known(KnownWord),
-    /// A character or a pair of characters. Their forms are not cached, because there are too many
-    /// different pairs.
+    /// A character or a pair of characters. The forms of such words are not cached, because there
+    /// are too many different pairs.
     Characters,
 }
 
-/// A [`Word`] with borrowed forms.
+/// A [`Word`] whose forms are borrowed from the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct BorrowedWord<'w> {
     pub(crate) text: &'w str,
@@ -247,8 +247,8 @@ impl<'t> Words<'t> {
             let range = begin..start + end;
             begin = start + end;
             let piece = &self.text[range.clone()];
-            // Don't use the segmenter's own test for words, because it misses words that end with a
-            // mark (Devanagari, Tamil).
+            // The segmenter's own test for words misses words that end with a mark (Devanagari,
+            // Tamil), so don't use it.
             if !piece.contains(char::is_alphanumeric) {
                 continue;
             }
@@ -484,7 +484,7 @@ mod tests {
             *count += 1;
         }
         assert_eq!((characters, pairs), (MAX_PIECE_BYTES, MAX_PIECE_BYTES - 1));
-        // A word at the boundary of a piece stays one word.
+        // A word is not split at the boundary of a piece.
         for text in ["wassermelone ", "\u{e4}pfel "].map(|word| word.repeat(MAX_PIECE_BYTES)) {
             let mut numbered_words = Words::new(&text, none).enumerate();
             assert!(numbered_words.all(|(n, word)| word.position == n && word.text.len() > 4));

@@ -60,8 +60,8 @@ pub struct IndexWriter {
     stop: Stop,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
-    /// The URL keys of pages that are kept until the end of the run, although an entry would have
-    /// removed them. Only entries since this writer was opened count.
+    /// The URL keys of pages that an entry would have removed since this writer was opened, but
+    /// that are kept until the end of the run.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 
@@ -86,8 +86,9 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. Returns
-    /// `None` if `is_stopped` returned true. The writer calls `is_stopped` later too. Once that
-    /// returns true, the current pages are not read to their end, and nothing more is committed.
+    /// `None` if `is_stopped` returned true. The writer calls `is_stopped` later too. Once
+    /// `is_stopped` returns true, tokenizing ends within the current pages, and nothing more is
+    /// committed.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
@@ -210,7 +211,7 @@ impl IndexWriter {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let error = IndexError::of(&self.dir);
         let index = self.inner.index().clone();
-        // Close the writer, which releases the lock for the next one.
+        // Close the tantivy writer, which releases the lock for the new writer.
         self.inner.wait_merging_threads().map_err(&error)?;
         let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {

@@ -10,21 +10,21 @@ use crate::tick::Tick;
 /// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The back-off state of a host. A host that answers without asking to wait has none.
+/// The back-off state of a host: waits that it requested, and pauses after its failures. A host
+/// without either has no such state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
     /// No requests before this time: the end of a wait that the host requested or that follows a
     /// restart.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
-    /// How often in a row the host sent a 429 or 503 without a Retry-After.
+    /// Number of 429 or 503 answers in a row without a Retry-After.
     pub(crate) hold_level: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
     /// Number of pauses in a row. Above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
-    /// Number of answers since the last pause, as long as the slow restart after the pause lasts. 0
-    /// outside a slow restart.
+    /// Number of answers during the slow restart after a pause. 0 outside a slow restart.
     pub(crate) ease: u8,
     /// Failures since the last answer.
     pub(crate) fails: u32,
@@ -60,7 +60,7 @@ impl Backoff {
         },
     };
 
-    /// Returns whether the state no longer affects any request at `now` or later.
+    /// Returns whether no request at `now` or later is affected by this state.
     pub(crate) fn is_over(&self, politeness: &Politeness, now: Tick) -> bool {
         let limit = self.limit.gap_until.max(self.limit.wait_until);
         let calm = self.fails == 0 && self.trip_level == 0 && self.ease == 0;

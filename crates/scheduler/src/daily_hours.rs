@@ -1,4 +1,4 @@
-//! Times of day, in UTC.
+//! Daily time spans in UTC, such as quiet hours.
 
 use crate::tick::Tick;
 

@@ -20,7 +20,7 @@ pub(crate) type Moment = (Tick, GapReason);
 
 impl Host {
     /// Returns the gap between two requests in microseconds, and the rule that determines it.
-    /// Ignores rules for certain hours.
+    /// Ignores gaps that apply only at certain hours.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = self.steady_gap(politeness);
         match self.backoff().ease {
@@ -130,8 +130,8 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// Returns the start of gaps for certain hours: the end of the last request on this slot or, if
-    /// robots.txt sets a pace, on any slot.
+    /// Returns when gaps that apply only at certain hours begin: at the end of the last request on
+    /// this slot or, if robots.txt sets a pace, at the end of the last request on any slot.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;
@@ -215,7 +215,8 @@ impl Host {
     }
 
     /// Takes the next slot for a request that starts now. Returns the slot, the required gap and
-    /// the rule that set the gap. `opened` is when the visit time for the origin's pages began.
+    /// the rule that set the gap. `opened` is when the origin's visit time (the hours in which
+    /// robots.txt allows pages) began.
     pub(crate) fn take_slot(
         &mut self,
         politeness: &Politeness,
@@ -247,7 +248,7 @@ impl Host {
         (slot, gap, earliest.1)
     }
 
-    /// Returns the ends of all gaps that apply at the hour of `now`.
+    /// Returns the ends of all gaps that apply at the hour of `now`, each with its rule.
     fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
         let Some(end) = end else {
             return Vec::new();
@@ -303,7 +304,7 @@ fn min_pause(gap: u64) -> u64 {
     gap.saturating_mul(MIN_PAUSE_GAPS).max(micros(MIN_PAUSE))
 }
 
-/// Returns the end of the quiet hours that contain `at`.
+/// Returns the end of the operator's quiet hours that contain `at`.
 fn quiet_until(politeness: &Politeness, at: Tick) -> Option<Tick> {
     let quiet = politeness.quiet.iter().find(|hours| hours.contain(at))?;
     Some(match quiet.is_whole_day() {

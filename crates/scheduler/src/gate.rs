@@ -13,12 +13,12 @@ use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// The key of a gate.
+/// The key of a gate (shared limit).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// The gate of all name look-ups, for hosts with an unknown address.
+    /// The gate (shared limit) of all name look-ups, for hosts with an unknown address.
     LookUps,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Gate {
     pub(crate) key: GateKey,
     limit: u32,
     pub(crate) in_flight: u32,
-    /// Requests reserved for hosts that still wait for another gate.
+    /// Number of requests reserved at this gate by hosts that still wait for another gate.
     pub(crate) held: u32,
     delay: Duration,
     pub(crate) rate: MaxRate,
     /// The latest start or end of a request.
     pub(crate) last: Tick,
-    /// End of an earlier, longer delay that still applies after the limits changed.
+    /// End of a longer delay from before the limits changed. This delay still applies.
     promised: Tick,
     hosts: u32,
     /// Hosts that wait at the gate, in order.
@@ -94,7 +94,7 @@ pub(crate) struct Gates {
     fading: BTreeSet<(Tick, u32)>,
     address: Limits,
     clock: RateClock,
-    /// When the limits last changed.
+    /// When the operator last changed the limits.
     changed: Tick,
 }
 
@@ -110,7 +110,7 @@ impl Gates {
         }
     }
 
-    /// Creates the permanent gate of look-ups and returns its index.
+    /// Creates the gate (shared limit) of look-ups, which is never dropped, and returns its index.
     pub(crate) fn open_look_ups(&mut self, limit: u32) -> u32 {
         self.join(
             Tick::ZERO,
@@ -158,8 +158,8 @@ impl Gates {
         id
     }
 
-    /// Changes the limits. A delay under way does not end earlier. Returns the indices of all
-    /// gates, because the hosts that wait at them may now become ready at another time.
+    /// Changes the limits. A delay under way does not end earlier. Returns the indices of all gates
+    /// (shared limits), because their waiting hosts may now become ready at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
         self.changed = now;
         self.address = Limits::of_address(politeness);

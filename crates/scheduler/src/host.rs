@@ -10,17 +10,17 @@ use crate::permit::{Purpose, Slot};
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
-/// The index for "no gate" (no shared limit): the host's address is unknown, or its site is not
-/// limited.
+/// The index that stands for "no gate" (no shared limit): the host's address is unknown, or its
+/// site has no limit.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// The free slots that were used before. A slot is missing here while its request is in flight,
-    /// and before its first use.
+    /// Free slots that were used before. Excludes slots whose request is in flight, and slots never
+    /// used.
     pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
-    /// The pace that the robots.txt files of its origins set. `None` for most hosts.
+    /// The pace set by the robots.txt files of the host's origins. `None` for most hosts.
     pub(crate) pace: Option<Box<Pace>>,
     /// Waits that the host requested, and its failures. `None` for most hosts.
     pub(crate) backoff: Option<Box<Backoff>>,
@@ -113,10 +113,10 @@ impl Host {
         self.slots.push(slot);
     }
 
-    /// Removes free slots until these and the requests in flight are at most `per_host`. The slots
-    /// that become ready first are removed first, and the latest end of a removed slot moves to a
-    /// remaining slot. At least one slot remains, so that its gap still applies if `per_host` is
-    /// raised while requests are in flight.
+    /// Removes free slots until the free slots and the requests in flight together are at most
+    /// `per_host`. The slots that become ready first are removed first, and the latest end of a
+    /// removed slot moves to a remaining slot. At least one slot remains, so that its gap still
+    /// applies if `per_host` is raised while requests are in flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
@@ -137,9 +137,9 @@ impl Host {
     }
 
     /// Returns whether another origin of the host may still answer after a request for the
-    /// robots.txt of one origin failed. False for any other request, and for a host with more than
-    /// two origins. Otherwise links to many ports of a host would make the crawl try one port after
-    /// the other.
+    /// robots.txt of one origin failed. False for any other request. Also false for a host with
+    /// more than two origins, because links to many ports of a host would otherwise make the crawl
+    /// try one port after the other.
     pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
         let Purpose::Robots { origin } = purpose else {
             return false;
@@ -179,8 +179,8 @@ mod tests {
     use crate::ready_key::Waiter;
     use crate::tick::Tick;
 
-    /// Adds up the host, the origin's entry and the queue entry of a host with one origin. Names,
-    /// maps and allocation overhead take about as much again.
+    /// Adds up the sizes of a host, its only origin and its queue entry. Names, maps and allocation
+    /// overhead take about as much again.
     #[test]
     fn a_host_takes_at_most_250_bytes() {
         let queued = size_of::<(Tick, u64, Waiter)>();

@@ -28,7 +28,7 @@ pub struct MaxRate {
     clock: RateClock,
     /// Time between two requests; `None` without a limit.
     interval: Option<Duration>,
-    /// Created at the first request.
+    /// The limiter, created at the first request.
     limiter: Option<Limiter>,
     /// The sequence number of the last request.
     last: u64,
@@ -44,7 +44,7 @@ impl MaxRate {
         MaxRate::with_clock(&RateClock::default(), per_second)
     }
 
-    /// Does the same as [`MaxRate::new`], with a clock shared by several limits.
+    /// Creates a limit like [`MaxRate::new`], but with a clock that several limits share.
     pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRate {
         MaxRate {
             clock: clock.clone(),
@@ -60,7 +60,7 @@ impl MaxRate {
     }
 
     /// Changes the rate. The current wait does not end earlier. The first interval of the new rate
-    /// starts now, because the last request is unknown if there was no limit before.
+    /// starts now: without an earlier limit, the time of the last request is unknown.
     pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
         let before = std::mem::replace(&mut self.interval, interval(per_second));
         if self.interval != before {
@@ -71,8 +71,8 @@ impl MaxRate {
         }
     }
 
-    /// Notes a request that ended at `at` but was not counted by this limit: an earlier process
-    /// sent it, or its host was evicted since.
+    /// Records a request that ended at `at` but was not counted by this limit, because an earlier
+    /// process sent it or its host was evicted since.
     pub(crate) fn note_earlier(&mut self, at: Tick) {
         if let Some(interval) = self.interval {
             self.opens_at = self.opens_at.max(at + interval);

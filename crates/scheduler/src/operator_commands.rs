@@ -127,8 +127,8 @@ impl Scheduler {
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // An additional slot would be free at once. But this may be a slot that a lower limit
-        // removed while its gap was under way. So wait until that gap would be over.
+        // A higher limit adds a slot that would be free at once. The slot may have been removed by
+        // a lower limit while its gap was under way, so wait until that gap would be over.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now
@@ -163,8 +163,8 @@ impl Scheduler {
         self.by_host.keys()
     }
 
-    /// Returns the `most` hosts with the most pending URLs, busiest first. Visits all hosts in
-    /// memory.
+    /// Returns the hosts with the most pending URLs, at most `most` hosts, busiest first. Visits
+    /// all hosts in memory.
     #[must_use]
     pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostWork> {
         let now = self.now.max(now);

@@ -39,9 +39,10 @@ pub(crate) struct OriginEntry {
     state: State,
     /// The pace that the origin's robots.txt last set. Stays in force until new rules are known.
     pub(crate) pace: Option<Box<OriginPace>>,
-    /// Pending URLs, as last set.
+    /// Number of pending URLs, as last set by the caller.
     waiting: u64,
-    /// Page permits issued since `waiting` was set. Each uses up one of the pending URLs.
+    /// Number of page permits issued since `waiting` was set. Each permit uses up one of the
+    /// pending URLs.
     permits_out: u32,
     /// Whether a permit for robots.txt was issued and its answer has not been judged yet.
     asked: bool,

@@ -53,7 +53,7 @@ pub enum GapReason {
     CrawlDelay,
     /// A Retry-After.
     RetryAfter,
-    /// A 429 or 503 without a Retry-After.
+    /// The default wait after a 429 or 503 without a Retry-After.
     Wait,
     /// Failures paused the host.
     Pause,
@@ -110,13 +110,14 @@ pub(crate) struct PermitData {
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
-    /// Index of the host, which stays valid because a host with an issued permit is never evicted.
+    /// Index of the host. The index stays valid because a host with an issued permit is never
+    /// evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// How the limit on look-ups counted the request, while the permit is set aside.
+    /// The look-up limit's record of this permit while the permit is set aside.
     pub(crate) look_up: Option<GateCharge>,
     /// The request's sequence number in the total rate limit; `None` while the permit is set aside.
     pub(crate) number: Option<u64>,
@@ -124,12 +125,13 @@ pub(crate) struct PermitData {
     pub(crate) asked: bool,
 }
 
-/// A slot of a host between two requests. Each slot serves one request at a time.
+/// A slot of a host: the right to one request at a time. Stores the times that matter between two
+/// requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) last_end: Tick,
-    /// The earliest time for the next request, computed when the last request ended. The gap may
-    /// have grown since.
+    /// The earliest time for the next request, computed when the last request ended. The actual gap
+    /// may be longer by now.
     pub(crate) next_at: Tick,
     pub(crate) why: GapReason,
 }

@@ -50,7 +50,7 @@ pub struct Politeness {
     pub wait_forget: Duration,
     /// How many different URLs must fail, without an answer in between, to pause the host.
     pub fails_in_a_row: u32,
-    /// Maximum random fraction to lengthen each gap by; at most 0.01.
+    /// Maximum random fraction that is added to each gap; at most 0.01.
     pub jitter: f64,
     /// Hours without any requests, even for robots.txt.
     pub quiet: Vec<DailyHours>,
@@ -85,7 +85,8 @@ impl Default for Politeness {
 }
 
 impl Politeness {
-    /// Replaces values that are meaningless or would stop the crawl with the nearest usable ones.
+    /// Replaces each value that is meaningless or would stop the crawl with the nearest usable
+    /// value.
     pub(crate) fn made_usable(mut self) -> Politeness {
         self.per_host = self.per_host.max(1);
         self.per_address = self.per_address.max(1);

@@ -1,4 +1,4 @@
-//! The scheduler's only source of randomness, seeded so that a run can be replayed.
+//! The scheduler's only source of randomness. It is seeded, so a run can be replayed.
 
 /// SplitMix64, after Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators" (2014). Good enough to spread requests, not for secrets.

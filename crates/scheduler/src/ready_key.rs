@@ -6,8 +6,8 @@ use crate::host::Host;
 /// by priority, then by order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
-    // The millisecond, shifted left by 8 bits that hold the priority. 64 bits suffice up to the
-    // last tick.
+    // The millisecond, shifted left by 8 bits; the low 8 bits hold the priority. 64 bits suffice up
+    // to the last tick.
     since: u64,
     order: u64,
 }

@@ -16,10 +16,10 @@ use crate::ready_key::{ReadyKey, Waiter};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// How often a host may find the gate of its site open but that of its address closed, before it
-/// reserves a request at its site. Without this limit, two busy gates could pass the host back and
-/// forth forever. A host never reserves a request at its address while it waits for its site, so no
-/// two hosts deadlock.
+/// How often a host may find the gate (shared limit) of its site open but the gate of its address
+/// closed, before it reserves a request at its site. Without reservations, two busy gates could
+/// pass the host back and forth forever. A host never reserves a request at its address while it
+/// waits for its site, so no two hosts deadlock.
 const BOUNCES_BEFORE_RESERVING: u8 = 4;
 
 impl Scheduler {
@@ -224,8 +224,9 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again, for an hour that allows requests or for a limit that it shares with other hosts. With
-    /// `is_looked_up`, the host's look-up ended, so an unknown address no longer blocks it.
+    /// again: for an hour that allows requests, or for a limit that it shares with other hosts. If
+    /// `is_looked_up` is true, the host's look-up has ended, so an unknown address no longer blocks
+    /// it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -243,8 +244,9 @@ impl Scheduler {
         Some(self.issue(id, look_up))
     }
 
-    /// Returns whether a host may still be fetched from at this hour, now that it comes first.
-    /// Visit times, hourly rates and quiet hours may have begun or ended since the host was queued.
+    /// Returns whether the current hour still allows a request to the host, which has just come
+    /// first in the queue. Visit times, hourly rates and quiet hours may have begun or ended since
+    /// the host was queued.
     fn is_hour(&mut self, id: u32) -> bool {
         if self.hosts[id].has_visit_times {
             let now = self.now;
@@ -352,8 +354,8 @@ impl Scheduler {
         })
     }
 
-    /// Returns the purpose of a host's next request: a queued request first, then its origins in
-    /// turn. Also returns whether the request was queued, and the visit time that it waited for.
+    /// Returns the purpose of a host's next request: a queued request comes first, then its origins
+    /// in turn. Also returns whether the request was queued, and the visit time that it waited for.
     fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
         if let Some(queued) = self.queued_requests.get_mut(&id)
             && let Some(purpose) = queued.pop_front()

@@ -10,7 +10,7 @@ use crate::tick::Tick;
 pub struct RequestOutcome {
     /// When the request ended. The gap to the next request counts from here.
     pub end: Tick,
-    /// Time from the start of the request to its end. Counts for `delay_factor` if an answer came.
+    /// Time from the start of the request to its end. Used for `delay_factor` if an answer came.
     pub response_time: Duration,
     /// The server's address; `None` if no connection was made or a proxy hides it.
     pub address: Option<IpAddr>,

@@ -92,7 +92,8 @@ impl Pace {
 }
 
 impl OriginPace {
-    /// Converts the pace that a robots.txt sets to its stored form. `None` if it sets no pace.
+    /// Converts the pace that a robots.txt sets to its stored form. Returns `None` if the file sets
+    /// no pace.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
         let mut pace = Pace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),

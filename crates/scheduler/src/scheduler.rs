@@ -304,9 +304,9 @@ impl Scheduler {
         }
     }
 
-    /// Does the same as [`Scheduler::poll`] for one host only, ignoring other ready hosts. This is
-    /// for callers that choose the next host themselves. Returns [`Poll::Idle`] if a request to the
-    /// host's address or site must end first, because the time of that end is unknown.
+    /// Returns the next permit of one host, or when to poll again, ignoring other ready hosts. This
+    /// is for callers that choose the next host themselves. Returns [`Poll::Idle`] if a request to
+    /// the host's address or site must end first, because the time of that end is unknown.
     pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {

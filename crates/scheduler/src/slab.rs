@@ -2,8 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Items per allocation. A slab grows by one such allocation at a time. So its items never move,
-/// and its memory never doubles when it holds millions of hosts.
+/// Items per allocation. A slab grows by one such allocation at a time, so items never move, and
+/// memory use never doubles for millions of hosts.
 const PART: usize = 1024;
 
 pub(crate) struct Slab<T> {

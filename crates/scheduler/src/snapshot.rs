@@ -1,4 +1,4 @@
-//! Snapshots of hosts, which outlive the process and also restore idle hosts that were evicted.
+//! Snapshots of hosts: stored states that outlive the process and restore evicted idle hosts.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,12 +13,14 @@ use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
-/// What is known of a stored snapshot that is restored.
+/// Whether a stored snapshot that is being restored may lack requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
-    /// The snapshot has all requests: the last run ended cleanly, or the host was evicted.
+    /// The snapshot includes all requests, because the last run ended cleanly or the host was
+    /// evicted.
     Complete,
-    /// The last run was cut off, so the host waits a full gap first.
+    /// The last run was cut off, so later requests may be missing from the snapshot. The host waits
+    /// a full gap first.
     WritesMayBeLost,
 }
 
@@ -40,8 +42,8 @@ pub struct Evicted {
 pub struct HandedOver {
     /// Known origins of the host.
     pub origins: Vec<Origin>,
-    /// The origins whose robots.txt redirects to the host, by a hop that was not sent. Their
-    /// robots.txt must be fetched again.
+    /// Other origins whose robots.txt redirects to this host, if the request for the redirect
+    /// target was not sent. Their robots.txt must be fetched again.
     pub unsent_hops: Vec<Origin>,
 }
 
@@ -65,8 +67,8 @@ impl Scheduler {
         Some((wake, state.encode()))
     }
 
-    /// Does the same as [`Scheduler::snapshot`], but without encoding. This saves work for a caller
-    /// that encodes only the newest of several states of a host.
+    /// Returns the same state as [`Scheduler::snapshot`], but not yet encoded. This saves work for
+    /// a caller that encodes only the newest of several states of a host.
     #[must_use]
     pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
         let id = *self.by_host.get(host)?;
@@ -110,8 +112,8 @@ impl Scheduler {
     }
 
     /// Applies a request of an earlier run, from its record: the gap after it and the wait that it
-    /// requested. May be called before or after [`Scheduler::restore`]. If the same request is
-    /// noted twice, a host with several slots has one slot fewer during one gap.
+    /// requested. May be called before or after [`Scheduler::restore`]. Noting the same request
+    /// twice occupies a second slot of a host with several slots for one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,
@@ -302,7 +304,8 @@ impl Scheduler {
     }
 
     /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
-    /// first. The end of its last request moves to a remaining slot if it is the latest.
+    /// first. If the last request of the dropped slot ended later than those of the remaining
+    /// slots, moves that end to a remaining slot.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {
@@ -455,7 +458,7 @@ mod tests {
             ..HostSnapshot::default()
         };
         assert_eq!(restored(three_slots(), &[&newer, &troubled()]), expected);
-        // Merging the state of a host without failures does not clear the failures already known.
+        // Merging in a state without failures keeps the failures already known.
         let calm = HostSnapshot::default();
         assert_eq!(restored(three_slots(), &[&troubled(), &calm]), troubled());
     }

@@ -7,7 +7,7 @@ use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// Hosts with pending work, grouped by what they wait for.
+/// Summary of the hosts with pending work, grouped by what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSummary {
     /// Requests in flight.
@@ -49,7 +49,7 @@ pub enum PauseReason {
     /// The host sent a 429 or 503 without a Retry-After.
     Wait,
     /// No connection could be made to any origin, or too many requests failed in a row. The number
-    /// counts failures since the last answer.
+    /// is the number of failures since the last answer.
     Failures(u32),
     /// The robots.txt of every origin with pending URLs is unreachable.
     Robots,

@@ -1,4 +1,4 @@
-//! The time of a call, passed in by the caller.
+//! Times passed in by the caller: the crate reads no clock.
 
 use std::fmt;
 use std::ops::Add;

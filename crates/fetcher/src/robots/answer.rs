@@ -109,7 +109,8 @@ fn rules(exchange: &Exchange) -> RobotsAnswer {
     }
 }
 
-/// Returns the decoded body, at most [`MAX_ROBOTS_BYTES`], or `None` if its encoding is broken.
+/// Returns the decoded body, at most [`MAX_ROBOTS_BYTES`]. Returns `None` if its encoding is
+/// broken.
 pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
     let max_bytes = usize::try_from(MAX_ROBOTS_BYTES).unwrap_or(usize::MAX);
     let limits = DecodeLimits {

@@ -108,7 +108,7 @@ impl CompiledRobots {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
-            // The file and its parsed form each take about the file's length.
+            // The file takes about its own length, and so does its parsed form.
             TdmFile::File(file) => 2 * file.len(),
             TdmFile::None | TdmFile::NotAsked => 0,
         };

@@ -8,7 +8,7 @@ use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES};
 
 use crate::retry_after::date;
 
-/// The time limits for robots copies.
+/// The time limits for copies of robots.txt: how long they are valid, and when to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsTimes {
     /// Maximum time for which a copy is valid (RFC 9309 section 2.4: 24 hours). Also used if the
@@ -85,8 +85,9 @@ fn cache_control(headers: &HeaderMap) -> Option<Duration> {
     shortest
 }
 
-/// Returns the time from the answer's `Date` (or `now` if it has none) to its `Expires`. A value
-/// that is not a date, such as `0`, is in the past (RFC 9111 section 5.3).
+/// Returns the lifetime by `Expires`: the time from the answer's `Date` (or `now` if it has none)
+/// to its `Expires`. A value that is not a date, such as `0`, is in the past (RFC 9111 section
+/// 5.3).
 fn expires(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     headers.get(EXPIRES)?;
     let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());

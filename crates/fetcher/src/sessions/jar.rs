@@ -48,7 +48,8 @@ pub(crate) enum Refusal {
     OtherDomain,
     /// A cookie with `Secure`, or one that would replace such a cookie, came over plain http.
     NotSecure,
-    /// The name begins with `__Secure-` or `__Host-`, and the attributes don't match that.
+    /// The name begins with `__Secure-` or `__Host-`, but the cookie lacks the attributes that this
+    /// prefix requires.
     Prefix,
 }
 

@@ -1,4 +1,5 @@
-//! Replaces the jar in a build without the feature `logins`, which keeps no cookies.
+//! Replaces the cookie jar of `jar.rs` in a build without the feature `logins`, which keeps no
+//! cookies.
 
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;

@@ -245,7 +245,7 @@ impl SiteSessions {
     #[must_use]
     pub fn without_cookies(stored: Vec<u8>, is_erased: &dyn Fn(&str) -> bool) -> Vec<u8> {
         let Ok(mut session) = serde_json::from_slice::<StoredSession>(&stored) else {
-            // A run would not use an unreadable session either.
+            // A run would discard an unreadable session too.
             return Vec::new();
         };
         let before = session.cookies.len();
@@ -256,7 +256,8 @@ impl SiteSessions {
         }
     }
 
-    /// Redacts this password or token of a login in everything that is kept from later responses.
+    /// Adds a password or token of a login to the secrets that are redacted in everything kept from
+    /// later responses.
     pub fn learn_secret(&self, value: &str) {
         self.0.secrets.learn(value, SecretKind::Credential);
     }

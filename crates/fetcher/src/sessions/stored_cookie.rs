@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A cookie in the form for storing and importing.
+/// A cookie as stored in the state of a crawl or read from a cookie file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredCookie {
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! Formats dates as other programs expect.
+//! Formats dates in the form that other programs expect.
 
 use jiff::Timestamp;
 

@@ -34,7 +34,7 @@ impl PageSource<'_> {
     }
 }
 
-/// The size of a Markdown folder.
+/// The number of files of a Markdown export, and how their text was obtained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownReport {
     /// The number of files that were written.

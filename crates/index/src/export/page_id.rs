@@ -1,4 +1,4 @@
-//! Makes the IDs that pages have in other programs.
+//! Derives page IDs for other search engines from URLs.
 
 use xxhash_rust::xxh3::xxh3_128;
 

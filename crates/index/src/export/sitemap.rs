@@ -19,7 +19,7 @@ const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n";
 const FOOT: &str = "</urlset>\n";
 
-/// The size of the exported sitemaps.
+/// The counts of a sitemap export: URLs and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SitemapReport {
     /// The number of listed URLs.
@@ -117,7 +117,7 @@ fn write_origin(
     if count < 2 {
         return Ok(1);
     }
-    // Several files need an index, which gets the name `sitemap.xml`, so rename the first file.
+    // Several files need an index. The index gets the name `sitemap.xml`, so rename the first file.
     let place = |name: &str| folder.join(name);
     let index = place("sitemap.xml");
     let failed = ExportError::at(&index);

@@ -68,7 +68,7 @@ impl Planner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // In a query of two words, both are intended, so a page with only the rarer word
+                // A query of two words is meant as a whole, so a page with only the rarer word
                 // doesn't match.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
@@ -93,7 +93,7 @@ impl Planner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // Exclusions ignore text outside the main text, such as a footer, because it may be on
+            // Exclusions ignore text outside the main text, because text such as a footer may be on
             // every page.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
@@ -261,7 +261,8 @@ fn any_of(
     vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
 }
 
-/// Returns the clause for a term: pages must match `lookup` or, if the term is excluded, must not.
+/// Returns the clause for a term: pages must match `lookup` or, if the term is excluded, must not
+/// match it.
 pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
         true => (Occur::MustNot, Box::new(Excluded(lookup))),

@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::tokens::STEM;
 use crate::words::Word;
 
-/// The query term that a word matches.
+/// The query term that a word of a result matches, and how to mark the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkedTerm {
     /// The number of the term.
@@ -73,7 +73,7 @@ impl MarkedWords {
     pub(super) fn sealed(mut self) -> MarkedWords {
         let beginning = |word: &String| {
             let word = word.trim_start_matches(STEM);
-            // The last letter of a stem may differ from that of the word, so leave it out.
+            // Leave out the last letter of a stem, because the word may have another letter there.
             let letters = word.chars().count();
             let compared_letters = if letters > 3 { letters - 1 } else { letters };
             regex::escape(&word.chars().take(compared_letters).collect::<String>())

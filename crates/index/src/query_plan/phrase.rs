@@ -36,7 +36,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns whether a word has several parts among `all`.
+/// Returns whether `all` contains several parts of a word.
 pub(super) fn has_parts(word: &Word, all: &[Word]) -> bool {
     let is_part = |part: &&Word| {
         part.kind == WordRelation::Part

@@ -22,8 +22,8 @@ pub(crate) struct Weights {
     /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
-    /// The factor for the score of pages with only one word of a query with two. It is so small
-    /// that pages with both words come first.
+    /// The factor for the score of a page with only one word of a two-word query. The factor is so
+    /// small that pages with both words come first.
     pub(crate) one_of_pair: f32,
     pub(crate) text_alone: PlainBm25,
     pub(crate) passage: Nearness,

@@ -17,8 +17,8 @@ const ZEROS: [u32; 68] = [
 /// with ASCII digits, in compatible forms. `café` becomes `cafe`, and full-width letters become
 /// plain ones. Marks that are essential in their script stay.
 pub(super) fn fold(lower: &str) -> String {
-    // Chinese characters have only one form. This early return for them saves time, because they
-    // are frequent.
+    // Return early for Chinese characters. They are frequent and have only one form, so this saves
+    // time.
     let is_plain = |c: char| c.is_ascii() || matches!(c, '\u{4E00}'..='\u{9FFF}');
     if lower.chars().all(is_plain) {
         return lower.to_owned();

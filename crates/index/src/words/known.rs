@@ -16,8 +16,8 @@ use super::stem::Stemmer;
 pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
-    /// The cache that was used for the last text on this thread. If another text is read at the
-    /// same time, it starts with an empty cache.
+    /// The cache that was last used on this thread. If two texts are read at the same time, the
+    /// second one starts with an empty cache.
     static LAST: Cell<Option<Box<KnownWords>>> = const { Cell::new(None) };
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Forms<'w> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownWord(u32);
 
-/// Words of one language and their forms. All letters are in one string, which avoids an allocation
-/// for each word and makes better use of the processor's cache.
+/// The cached forms of words of one language. All letters are in one string, which avoids an
+/// allocation for each word and makes better use of the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct KnownWords {
     stemmer: Stemmer,

@@ -88,7 +88,8 @@ fn pages_that_redirect_at_once_yield() {
         "<meta http-equiv=refresh content='0; url=tea#top'>",
         // The target is not in the crawl.
         "<meta http-equiv=refresh content='0; url=http://live.example/tea'>",
-        // For browsers without scripts, or written by a visitor.
+        // Redirects that don't count: one for browsers without scripts, and one that a visitor may
+        // have written.
         "<noscript><meta http-equiv=refresh content='0; url=/tea'></noscript>",
         "<p>Tea<meta http-equiv=refresh content='0; url=/tea'>",
     ] {

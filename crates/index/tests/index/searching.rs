@@ -302,7 +302,7 @@ fn misspellings_that_keep_the_consonants_are_corrected() {
         ("bicylce", "/ride (bicycle?)"),
         ("comitee", "/ride (committee?)"),
         ("gramer", "/ride (grammar?)"),
-        // Two changes away from a word with other consonants.
+        // A word with other consonants, two changes away: not a correction.
         ("baltory", ""),
         ("topple", ""),
     ] {

@@ -9,8 +9,8 @@ use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// The weight of a new response time is one divided by this. A slow host is noticed within a few
-/// answers, but a single outlier does not set the pace.
+/// Divisor of the weight of a new response time: 4 means a weight of one quarter. A slow host is
+/// noticed within a few answers, but a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
 impl Host {

@@ -107,7 +107,7 @@ fn a_request_counts_at_its_looked_up_address() {
     stage.end(first.spend(), ANSWERED);
     let mut next = permits(&mut stage);
     assert_eq!(next.len(), 1);
-    // The name now resolves to another address, so the old address is free for another request.
+    // The name now resolves to another address, so the old address has room for another request.
     let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
     let aside = stage.scheduler.set_aside(now, next.remove(0));
     let moved = stage.scheduler.admit(now, aside, Some(elsewhere));
@@ -458,7 +458,8 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
         _ => None,
     };
     let at_address = poll_host(&neighbour).unwrap();
-    // After enough polls that find its address busy, `holder` reserves a request at its site.
+    // After enough polls that find the host's address busy, the host `holder` reserves a request at
+    // its site.
     assert!((0..100).all(|_| poll_host(&holder).is_none()));
     let of_site = poll_host(&other_host).unwrap();
     stage.scheduler.set_politeness(now, per_site(1));

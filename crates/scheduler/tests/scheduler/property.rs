@@ -81,7 +81,7 @@ prop_compose! {
         other in politeness(),
         other_overrides in prop::collection::vec((pattern(), terms()), 0..3),
     ) -> Plan {
-        // Requests in flight are not counted at a site that was not limited before.
+        // If the site had no limit before, requests already in flight are not counted at the site.
         let other = match politeness.per_site.is_some() || !politeness.site_delay.is_zero() {
             true => Politeness {
                 site_delay: other.site_delay.max(Duration::from_millis(1)),

@@ -461,7 +461,7 @@ fn a_late_now_does_not_turn_time_back() {
     ));
     stage.now = stage.now + SECOND;
     let permit = stage.issue();
-    // An end that is earlier than the start is ignored.
+    // A request's end that is earlier than its start is ignored.
     let signal = RequestOutcome {
         end: Tick::ZERO,
         response_time: ANSWER,

@@ -1,4 +1,5 @@
-//! An independent check of every permit. It knows only the rules, the requests and their outcomes.
+//! An independent check of every permit. The check knows only the rules, the requests and their
+//! outcomes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +16,7 @@ const BREACHES: usize = 10;
 pub(crate) struct Check {
     politeness: Politeness,
     overrides: Vec<(String, PolitenessOverride)>,
-    /// The general quiet hours, then those of each override.
+    /// The general quiet hours, followed by the quiet hours of each override.
     quiet: Vec<Spans>,
     pace: Vec<WorldPace>,
     hosts: Vec<HostSeen>,
@@ -51,7 +52,7 @@ struct HostSeen {
     response_ms: Option<(u32, u32)>,
 }
 
-/// State that most hosts lack.
+/// State of a host that failed or asked to wait. Most hosts have none.
 #[derive(Clone, Default)]
 struct Trouble {
     wait_until: Tick,
@@ -252,7 +253,7 @@ impl Check {
         }
     }
 
-    /// Records the result of a look-up.
+    /// Records the address that a look-up returned for a host.
     pub(crate) fn found(&mut self, host: u32, address: u32) {
         self.hosts[host as usize].address = Some(address);
     }
@@ -471,9 +472,9 @@ impl HostSeen {
         }
     }
 
-    /// Starts a request. Returns whether the gap of some slot was over. If the gaps of several
-    /// slots were over, takes the slot whose last request ended last, which leaves the most freedom
-    /// for later requests.
+    /// Starts a request. Returns whether the gap of at least one slot was over. If the gaps of
+    /// several slots were over, takes the slot whose last request ended last, because this leaves
+    /// the most freedom for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);

@@ -8,7 +8,7 @@ mod run;
 pub(crate) use plan::{Plan, START};
 pub(crate) use run::World;
 
-/// Knuth's MMIX generator. Only the upper bits are good.
+/// Knuth's MMIX generator. Use only the upper bits, because the lower bits are not random enough.
 pub(crate) struct Dice(u64);
 
 impl Dice {

@@ -209,8 +209,8 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        // The host may have waited for the robots.txt of its other origin instead of the gap, if
-        // this origin had no URLs.
+        // If this origin had no URLs, the host may have waited for the robots.txt of its other
+        // origin instead of the gap.
         if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }
@@ -246,8 +246,8 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends the request whose look-up ended first. Returns whether that was possible, and if not,
-    /// when to retry.
+    /// Sends the request whose look-up ended first. Returns whether the request was sent, and if
+    /// not, when to retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
             return (false, None);
@@ -320,8 +320,8 @@ impl World {
         self.tally.requests += 1;
         let free_since = self.free_since[host as usize];
         if !permit.gap().is_zero() {
-            // If the host got work or rules only after its last request ended, its wait says
-            // nothing about the gap.
+            // If the host got work or rules only after its last request ended, the time it waited
+            // is not evidence about the gap.
             let late = self.now.since(free_since).saturating_sub(permit.gap());
             self.tally.asked += permit.gap();
             self.tally.late += late;

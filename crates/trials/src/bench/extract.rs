@@ -1,7 +1,7 @@
 //! How fast fields are extracted again from an archive, compared with Scrapy's HTTP cache.
 //!
-//! Both programs crawl the same generated pages once. After the server has ended, each extracts the
-//! same fields from its store.
+//! Both programs crawl the same generated pages once. After the server has ended, each program
+//! extracts the same fields from the pages that it stored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use xtask::workspace::{Workspace, run};
 use super::crawl::{GeneratedWeb, WebPlan};
 use super::program::{Cost, Profile, Program, build, cost_until_end};
 
-/// An extraction that takes longer is ended.
+/// Maximum time for an extraction. A slower extraction is ended.
 const MAX_TIME: Duration = Duration::from_mins(20);
 
 const RULES: &str = r#"

@@ -9,7 +9,8 @@ use clap::Args;
 use xtask::debian;
 use xtask::workspace::{Workspace, output, run};
 
-/// Bytes per known URL while sorted runs are merged, which takes twice the final size.
+/// Maximum bytes on disk per known URL. While sorted runs are merged, the store takes twice its
+/// final size.
 const BYTES_PER_URL: u64 = 150;
 /// Minimum free disk space to require, however few URLs there are.
 const MIN_BYTES_AT: u64 = 1 << 30;
@@ -61,7 +62,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     filled
 }
 
-/// Fills shared frontiers in servers started for this purpose.
+/// Fills shared frontiers in PostgreSQL servers that are started for this purpose.
 pub(super) fn share(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
     command.args(["--bench", "shared"]);

@@ -114,7 +114,7 @@ fn chinese(dice: &mut SeededRandom, page: &mut String) {
 
 fn english(dice: &mut SeededRandom, page: &mut String) {
     for _ in 0..WORDS {
-        // A number always yields the same word.
+        // The draw is seeded, so that a number always yields the same word.
         let mut word = SeededRandom::of(dice.below(VOCABULARY));
         for _ in 0..2 + word.below(9) {
             page.push(char::from(b"etaoinsrhldcumfpgwyb"[word.below(20) as usize]));

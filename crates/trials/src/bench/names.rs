@@ -175,7 +175,7 @@ impl NameServer {
             }
         });
         thread::spawn(move || {
-            // All late answers have the same delay, so a queue has them in the right order.
+            // All late answers have the same delay, so they are due in the order of the queue.
             while let Ok((at, answer, peer)) = late.recv() {
                 thread::sleep(at.saturating_duration_since(Instant::now()));
                 drop(answers.send_to(&answer, peer));

@@ -41,7 +41,7 @@ const LEVELS: [i32; 3] = [1, 3, 6];
 /// The gzip level that most servers use.
 const SERVER_LEVEL: u32 = 6;
 const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// The part of the work that other parts are compared with.
+/// The step that all other steps are compared with.
 const YARDSTICK: &str = "tokenise, html5ever";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: u32 = 1_767_225_600;
@@ -257,7 +257,7 @@ fn reading(parts: &mut Parts, pages: &[Page]) {
     });
 }
 
-/// A sink that drops everything.
+/// A token sink that drops every token.
 struct Nothing;
 
 impl TokenSink for Nothing {
@@ -351,8 +351,8 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
             bytes = 0;
             for page in pages {
                 gzipped.resize(compressor.gzip_compress_bound(page.body.len()), 0);
-                // Compressing can't fail for lack of space, because the buffer has the maximum
-                // size.
+                // Compressing can't run out of space, because the buffer has the maximum size of a
+                // compressed page.
                 let done = compressor.gzip_compress(&page.body, &mut gzipped);
                 bytes += done.unwrap_or_default();
             }

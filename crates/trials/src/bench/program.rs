@@ -11,16 +11,16 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use xtask::workspace::{Workspace, run};
 
-/// Interval at which to read the program's peak memory. The peak never falls, so only the last
-/// reading counts.
+/// Interval at which to read the program's peak memory. The peak never falls, so the last reading
+/// is the result.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The build profile of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Profile {
-    /// As shipped.
+    /// The profile of released programs.
     Release,
-    /// Faster to build.
+    /// The `dev` profile, which builds faster.
     Dev,
 }
 
@@ -39,7 +39,7 @@ impl Profile {
 pub(super) enum Program {
     /// The crawler.
     Crawl,
-    /// This program. Some benchmarks measure this program too, so the build profile is that of the
+    /// This program, which some benchmarks measure too. It is built with the same profile as the
     /// crawler.
     Trials,
 }
@@ -86,7 +86,7 @@ pub(super) struct Cost {
     pub(super) peak_kib: u64,
 }
 
-/// Runs a program and returns its cost. Also returns whether the program was ended because it took
+/// Runs a program and returns its cost. Also returns whether the program was ended because it ran
 /// longer than `most`.
 pub(super) fn cost_until_end(command: &mut Command, most: Duration) -> Result<(Cost, bool)> {
     let before = cpu_of_ended_children()?;

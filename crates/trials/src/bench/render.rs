@@ -31,7 +31,7 @@ pub(crate) struct RenderArgs {
 /// Interval between readings of the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The clock ticks of a second in `/proc/PID/stat`. Linux uses 100 everywhere.
+/// Clock ticks per second in `/proc/PID/stat`. Linux uses 100 everywhere.
 const TICKS_A_SECOND: f64 = 100.0;
 
 const PLAYWRIGHT: &str = include_str!("playwright.py");
@@ -50,7 +50,8 @@ struct RunCost {
     wall: f64,
     /// Processor seconds of all processes.
     cpu: f64,
-    /// Peak memory of all processes in MiB, without mapped files.
+    /// Peak memory of all processes in MiB, without mapped files (which the processes of a browser
+    /// share).
     peak: f64,
 }
 
@@ -167,7 +168,7 @@ fn ratios(ours: RunCost, theirs: RunCost) -> String {
 fn cost_of(command: &mut Command) -> Result<RunCost> {
     let begin = Instant::now();
     let mut child = command.stdin(Stdio::null()).spawn()?;
-    // The last reading of each process, because an ended process can't be read.
+    // The last reading of each process. A process that has ended can no longer be read.
     let mut cpu = BTreeMap::new();
     let mut peak = 0;
     let status = loop {
@@ -196,8 +197,8 @@ fn look(child: &Child, cpu: &mut BTreeMap<u32, u64>) -> u64 {
         })
         .collect();
     let mut found = BTreeSet::from([child.id()]);
-    // Process ids don't show which process was created first, because they start over at some
-    // point. So repeat until no further descendants are found.
+    // A child may have a lower process id than its parent, because ids start over at some point. So
+    // repeat until no further descendants are found.
     loop {
         let children = stats
             .iter()

@@ -147,8 +147,8 @@ fn resources(
     }
 }
 
-/// Checks that the archive has the DOM of each rendered page at the position that its row names, and
-/// no other.
+/// Checks that the archive has the DOM of each rendered page at the position that the page's row
+/// names, and no further DOMs.
 fn rendered(doms: BTreeSet<(String, u64, String)>, pages: &[PageRow], breaches: &mut Breaches) {
     let named = pages.iter().filter_map(|page| {
         let (place, after) = (page.warc.as_ref()?, page.render.as_ref()?.dom_after?);

@@ -1,4 +1,4 @@
-//! Results of checks: what was checked, and the breaches.
+//! Results of checks: what was checked, and the rules that were broken (breaches).
 
 use anyhow::{Result, ensure};
 
@@ -48,7 +48,7 @@ impl Tally {
     }
 }
 
-/// The breaches, one per line.
+/// The breaches (broken rules), one per line.
 #[derive(Default)]
 pub(super) struct Breaches(Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Browsers of a killed crawl: none may be left.
+//! Finds and kills the browsers of a killed crawl. No browser may outlive its crawl.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,8 +32,8 @@ impl Browsers {
         Browsers(processes.collect())
     }
 
-    /// Kills the browsers, and their guardian processes that would clean up after them. The same
-    /// happens when a container ends.
+    /// Kills the browsers together with their guardian processes, which would otherwise clean up
+    /// after the browsers. The end of a container kills all these processes in the same way.
     pub(super) fn kill(&self) {
         for group in &self.0 {
             // An error means that the group has already ended.

@@ -285,8 +285,8 @@ pub(super) fn rows_are_the_truth(
     given_up
 }
 
-/// Returns whether the page was given up because reading it crashed the crawler: its row says so,
-/// and it was requested at least four times.
+/// Returns whether the page was given up because reading it crashed the crawler: the page's row
+/// states this, and the page was requested at least four times.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     let requests = log
         .iter()

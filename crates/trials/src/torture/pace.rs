@@ -17,17 +17,17 @@ const ROUNDED: u64 = 1000;
 /// request that it was about to send.
 const LATE: u64 = 250_000;
 
-/// Events that cut off or delayed requests. Times are by the web's clock.
+/// The kills and freezes that cut off or delayed requests. Times are by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) deaths: &'a [Death],
-    /// When frozen workers resumed, if they had been frozen long enough for others to take their
-    /// hosts. Each worker may have sent one late request: the one it was about to send.
+    /// When frozen workers resumed, if they had been frozen long enough for other workers to take
+    /// their hosts. Each resumed worker may send one late request, which it had been about to send.
     pub(super) thaws: &'a [u64],
 }
 
 impl<'a> Events<'a> {
-    /// The events of a crawl with a single worker.
+    /// Returns the kills of a crawl with a single worker, which is never frozen.
     pub(super) fn of_one(deaths: &'a [Death]) -> Events<'a> {
         Events { deaths, thaws: &[] }
     }
@@ -117,8 +117,8 @@ fn gap(
     })
 }
 
-/// Checks that the crawler waited as long as an answer requested. The row of the request has this
-/// wait.
+/// Checks that the crawler waited as long as an answer requested. The wait is taken from the row of
+/// the request.
 fn wait(
     web: &Web,
     row: &RequestRow,

@@ -15,7 +15,7 @@ use super::browsers::Browsers;
 use super::random::SeededRandom;
 use super::web::Web;
 
-/// If the process runs longer than this, it is considered stuck.
+/// Maximum time for a process. A process that runs longer is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Interval between two checks whether it is time to kill the process.
@@ -44,7 +44,7 @@ pub(super) struct Kill {
     pub(super) with_browser: bool,
 }
 
-/// When to kill the process.
+/// The event that triggers the kill of the process.
 pub(super) enum Aim {
     /// Kill this long after the start, while the program opens existing files.
     Opening(Duration),
@@ -65,7 +65,7 @@ pub(super) enum Aim {
 
 impl Aim {
     pub(super) fn draw(dice: &mut SeededRandom, is_rendering: bool) -> Aim {
-        // A browser must start first.
+        // In a rendering crawl a browser must start first, so allow more time.
         let max_millis = if is_rendering { 4000 } else { 900 };
         match dice.below(30) {
             0..6 => Aim::Opening(dice.millis(150)),
@@ -97,9 +97,9 @@ impl Aim {
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Death {
-    /// A time when the program was still running.
+    /// A time shortly before the kill, when the program was still running.
     pub(super) before: u64,
-    /// A time when the program was gone.
+    /// A time shortly after the kill, when the program had ended.
     pub(super) after: u64,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn pages(web: &Web, pages: &[PageRow], breaches: &mut Breaches) -> u6
         {
             breaches.add(format!("{url} has the title of the page as it was sent"));
         }
-        // robots.txt disallows one resource.
+        // One resource is disallowed by robots.txt, so it is refused.
         if (row.requests, row.refused) != (RESOURCES_OF_PAGE, 1) {
             breaches.add(format!(
                 "{url} has other resources than its script: {row:?}"

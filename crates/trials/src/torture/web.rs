@@ -32,7 +32,7 @@ const PARTS: &str = "/parts";
 /// A resource that each robots.txt disallows.
 const DISALLOWED: &str = "/private/data.json";
 
-/// A running web.
+/// A random web that is being served, and what a crawl of this web must produce.
 pub(super) struct Web {
     pub(super) web: TestWeb,
     /// The minimum gap for every host.

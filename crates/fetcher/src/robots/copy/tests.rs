@@ -288,7 +288,8 @@ proptest! {
         let copy = match kind {
             0 => rules(ahead, &[]),
             1 => unreachable(None, ahead, retry_after),
-            // The clock was ahead when the file was fetched, but right again at the failure.
+            // The clock was ahead when the file was fetched, and correct again when the next fetch
+            // failed.
             2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, retry_after),
             _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };

@@ -22,8 +22,8 @@ use crawl_index_entry::IndexedPage;
 
 /// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
-/// Number of bits for headings. If a page has more headings, several headings share a bit. The bit
-/// after these is for the description.
+/// Number of bits for headings. If a page has more headings, several headings share a bit. The next
+/// higher bit is for the description.
 const HEADING_BITS: usize = 13;
 /// Maximum number of compounds that a search for a word includes: those on the most pages.
 const MAX_COMPOUNDS: usize = 12;
@@ -66,7 +66,7 @@ pub(super) struct Words {
     pub(super) has_compounds: bool,
 }
 
-/// The priors of consecutive pages that are not ordinary: the number of the first page, the number
+/// The priors of a range of pages that are not ordinary: the number of the first page, the number
 /// of the last page, the prior in thousandths, and the prior for a query about changes.
 pub(super) type Prior = (u32, u32, u64, u64);
 
@@ -76,8 +76,8 @@ pub(super) struct Class {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// Compounds that end in a word of this class. Compounds on the most pages come first. If
-    /// several compounds share a stem, only their first one is listed.
+    /// Compounds that end in a word of this class, those on the most pages first. If several
+    /// compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 
@@ -381,7 +381,8 @@ impl PageWords {
         }
     }
 
-    /// Adds the words of a heading or of the description. `bit` identifies the text.
+    /// Adds the words of a heading or of the description. `bit` is the bit of this heading or
+    /// description in [`Occurs::headings`].
     fn named(&mut self, field: usize, text: &str, bit: u16) {
         for word in words(text, &self.stemmer) {
             self.count(field, word).headings |= bit;

@@ -67,7 +67,7 @@ pub struct Bundle {
     report: StaticSearchReport,
 }
 
-/// The size of a bundle.
+/// The counts and sizes of an exported bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StaticSearchReport {
     /// The number of pages in the bundle.

@@ -39,8 +39,8 @@ pub(super) struct Posting {
     pub(super) text: u8,
     /// A bit for each heading that contains the word; several headings may share a bit.
     pub(super) headings: u16,
-    /// A bit for each field that contains the word (see [`super::weights`]), without fields that
-    /// don't count for how frequent the word is. Not in the bundle.
+    /// A bit for each field that contains the word and counts for how frequent the word is (see
+    /// [`super::weights`]). Not written to the bundle.
     pub(super) fields: u16,
     pub(super) in_title: bool,
     /// A bit for each piece of the page's text: 1 if the piece contains the word. `None` if the
@@ -48,7 +48,7 @@ pub(super) struct Posting {
     pub(super) pieces: Option<u32>,
 }
 
-/// Collects the occurrences of words, page by page. Words are given by their numbers.
+/// Collects the occurrences of words, page by page. Words are identified by their numbers.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     folder: PathBuf,

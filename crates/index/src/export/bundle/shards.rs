@@ -45,7 +45,7 @@ const SHARD_BYTES: usize = 16 << 10;
 /// weight.
 const MAX_POSTINGS: usize = 20_000;
 
-/// The word files that were written.
+/// The word files that were written, with the range of words in each.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
     /// For each file, the lower bound of its words.
@@ -95,8 +95,8 @@ fn begins(words: &Words) -> Vec<String> {
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best place to split so far: where the words before and after it share the fewest leading
-    // characters.
+    // The best split so far: the position where the word before it and the word after it share the
+    // fewest leading characters.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));

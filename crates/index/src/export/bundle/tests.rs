@@ -235,7 +235,7 @@ fn each_word_leads_to_its_pages() {
             let word_data = &shards[made.shard_of(&word)][&word];
             let (title, weight, pieces) = word_data.pages[&n];
             assert_eq!(title, in_title, "{word}");
-            // A word that each page has is worth next to nothing.
+            // The weight of a word that all pages have is close to zero.
             assert!(weight > 0 && word_data.class_pages as usize >= word_data.pages.len());
             assert_eq!(pieces.is_some(), n == 7);
             all.insert(word);

@@ -30,8 +30,8 @@ const MAX_PIECES: usize = 30;
 /// Maximum number of headings in a piece.
 const MAX_HEADINGS: usize = 200;
 
-/// Writes the pieces. The files have temporary names, because the final numbers of the pages depend
-/// on all pages.
+/// Writes the texts of pages in pieces. The files have temporary names, because the final numbers
+/// of the pages depend on all pages.
 #[derive(Debug)]
 pub(super) struct Texts {
     folder: PathBuf,

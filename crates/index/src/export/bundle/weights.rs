@@ -113,7 +113,7 @@ impl MeanLengths {
 
 /// The number of steps from one weight to its double.
 const STEPS: f32 = 16.0;
-/// The weight that is encoded as `STEPS`.
+/// The weight that is encoded as the byte `STEPS`.
 const FIRST_STEP: f32 = 0.02;
 
 /// Encodes a weight in one byte. `search.js` decodes the byte `n` as `FIRST_STEP * (2^(n / STEPS) -
@@ -124,8 +124,8 @@ pub(super) fn byte(weight: f32) -> u8 {
     steps.round().clamp(1.0, 255.0) as u8
 }
 
-/// The number of steps for plain BM25. With fewer, the word files are smaller, but more pages that
-/// are nearly equal change places.
+/// The number of steps of the encoding for plain BM25. With fewer steps, the word files are
+/// smaller, but more pages with nearly equal scores change places.
 const TEXT_STEPS: f32 = 64.0;
 
 /// Encodes the adjusted number of occurrences in title and text, saturated as in BM25. `search.js`

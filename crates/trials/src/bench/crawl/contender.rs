@@ -45,10 +45,11 @@ pub(super) const USUAL: [Contender; 8] = [
     Contender::Scrapy,
 ];
 
-/// Why a contender can't run here.
+/// The reason why a contender can't run here, such as a failed installation.
 pub(super) struct Absent(pub(super) String);
 
-/// The crate is built without a browser, which the program would start by default.
+/// The crate `spider`, built without its browser feature, because the program would start a browser
+/// by default.
 const SPIDER: CargoProgram<'_> = CargoProgram {
     package: "spider_cli",
     version: "2.53.9",

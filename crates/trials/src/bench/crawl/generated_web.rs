@@ -18,7 +18,7 @@ use tokio::task::LocalSet;
 
 use super::generated_pages::{GeneratedPages, ROBOTS};
 
-/// Maximum number of ports to draw until one is free at all addresses.
+/// Maximum number of ports to draw in search of one that is free at all addresses.
 const MAX_DRAWS: usize = 20;
 /// Requests with a longer head are not answered.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -63,7 +63,7 @@ pub(in crate::bench) struct GeneratedWeb {
     plan: WebPlan,
     addresses: Vec<SocketAddr>,
     visits: Arc<Mutex<Visits>>,
-    /// Never used to send: dropping it ends the server.
+    /// Ends the server when it is dropped. Nothing is ever sent on this channel.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -157,8 +157,8 @@ impl Server {
                     lock(&self.visits).connections += 1;
                     let (server, last) = (Rc::clone(&self), Rc::clone(&last));
                     tokio::task::spawn_local(async move {
-                        // `converse` returns when the client disconnects, so its result does not
-                        // matter.
+                        // `converse` returns when the client disconnects, so the result has no
+                        // meaning.
                         let _ = server.converse(stream, host, &last).await;
                     });
                 }
@@ -273,8 +273,8 @@ fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
             }
             return Ok(listeners);
         }
-        // Keep these sockets open while drawing another port, so that the new port is a different
-        // one.
+        // Keep the earlier sockets open while drawing another port, so that a different port is
+        // drawn.
         earlier = listeners;
     }
     bail!(

@@ -18,7 +18,7 @@ use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinne
 const GAP: Duration = Duration::from_secs(1);
 /// When to end a crawl that has no other limit.
 const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
-/// How long a crawl may take to finish after its time is over.
+/// Maximum time that a crawl may take to finish after its time limit.
 const MAX_END_TIME: Duration = Duration::from_secs(60);
 /// Maximum threads of wget2. In polite crawls, wget2 has one thread per host.
 const MAX_WGET2_THREADS: u32 = 256;
@@ -70,13 +70,13 @@ pub(crate) struct GrowthArgs {
     dev: bool,
 }
 
-/// The cost of one crawl, and its requests.
+/// The cost of one crawl, and the requests that the hosts received.
 struct Crawled {
     name: String,
     plan: WebPlan,
     cost: Cost,
     visits: Visits,
-    /// Bytes on disk: those of the crawler's state, and all others.
+    /// Bytes on disk: first those of the crawler's state, then those of all other files.
     disk: [u64; 2],
 }
 
@@ -247,7 +247,7 @@ impl Crawled {
     }
 }
 
-/// Returns the most pages per second that are possible if each host has one request at a time,
+/// Returns the highest possible rate in pages per second, if each host has one request at a time,
 /// followed by a gap.
 fn ideal_rate(plan: WebPlan) -> f64 {
     f64::from(plan.hosts) / (GAP + plan.latency).as_secs_f64()

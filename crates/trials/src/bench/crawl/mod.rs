@@ -113,7 +113,7 @@ struct Bench<'a> {
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,
-    /// Everything that any contender fetched.
+    /// All answers that any contender received.
     found: Served,
 }
 

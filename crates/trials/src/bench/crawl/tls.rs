@@ -24,7 +24,7 @@ use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinne
 /// on this one.
 const PLAIN_NAME_SERVER: &str = "127.0.1.53:53";
 const WGET2_THREADS: u32 = 64;
-/// When to end a program.
+/// Maximum time for one program. A program that takes longer is ended.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
@@ -118,7 +118,7 @@ struct Bench<'a> {
     http: Http,
 }
 
-/// The path of a program, and its name server.
+/// A program that is ready to run: its path, and its name server.
 struct Prepared {
     program: PathBuf,
     names: Option<NameServer>,

@@ -23,7 +23,8 @@ use super::server_log::Served;
 const LOG_LINE: &str = "$ssl_session_reused $server_protocol $connection $status \
                         $sent_http_content_type $host$request_uri";
 
-/// Hosts on disk. Each certificate chain has one intermediate certificate, as is usual.
+/// Generated hosts, whose pages and certificates are on disk. Each certificate chain has one
+/// intermediate certificate, as is usual.
 pub(super) struct TlsHosts {
     dir: PathBuf,
     hosts: u32,

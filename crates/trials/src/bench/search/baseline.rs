@@ -15,7 +15,7 @@ use super::measure::DEPTH;
 /// Memory of the index writer, in bytes.
 const BUFFER: usize = 64 << 20;
 
-/// Which words count as the same.
+/// Which words the baseline treats as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     /// Words match only with the same spelling, ignoring case: tantivy's default tokenizer.

@@ -17,7 +17,7 @@ use xtask::workspace::{Workspace, output};
 /// The program that runs the queries.
 const ASK: &str = include_str!("ask.mjs");
 
-/// A bundle, and how it answers.
+/// An exported static bundle, with its measured answers.
 pub(super) struct Asked {
     pub(super) report: StaticSearchReport,
     pub(super) engine: Engine,

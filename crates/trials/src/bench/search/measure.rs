@@ -5,7 +5,8 @@ use super::queries::{Grade, Judged};
 /// Number of results to consider, as many as people look at.
 pub(super) const DEPTH: usize = 10;
 
-/// The quality of a ranking, between 0 and 1. For several queries, the mean.
+/// The quality of a ranking, between 0 and 1. For several queries, this is the mean of their
+/// qualities.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Worth {
     /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first

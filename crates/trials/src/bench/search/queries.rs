@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// The use of a set of queries.
+/// The use of a set of queries: tuning or measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// For tuning the ranking.

@@ -8,7 +8,7 @@ use crawl_index::export::StaticSearchReport;
 use super::measure::{Worth, mean, percentile};
 use super::queries::{Grade, Judged, Set};
 
-/// A search on one documentation.
+/// The measured answers and times of one search, on one set of documentation.
 pub(super) struct Engine {
     pub(super) name: &'static str,
     /// For each query, the quality of the answer and the paths of its pages.

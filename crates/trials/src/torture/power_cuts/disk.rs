@@ -17,7 +17,7 @@ use super::super::random::SeededRandom;
 /// Bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// A file or folder, independent of its names.
+/// A file or folder, identified by a number that stays the same if it is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node(pub(super) usize);
 
@@ -64,12 +64,12 @@ pub(super) struct Changes {
     folders: HashSet<Node>,
 }
 
-/// The entries below a folder: folders, and files with their bytes.
+/// The files and folders below a folder, at one moment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
 
-/// The content of a file. The rest of the file, after `bytes`, is zeros: the store allocates its
-/// journals before it fills them.
+/// The content of a file. After `bytes`, the file consists of zeros up to `length`, because the
+/// store allocates its journals before it fills them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     bytes: Vec<u8>,
@@ -163,9 +163,9 @@ impl Changes {
 enum Fate {
     None,
     All,
-    /// Only the first changes: this many.
+    /// Only this many changes, from the first.
     First(usize),
-    /// Some changes and sectors: each with this probability, in percent.
+    /// Each change and sector with this probability, in percent.
     Some(u64),
 }
 

@@ -71,10 +71,10 @@ struct Tally {
     promised: usize,
 }
 
-/// The kind of a cut.
+/// The kind of a power cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// Any possible state.
+    /// Any possible state of the recorded crawl.
     Once,
     /// Any possible state of a crawl that had resumed after another cut.
     Twice,

@@ -106,8 +106,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Returns the times when workers resumed after being frozen for at least half a lease. Half is
-    /// enough for the lease to end, because the last heartbeat may have been half a lease before
+    /// Returns the times when workers resumed after a freeze of at least half a lease. The lease
+    /// may end after half its length, because the last heartbeat may have been half a lease before
     /// the freeze.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;

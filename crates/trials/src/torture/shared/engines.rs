@@ -17,7 +17,7 @@ const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Interval between two checks of a server's state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The folder of PostgreSQL's programs, and of the libraries they need.
+/// The folders of PostgreSQL's programs and of their libraries.
 pub(super) struct Programs {
     folder: PathBuf,
     libraries: String,
@@ -76,7 +76,7 @@ struct Server {
     process: Option<Child>,
 }
 
-/// The pair of servers.
+/// The two PostgreSQL servers of a group: the primary and its standby.
 pub(super) struct Engines<'a> {
     programs: &'a Programs,
     servers: [Server; 2],

@@ -40,11 +40,11 @@ use crate::simulate::fresh_seed;
 
 const WORKERS: usize = 4;
 
-/// How long a worker's lease lasts. With a shorter one, heartbeats would be less than a second
+/// How long a worker's lease lasts. With a shorter lease, heartbeats would be less than a second
 /// apart.
 const LEASE: Duration = Duration::from_secs(3);
 
-/// A crawl that takes longer is considered stuck.
+/// Maximum time for a crawl. A crawl that takes longer is considered stuck.
 const MAX_CRAWL: Duration = Duration::from_secs(300);
 
 /// Interval between two checks of the workers.
@@ -118,7 +118,7 @@ pub(super) struct Fault {
     /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
-    /// When the fault ended. If it lasted longer than the crawl, the end of the crawl.
+    /// When the fault ended. If the fault outlasted the crawl, this is the end of the crawl.
     pub(super) until: u64,
     /// URLs requested by a worker whose disk is lost, according to its records.
     pub(super) lost: BTreeSet<String>,
@@ -141,7 +141,7 @@ struct Rack<'a> {
     ends: u32,
 }
 
-/// Hosts to move from one group to another.
+/// A move of hosts from one group of engines to another.
 #[derive(Clone)]
 struct Move {
     /// The buckets to move, as the command's argument.

@@ -20,7 +20,7 @@ pub(super) enum Network {
 /// The ports of a group's two engines.
 pub(super) type Ports = [u16; 2];
 
-/// The network of one worker. Lasts until the program ends.
+/// The network of one worker: proxies that run until the program ends.
 pub(super) struct Link {
     /// For each group, the proxy's ports, through which the worker reaches the group's engines.
     pub(super) ports: Vec<Ports>,

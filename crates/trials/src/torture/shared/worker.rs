@@ -41,7 +41,7 @@ pub(super) struct Worker {
     pub(super) is_lost: bool,
 }
 
-/// A fault with a duration.
+/// A fault that affects a worker for some time.
 #[derive(Clone, Copy)]
 pub(super) enum Under {
     Frozen(Instant),
