@@ -122,7 +122,7 @@ pub(crate) struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Returns whether the browser has rendered no other page since this value was created.
+    /// Returns whether the browser has rendered no other page at the same time.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
     }

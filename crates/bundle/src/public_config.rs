@@ -9,7 +9,7 @@ const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
 /// The table `[crawl]` of `crawl.toml`, which the program writes. Its key [`MARK`] proves that the
-/// crawl directory is the user's own.
+/// file is the user's own.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 

@@ -227,8 +227,8 @@ impl Check<'_> {
         compiled
     }
 
-    /// Compiles a field. `key` returns the path that an error message names for a key of the field.
-    /// A field that is written as a plain selector has no keys, so the message names the field
+    /// Compiles a field. `key` maps a key of the field to the key that an error message names. A
+    /// field that is written as a plain selector has no keys, so the message names the field
     /// itself.
     fn field<'k>(
         &mut self,
