@@ -90,7 +90,7 @@ impl Browser {
         self.try_once(page, requests).await.0
     }
 
-    /// Renders a page. Also returns true if the browser rendered no other page at the same time.
+    /// Renders a page. Also returns whether the browser rendered no other page at the same time.
     async fn try_once(
         &self,
         page: PageToRender,

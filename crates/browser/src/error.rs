@@ -30,7 +30,7 @@ pub enum BrowserError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The program ended, or gave no answer to the first command in time.
+    /// The program ended, or did not answer the first command in time.
     #[error("the browser {program} does not answer{output}")]
     Silent {
         /// The program.

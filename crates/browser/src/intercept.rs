@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
 
-/// Response headers that are not passed to the browser. Some describe the transfer and no longer
-/// apply, because the body is already decoded. The others cause requests or redirects that the page
-/// doesn't make itself: prefetches, preconnects, reports, upgrades to https.
+/// Response headers that are not passed to the browser. Some describe the transfer, but the body is
+/// already decoded. The others make the browser send requests that the page doesn't make itself:
+/// prefetches, preconnects, reports, upgrades to https.
 const DROPPED_HEADERS: [&str; 15] = [
     "accept-ch",
     "alt-svc",

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Returns the resident memory of all processes of a group, in bytes. Counts private and shared
-/// memory, but not mapped files, because all processes of a browser share these.
+/// Returns the resident memory of all processes of a group, in bytes. Includes private and shared
+/// memory. Excludes mapped files, because all processes share the same copy.
 pub(crate) fn of_group(group: u32) -> u64 {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let folders = processes.filter(|entry| {

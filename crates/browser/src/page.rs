@@ -19,15 +19,15 @@ use crate::running::Running;
 use crate::stopwatch::Stopwatch;
 use crate::{BrowserConfig, Budget, PageAnswer, PageRequests, PageToRender, RenderError, Rendered};
 
-/// Virtual time between two checks whether the page is idle. While a page waits for a timer,
-/// virtual time advances immediately.
+/// Virtual time between two checks whether the page is idle. Virtual time is not real time: if a
+/// page only waits for a timer, virtual time jumps ahead.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// A page is idle after this many slices without a change of its DOM.
+/// A page is idle after this many periods of [`SLICE`] without a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
-/// Maximum tasks to run before virtual time is forced to advance, so that rendering also ends for a
-/// page that never becomes idle.
+/// Maximum tasks to run before virtual time is forced to advance. Without a maximum, a page that
+/// always has tasks would never end.
 const MAX_TASKS_AT_A_TIME: u32 = 10_000;
 
 /// How long the browser may take to close a page. After that, the browser is killed.
@@ -55,7 +55,7 @@ pub(crate) async fn render(
     let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
     let mut rendered = rendering.run().await;
     if matches!(rendered, Err(RenderError::Timeout)) {
-        // Crash the page, because a page in an endless loop handles no other command.
+        // The page may be in an endless loop and then handles no other command, so crash it.
         let session = rendering.main_session.as_deref();
         drop(running.connection.send(session, "Page.crash", json!({})));
     }
@@ -122,7 +122,7 @@ impl Drop for Context<'_> {
 enum Role {
     /// The page itself, or a frame or dedicated worker of the page.
     Page,
-    /// A window or worker that pages must not open. Such a target is closed immediately.
+    /// A window or worker that pages must not open. It is closed immediately.
     Unwanted,
 }
 
@@ -228,8 +228,8 @@ impl<'a> Rendering<'a> {
                 .await?;
         }
         let prerendering = json!({"isAllowed": false});
-        // Ignore the reply: this only adds to other protections, and some versions don't know the
-        // command.
+        // Ignore the reply: some versions of the browser don't know the command, and other settings
+        // also prevent prerendering.
         self.send_to_page("Page.setPrerenderingAllowed", prerendering);
         self.command("Inspector.enable", json!({})).await?;
         let pause = json!({"policy": "pause", "initialVirtualTime": self.start_time()});
@@ -329,7 +329,7 @@ impl<'a> Rendering<'a> {
         let captured = self.command("Page.captureScreenshot", options);
         let image = match timeout(SCREENSHOT_PATIENCE, captured).await {
             Err(_) | Ok(Err(RenderError::Timeout)) => {
-                // Crash the page, because a page that is busy forever doesn't close.
+                // The page may be busy forever and then doesn't close, so crash it.
                 self.send_to_page("Page.crash", json!({}));
                 return Err(ScreenshotError::Timeout);
             }
@@ -460,7 +460,7 @@ impl<'a> Rendering<'a> {
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
             self.main_session = Some(session.to_owned());
-            // `open` prepares the page and then lets it run.
+            // `open` lets the page run after it has prepared it.
             return;
         }
         let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());
@@ -497,7 +497,7 @@ impl<'a> Rendering<'a> {
             if self.navigation.is_none() && params["request"]["method"] == "GET" {
                 self.navigation = params["request"]["url"].as_str().map(str::to_owned);
             }
-            // Use `Aborted`: with any other reason, the browser would replace the document by an
+            // Use `Aborted`. With any other reason, the browser would replace the document with an
             // error page.
             let refusal = json!({"requestId": id, "errorReason": "Aborted"});
             self.send(session, "Fetch.failRequest", refusal);

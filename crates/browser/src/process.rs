@@ -1,8 +1,8 @@
 //! The processes of a browser: their arguments, their profile, and their end.
 //!
 //! The browser is started by a shell, which leads its process group. The shell waits until this
-//! program closes a socket (the lifeline), then kills the group and removes the profile. The system
-//! closes the socket if this program is killed, so the browser ends in that case too.
+//! program closes a socket (the lifeline), then kills the group and removes the profile. If this
+//! program is killed, the system closes the socket, so the browser ends too.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,10 +23,10 @@ use crate::{BrowserConfig, BrowserError};
 /// Number of bytes to keep from the end of the browser's output.
 const MAX_OUTPUT: usize = 2000;
 
-/// The shell's script. The arguments are the profile and the command line of the browser. The
-/// browser reads commands from descriptor 3 and writes to descriptor 4, which are the same socket.
-/// This socket is passed as standard input. The script copies the descriptors first, because a
-/// background job loses its standard input.
+/// The shell's script. The arguments are the profile and the command line of the browser. The shell
+/// gets the socket for commands as standard input. The browser expects it as descriptor 3 (to read
+/// commands) and 4 (to write replies). The script makes these copies before it starts the browser,
+/// because a background job loses its standard input.
 const GUARDIAN: &str = r#"profile=$1; shift
 exec 3<&0 4<&0 5<&1 </dev/null >/dev/null
 "$@" 5<&- &
@@ -68,7 +68,7 @@ impl Process {
         let path = profile.path.clone();
         let started = spawn(config, program, profile, wall_port);
         started.map_err(|error| {
-            // Ignore errors, because the error of the start is more important.
+            // Ignore errors: the failed start is reported, which is more important.
             let _ = std::fs::remove_dir_all(&path);
             failed(program)(error)
         })
@@ -182,8 +182,9 @@ const DISABLED_FEATURES: &str = "AutofillServerCommunication,DialMediaRouteProvi
     GlobalMediaControls,HttpsUpgrades,IsolateOrigins,LinkPrefetch,MediaRouter,\
     OptimizationHints,PaintHolding,Prerender2,Prerender2InHeadlessMode,Translate,site-per-process";
 
-/// Limits the number of prefetches to 0. Prefetches by speculation rules can't be intercepted, and
-/// the browser ignores its usual way to disable them (holdbacks) under the DevTools protocol.
+/// Limits the number of prefetches to 0, because prefetches by speculation rules can't be
+/// intercepted. The usual way to disable them (holdbacks) has no effect under the DevTools
+/// protocol.
 const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
     kPrefetchSchedulerTestingActiveSetSizeLimitForBase/0/\
     kPrefetchSchedulerTestingActiveSetSizeLimitForBurst/0";
@@ -191,8 +192,8 @@ const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
 const SWITCHES: [&str; 29] = [
     "--headless",
     "--remote-debugging-pipe",
-    // The proxy needs a name here, because the second rule also applies to addresses such as
-    // 127.0.0.1.
+    // Give the proxy a host name, which the first rule maps. The second rule would block even its
+    // address 127.0.0.1.
     "--host-resolver-rules=MAP wall.invalid 127.0.0.1, MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -214,7 +215,8 @@ const SWITCHES: [&str; 29] = [
     "--disable-breakpad",
     "--disable-crash-reporter",
     "--disable-site-isolation-trials",
-    // Don't use `/dev/shm`, which is small in containers, nor a GPU, because nothing is displayed.
+    // Don't use `/dev/shm`, because it is small in containers. Don't use a GPU, because nothing is
+    // displayed.
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--hide-scrollbars",
@@ -229,7 +231,7 @@ fn arguments(config: &BrowserConfig, profile: &Path, wall_port: u16) -> Vec<std:
     profile_switch.push(profile);
     arguments.push(profile_switch);
     // Limit the JavaScript heap of a page to half of the memory, so that a page with a memory leak
-    // dies alone.
+    // dies before the whole browser is killed.
     let heap_mib = (config.memory_bytes >> 21).max(16);
     arguments.extend(
         [

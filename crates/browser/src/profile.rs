@@ -40,8 +40,8 @@ impl Profile {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 lock => {
                     let lock = lock?;
-                    // Ignore errors, because some file systems don't support locks. There, no
-                    // profile counts as abandoned.
+                    // Ignore errors: some file systems don't support locks, and on these no profile
+                    // counts as abandoned.
                     let _ = lock.lock();
                     // Check that the folder exists: another program may have removed it before it
                     // was locked.

@@ -39,8 +39,8 @@ pub(crate) struct Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     state: Arc<Mutex<State>>,
-    /// Messages to send. The channel is unbounded: the browser keeps reading until it ends, and the
-    /// number of answered requests per page is limited.
+    /// Messages to send. The channel is unbounded but stays short, because the browser keeps
+    /// reading and the number of requests per page is limited.
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
 }
 
@@ -198,8 +198,8 @@ impl Connection {
         self.route(event);
     }
 
-    /// Passes an event to its receiver. The receiver for a new target is that of its parent target
-    /// or of its browser context. A new target without a receiver is closed.
+    /// Passes an event to its receiver. A new target gets the receiver of its parent target or of
+    /// its browser context. A new target without a receiver is closed.
     fn route(&self, event: Event) {
         let mut state = self.state();
         let parent = |state: &State| Some(state.sessions.get(event.session.as_ref()?)?.clone());

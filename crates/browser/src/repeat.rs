@@ -11,15 +11,16 @@ use crate::{AnswerFuture, PageAnswer, PageRequests, RequestKind, WantedRequest};
 const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Passes on the requests of a page and keeps the answers to GET requests. After a call of
-/// [`repeat`](Self::repeat), equal requests get the kept answers. Requests with other methods are
-/// then refused, because the server may have received them already.
+/// [`repeat`](Self::repeat), a GET request that was made before gets the kept answer. Requests with
+/// other methods are refused, because the server may already have processed them.
 pub(crate) struct RepeatableRequests {
     requests: Arc<dyn PageRequests>,
     answers: Arc<Mutex<KeptAnswers>>,
     is_repeat: AtomicBool,
 }
 
-/// The kept answers by kind and URL of the request. Answers to equal requests are in order.
+/// The kept answers by kind and URL of the request. If a request was made several times, its
+/// answers are in order.
 #[derive(Default)]
 struct KeptAnswers {
     of: HashMap<(RequestKind, String), VecDeque<PageAnswer>>,
@@ -48,8 +49,8 @@ impl RepeatableRequests {
         }
     }
 
-    /// Switches to the second rendering: GET requests get the kept answers or, if there is none,
-    /// are passed on. Other requests are refused.
+    /// Switches to the second rendering: a GET request gets the kept answer, or is passed on if
+    /// none was kept. Other requests are refused.
     pub(crate) fn repeat(&self) {
         self.is_repeat.store(true, Ordering::Relaxed);
     }
@@ -142,7 +143,7 @@ mod tests {
         assert!(matches!(known, PageAnswer::Response { status: 200, .. }));
         let post = requests.request(wanted("POST", "/post/1")).await;
         assert!(matches!(post, PageAnswer::Refused));
-        // An answer that is too long to keep is requested again.
+        // An answer that is too long to keep must be requested again in the second rendering.
         requests.request(wanted("GET", &long)).await;
         let long = format!("GET {long}");
         let seen = counted.0.lock().unwrap().clone();

@@ -26,7 +26,8 @@ pub(crate) struct Running {
     pub(crate) wall: Wall,
     process: Arc<Mutex<Process>>,
     is_too_large: Arc<AtomicBool>,
-    /// Number of pages whose rendering has begun. `ended` counts those whose rendering has ended.
+    /// Number of pages whose rendering has begun. `ended` is the number of pages whose rendering
+    /// has ended.
     begun: AtomicU64,
     ended: AtomicU64,
     memory_watch: JoinHandle<()>,
@@ -46,7 +47,8 @@ impl Running {
         let (process, socket) = Process::start(config, &program, wall.port())?;
         let group = process.group();
         let process = Arc::new(Mutex::new(process));
-        // A byte of the DOM may take six bytes in JSON. Allow at least 64 MiB for screenshots.
+        // The browser sends the DOM as JSON, in which a byte may take six bytes. Allow at least 64
+        // MiB for screenshots.
         let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
         let connection = Connection::new(socket, max_message);
         let is_too_large = Arc::new(AtomicBool::new(false));
@@ -95,7 +97,8 @@ impl Running {
         self.is_too_large.load(Ordering::Relaxed)
     }
 
-    /// Records that a page is being rendered. Drop the returned value when the rendering ends.
+    /// Records that the rendering of a page has begun. Drop the returned value when the rendering
+    /// ends.
     pub(crate) fn visit(&self) -> Visit<'_> {
         let before = self.begun.fetch_add(1, Ordering::SeqCst);
         Visit {
@@ -110,7 +113,7 @@ impl Running {
     }
 }
 
-/// The rendering of one page, from start to end.
+/// Marks one page as being rendered, until the value is dropped.
 pub(crate) struct Visit<'a> {
     running: &'a Running,
     number: u64,
@@ -119,7 +122,7 @@ pub(crate) struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Returns whether no other page has been rendered at any time since the start.
+    /// Returns whether the browser has rendered no other page at the same time.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     rest: Duration,
-    /// When the stopwatch was started or resumed. `None` while paused.
+    /// When the time limit started or resumed. `None` while paused.
     since: Option<Instant>,
 }
 

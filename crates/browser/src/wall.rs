@@ -1,7 +1,7 @@
 //! A proxy on loopback that refuses and counts all connections.
 //!
-//! The browser uses the proxy for all its connections. So a request that isn't intercepted ends
-//! here and does not reach the network.
+//! The browser uses the proxy for all its connections. So a request that the crawler didn't
+//! intercept reaches only the proxy, not the network.
 
 use std::io;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 
 const REFUSAL: &[u8] = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// How long a client may take to send its request, and how long to pause after a connection could
-/// not be accepted.
+/// How long a client may take to send its request. Also the pause after a failure to accept a
+/// connection.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The proxy. The proxy stops when this value is dropped.
+/// A running proxy that refuses all connections. Stops when dropped.
 #[derive(Debug)]
 pub(crate) struct Wall {
     port: u16,

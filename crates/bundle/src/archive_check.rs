@@ -15,8 +15,8 @@ use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The two
-/// bytes after these depend on the compressor.
+/// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
+/// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
 /// Returns the sorted names of a crawl's WARC files. Other programs' files in the folder are
@@ -39,7 +39,7 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     Ok(names)
 }
 
-/// Reads a WARC file to its end, and passes each capture to `cross` for comparison with other
+/// Checks each record of a WARC file, and passes each capture to `cross` for comparison with other
 /// files.
 pub(crate) fn check_warc(
     dir: &Path,
@@ -122,8 +122,8 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
     result.map_err(VerifyError::Scratch)
 }
 
-/// Reports a record that can't be read. If `is_tail`, the record is at the end of the last file of
-/// a killed crawl. In that case, only adds a note, because this is not a defect.
+/// Reports a record that can't be read as a defect. Exception: if `is_tail`, the record is at the
+/// end of the last file of a killed crawl. Such a record is expected, so it only adds a note.
 fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
@@ -159,8 +159,8 @@ impl UnderWay {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
-        // `unspecified` means that the body was withheld at the site's request: WARC has no
-        // specific value for this.
+        // WARC has no value for a body that was withheld at the site's request. The crawler writes
+        // `unspecified`.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
         let digest = record.field("WARC-Payload-Digest");
         let body = http.as_ref().map(|http| http.body.len() as u64);
@@ -200,7 +200,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Parses the facts about a capture from its metadata record.
+/// Returns the facts about a capture that its metadata record states.
 fn about(record: &WarcRecord) -> AboutCapture {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -218,8 +218,8 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// Reads the first bytes of gzip members. Uses its own file handle, so that it can read in parallel
-/// with the reader of the records.
+/// Reads the first bytes of gzip members. Has its own file handle, so that reading a head doesn't
+/// move the position of the record reader.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,

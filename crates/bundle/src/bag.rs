@@ -1,8 +1,7 @@
 //! Writes the manifests of a bundle in BagIt format (RFC 8493), and checks all files against them.
 //!
-//! Programs for BagIt accept a bundle as a bag. BagIt allows several forms of a manifest, but this
-//! module writes and accepts only one: a fixed form of each line, and a fixed order of lines. So
-//! any changed byte in a manifest is detected.
+//! A bundle is a valid BagIt bag, but the check is stricter than BagIt: lines of a manifest must
+//! have one fixed form and a fixed order. So any changed byte in a manifest is detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -37,8 +36,8 @@ pub(crate) struct BagInfo {
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// Writes the manifests for a payload in `root`. Returns the digest of the last manifest, which
-/// covers every byte of the bundle.
+/// Writes the manifests for the payload below `root`. Returns the digest of the last manifest,
+/// which covers every byte of the bundle.
 pub(crate) fn write_manifests(
     root: &Path,
     payload: &Payload,
@@ -88,16 +87,16 @@ struct Manifest {
     files: Vec<(u64, String, String)>,
 }
 
-/// What [`check_bag`] found in a bundle.
+/// The result of checking a bundle's files against its manifests.
 #[derive(Default)]
 pub(crate) struct CheckedBag {
     /// Files that differ from their digests. Paths are relative to the bundle.
     pub(crate) changed: BTreeSet<String>,
-    /// The SHA-256 and the length of each other file.
+    /// The SHA-256 and the length in bytes of each file that matches its digest.
     pub(crate) whole: BTreeMap<String, (String, u64)>,
 }
 
-/// Checks each file of the bundle against its digest.
+/// Checks each file of the bundle against its digest in a manifest.
 pub(crate) fn check_bag(
     root: &Path,
     verification: &mut Verification,
@@ -116,8 +115,8 @@ pub(crate) fn check_bag(
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // The digest of a tag file is recorded only here. So if it doesn't match, either the tag
-        // file or the digest may have changed.
+        // The digest of a tag file is recorded only in this manifest. So on a mismatch, either the
+        // tag file or the manifest may have changed.
         if length_if_whole(root, &path, &sha256, verification)?.is_none() {
             let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);
@@ -191,7 +190,7 @@ fn read_manifest(
     Ok(Manifest { files })
 }
 
-/// Returns true if a path in a manifest leads to a place inside the manifest's folder.
+/// Returns true if a path in a manifest stays inside the manifest's folder.
 pub(crate) fn is_within(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     parts.all(|part| matches!(part, Component::Normal(_)))
@@ -230,7 +229,8 @@ fn length_if_whole(
     Ok(None)
 }
 
-/// Reports each file that no manifest lists, and each entry that is neither a file nor a folder.
+/// Reports each file of the bundle that no manifest lists, and each entry that is neither a file
+/// nor a folder.
 fn find_unlisted(
     root: &Path,
     folder: &str,

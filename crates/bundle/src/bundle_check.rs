@@ -29,8 +29,8 @@ const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
 /// Beyond the limit: reported as a defect unread.
 const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 
-/// Checks a bundle, or if `path` is not a bundle, a crawl's directory. Temporary files for sorting
-/// are written to the folder `scratch`.
+/// Checks the bundle at `path`. If `path` is not a bundle, checks it as a crawl's directory.
+/// Temporary files for sorting are written to the folder `scratch`.
 ///
 /// # Errors
 /// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
@@ -49,12 +49,12 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let files = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
-        // Some files have changed, so comparing their content with each other is pointless. Only
-        // report which records are damaged.
+        // Comparing changed files with each other is pointless, so only report which records are
+        // damaged.
         name_records(&data, &files.changed, scratch, &mut bag)?;
         return Ok(bag);
     }
-    // The tables depend on nothing that is checked here, so a second thread checks them.
+    // Checking the tables is independent of checking the directory, so a second thread does it.
     let (directory, tables) = thread::scope(|scope| {
         let tables = scope.spawn(|| check_tables(&data, &data.join(TABLES)));
         let directory = verify_directory(&data, scratch);
@@ -97,7 +97,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     Ok(verification)
 }
 
-/// Reports the damaged records in those WARC files that have changed.
+/// Reports which records are damaged in the WARC files that have changed.
 fn name_records(
     data: &Path,
     changed: &BTreeSet<String>,
@@ -128,7 +128,7 @@ fn name_records(
 
 type Problem = (String, Option<u64>, String);
 
-/// Computes the rows of `robots.jsonl` again from the archive and compares them with the file.
+/// Compares `robots.jsonl` with the rows that the archive yields.
 fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let path = data.join(ROBOTS);
     let mut problems: Vec<Problem> = Vec::new();

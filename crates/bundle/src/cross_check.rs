@@ -1,4 +1,4 @@
-//! Compares the statements of different files about the same thing, such as a capture.
+//! Compares what different files state about the same capture, record or page.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,15 +10,15 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::statements::{FACTS, Statement, StatementSorter, fact, key, number};
 use crate::verification::Verification;
 
-/// The kinds of things that statements are about: a record at a place in the archive, an exchange
-/// (URL and time), an archived payload (URL and time), or a page (URL).
+/// The subject of a statement: a record at a position in the archive, an exchange (URL and time),
+/// an archived payload (URL and time), or a page (URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// The sources of statements. The numbers define the order of statements about the same thing:
-/// later statements are compared with earlier ones.
+/// The sources of statements. Statements with the same subject are sorted by these numbers, and
+/// each is compared with the earlier ones.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -32,8 +32,8 @@ const REVISIT: u8 = 9;
 const PAGE_URL: u8 = 10;
 const LINK_SOURCE: u8 = 11;
 
-/// Indices in `facts` for a statement about a record. A line of the capture log or the index
-/// contains only the first two facts.
+/// Indices in `facts` of a statement about a record. A line of the capture log or of the index
+/// states only the first two facts.
 const LINE: usize = 0;
 const URL: usize = 1;
 const TIME: usize = 2;
@@ -58,7 +58,7 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// The value to hash in place of null, in columns where null and a value contradict each other.
+/// The value to hash in place of null. Used in columns where null and a value are a contradiction.
 const NULL: &[u8] = b"null";
 /// The index of the only fact in a statement about an exchange (the status) or about a payload (the
 /// digest).
@@ -84,7 +84,7 @@ pub(crate) struct CaptureFacts {
     /// True if the body was received but not archived, because the site requested it.
     pub(crate) is_withheld: bool,
     /// The target of a redirect; `Some(None)` if the answer is not a redirect; `None` if the record
-    /// lacks the head of the answer.
+    /// doesn't contain the head of the answer.
     pub(crate) redirect: Option<Option<String>>,
     pub(crate) about: Option<AboutCapture>,
 }
@@ -97,12 +97,12 @@ pub(crate) struct AboutCapture {
     pub(crate) depth: Option<u64>,
     pub(crate) via: Option<String>,
     /// True if a row of `pages.jsonl` must refer to the capture. False for captures of sitemaps,
-    /// which may lack a row.
+    /// which may have no row.
     pub(crate) has_row: bool,
 }
 
-/// Collects statements about records, exchanges, payloads and pages through its methods.
-/// [`CrossCheck::finish`] compares them.
+/// Collects statements about records, exchanges, payloads and pages. Add them with the other
+/// methods, then compare them with [`CrossCheck::finish`].
 pub(crate) struct CrossCheck {
     statements: StatementSorter,
     files: Vec<String>,
@@ -141,8 +141,8 @@ impl CrossCheck {
         self.existing_files.contains(name)
     }
 
-    /// Returns the number that stands for a file in statements. `name` is its path relative to the
-    /// directory.
+    /// Returns the number by which statements identify a file, and assigns one to a new file.
+    /// `name` is its path relative to the directory.
     pub(crate) fn file(&mut self, name: &str) -> u32 {
         let position = self.files.iter().rposition(|file| file == name);
         let number = position.unwrap_or_else(|| {
@@ -300,15 +300,15 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// Adds a row about a link on the page `from`. If consecutive rows have the same page, it is
-    /// enough to add the first one.
+    /// Adds a row about a link on the page `from`. Of consecutive rows with the same page, only the
+    /// first needs to be added.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])
     }
 
-    /// Compares all statements. If the last run has not ended, a missing counterpart is not a
-    /// defect, because it may not be committed yet.
+    /// Compares all statements. Unless `is_ended`, a statement without a counterpart is not a
+    /// defect, because the counterpart may not be committed yet.
     pub(crate) fn finish(self, is_ended: bool, verification: &mut Verification) -> io::Result<()> {
         let mut groups = Groups {
             files: &self.files,
@@ -352,8 +352,7 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// Converts a value to a fact. `None` becomes the fact of [`NULL`], which differs from the facts of
-/// other values.
+/// Converts a value to a fact. `None` is converted like the text [`NULL`].
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }
@@ -362,7 +361,7 @@ fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
 
-/// Returns true if both statements contain the fact with index `at`, but with different values.
+/// Returns true if both statements contain the fact with index `at` and its values differ.
 fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other
@@ -479,7 +478,7 @@ impl Groups<'_> {
         }
     }
 
-    /// Reports that a statement has no counterpart in another file.
+    /// Reports that no other file has a counterpart to a statement.
     fn missing(&mut self, statement: &Statement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,
@@ -498,7 +497,7 @@ impl Groups<'_> {
         }
     }
 
-    /// Returns the file of a statement and the line or offset in it, for messages.
+    /// Returns the location of a statement for messages: its file, and the line or offset.
     fn name(&self, statement: &Statement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);

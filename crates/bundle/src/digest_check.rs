@@ -11,8 +11,8 @@ use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Checks each listed file against its digest. Returns true if the list covers all files. Otherwise
-/// a run is active or was killed.
+/// Checks each listed file against its digest. Returns true if the list is complete. It is
+/// incomplete while a run is active, and after a run was killed.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,

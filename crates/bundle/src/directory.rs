@@ -18,7 +18,8 @@ use crate::report_check::check_report;
 use crate::row_check::{SampleCheck, check_rows, missing_column};
 use crate::verification::Verification;
 
-/// Parts of a directory that are recorded only in one place, so a change to them can't be detected.
+/// The entries of a directory whose content is recorded only once, so a change to it can't be
+/// detected.
 const UNCHECKED: [&str; 4] = [
     "row columns that are recorded only once: titles, link texts, rules, usage statements ..",
     "most of crawl.toml, and all of report.html, state/ and index/",
@@ -87,7 +88,8 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // If `crawl forget` erased all records of a file, no row names it, which is not a defect.
+        // Skip this check if `crawl forget` was used: it may have erased all records of a file, and
+        // then no row names the file.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);

@@ -22,7 +22,7 @@ pub enum VerifyError {
         /// The system's error.
         source: io::Error,
     },
-    /// Data to sort could not be written to the scratch folder.
+    /// The scratch folder, which holds data to sort, could not be written.
     #[error("can't write temporary files for sorting: {0}")]
     Scratch(io::Error),
 }
@@ -44,7 +44,7 @@ impl VerifyError {
 }
 
 /// Returns true if an I/O error indicates a defect: a file is missing or is not a regular file.
-/// Other errors mean that the check could not be made.
+/// Returns false for any other error, which means that the check could not be made.
 pub(crate) fn is_damage(why: &io::Error) -> bool {
     use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(
@@ -97,8 +97,8 @@ pub enum BundleError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file of the bundle could not be written. The caller turns this into an error with the
-    /// path.
+    /// A stream to a file of the bundle failed. The caller converts this to [`BundleError::Write`],
+    /// which contains the path.
     #[error("{0}")]
     Stream(io::Error),
 }

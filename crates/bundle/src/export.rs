@@ -29,8 +29,8 @@ pub(crate) const ROBOTS: &str = "robots.jsonl";
 /// The folder with the tables of the crawl.
 pub(crate) const TABLES: &str = "tables";
 const CONFIG: &str = "crawl.toml";
-/// Folders of the crawl's directory that are not reported as left out: the bundle includes the
-/// archive, and never includes the others.
+/// Folders that are never reported as left out: the archive, because the bundle contains it, and
+/// folders that no bundle contains.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
 /// The result of writing a bundle.
@@ -109,8 +109,8 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     })
 }
 
-/// Returns an error if the crawl is running or was killed, because its rows, records and report
-/// don't match yet.
+/// Returns an error if the crawl is running or was killed. In that case, its rows, records and
+/// report don't match yet.
 fn check_ended(dir: &Path) -> Result<(), BundleError> {
     let rows = waiting(dir).map_err(VerifyError::from)?;
     match rows.flatten().any(|row| row.origin.is_none()) {
@@ -128,7 +128,7 @@ fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
     let files = payload.files();
     let differs = |row: &&FileChecksum| {
         let copied = files.iter().find(|file| file.path == row.file);
-        // The configuration is skipped: its copy differs, because secrets are removed.
+        // Skip the configuration: secrets are removed from its copy, so the digest differs.
         row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)
     };
     match listed.iter().find(differs) {
@@ -191,8 +191,8 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     Ok(names)
 }
 
-/// Writes the descriptions of the files, one after the other. Each description also covers those
-/// written before.
+/// Writes the files that describe the bundle, one after the other. Each describes all files written
+/// before it.
 fn describe(facts: &CrawlFacts, payload: &mut Payload) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;

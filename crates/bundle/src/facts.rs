@@ -57,8 +57,7 @@ impl CrawlFacts {
         self.ended().chars().take(10).collect()
     }
 
-    /// Returns a title for the crawl: the subject of the study, or if none is configured, the first
-    /// seed.
+    /// Returns a title for the crawl: the configured subject of the study, or else the first seed.
     pub(crate) fn title(&self) -> String {
         let crawl = &self.report.crawl;
         let seed = crawl.seeds.first();
@@ -253,7 +252,7 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each gathered worker, with its counts",
     ),
 ];
-/// The media type and description of files with a certain folder and extension.
+/// The media type and description of files that have no fixed name, by folder and extension.
 const ENDED: [(&str, &str, &str, &str); 2] = [
     (
         "archive/",

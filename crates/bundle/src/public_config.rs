@@ -8,8 +8,8 @@ use crate::error::BundleError;
 const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
 /// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
-/// The table `[crawl]` in `crawl.toml`, which the program writes, and a key in this table. The
-/// key's value proves that the file is the user's own.
+/// The table `[crawl]` of `crawl.toml`, which the program writes. Its key [`MARK`] proves that the
+/// file is the user's own.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 

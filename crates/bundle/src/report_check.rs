@@ -76,15 +76,16 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     Ok(())
 }
 
-/// Serialises a value and parses it again, because this may change the last bit of a fraction.
+/// Serialises a value and parses it again. A stored fraction went through the same steps, which may
+/// change its last bit.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Counts the values in `stored`, and adds those that differ from the computed ones to `out`. If
-/// only the computed report has a value, this is not a difference, because older versions wrote
-/// fewer fields.
+/// Counts the values in `stored`, and adds those that differ from the computed ones to `out`. A
+/// value that is missing in `stored` is not a difference, because older versions wrote fewer
+/// fields.
 fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
     match (stored, summed) {
         (Value::Object(stored), Some(Value::Object(summed))) => stored

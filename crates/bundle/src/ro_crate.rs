@@ -67,7 +67,7 @@ pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
             "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
             "description": "A polite web crawler with exclusion built in.",
             "version": facts.report.crawl.version.as_deref().unwrap_or("unknown"),
-            // The property is required. The program has no URL, so refer to the README.
+            // RO-Crate requires a URL here. The program has none, so refer to the README.
             "url": reference(README),
         }),
     ];

@@ -20,7 +20,7 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 pub(crate) struct RobotsCopy {
     /// The requested URL.
     pub(crate) url: String,
-    /// The origin whose rules the answer contains, if that isn't the origin of `url`.
+    /// The origin whose rules the answer contains. `None` if it is the origin of `url`.
     pub(crate) of: Option<String>,
     pub(crate) fetched_at: Timestamp,
     pub(crate) status: Option<u16>,
@@ -31,7 +31,8 @@ pub(crate) struct RobotsCopy {
     pub(crate) warc: WarcPlace,
 }
 
-/// Calls `each` for every archived answer to a request for rules, in the order of the archive.
+/// Calls `each` for every archived answer to a request for robots.txt or `tdmrep.json`, in the
+/// order of the archive.
 pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     dir: &Path,
     mut each: impl FnMut(&RobotsCopy) -> Result<(), E>,

@@ -63,7 +63,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     Ok(())
 }
 
-/// Returns a message if a column is null although other columns of the row require a value.
+/// Returns a message if a column is null but other columns of the same row require a value.
 pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'static str> {
     match row {
         PageRow {
@@ -85,8 +85,8 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
     }
 }
 
-/// The sizes and the probability in a row about a stratum. All rows about the same stratum must
-/// have the same values.
+/// The stratum's sizes and probability, as a row of the sample states them. All rows about the same
+/// stratum must have the same values.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,
@@ -94,7 +94,7 @@ struct Stratum {
     probability: Option<f64>,
 }
 
-/// Checks the column `sample` in all rows.
+/// Checks the column `sample` of all rows.
 pub(crate) struct SampleCheck {
     /// True if the configuration enables a sample.
     is_sampled: bool,
@@ -149,8 +149,8 @@ impl SampleCheck {
     }
 }
 
-/// Returns a message about a column that the program would not write, or would write with another
-/// value. A missing column is accepted, because older versions wrote fewer columns.
+/// Returns a message about the first column that the crawler would not write, or would write with
+/// another value. Accepts a missing column, because older versions wrote fewer columns.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');

@@ -1,10 +1,10 @@
-//! Sorts statements of different files on disk, so that all statements about the same thing are
+//! Sorts statements of different files on disk, so that all statements with the same subject are
 //! next to each other.
 //!
-//! For example, a row names a record by file and offset, a line of the index names the same record,
-//! and the record itself contains URL, time and digest. Each of these becomes a [`Statement`] with
-//! the same key. After sorting by key, they can be compared with bounded memory, however many
-//! statements there are.
+//! For example, three files refer to the same record: a row names its file and offset, a line of
+//! the index does so too, and the record itself contains URL, time and digest. Each becomes a
+//! [`Statement`] with the same key. After sorting by key, they can be compared with bounded memory,
+//! however many statements there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,8 +19,8 @@ pub(crate) const FACTS: usize = 11;
 
 /// Maximum number of statements sorted in memory at a time: about 40 MB.
 const MAX_HELD: usize = 1 << 19;
-/// Maximum number of sorted files. Each needs its own read buffer, so if there are more, they are
-/// first merged into one.
+/// Maximum number of sorted files. Each file needs its own read buffer. If there are more files,
+/// they are first merged into one.
 const MAX_RUNS: usize = 64;
 /// The name of a temporary file. The file is unlinked as soon as it is created.
 const UNNAMED: &str = "statements";
@@ -30,8 +30,8 @@ const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// What one line or record of a file states about one thing, such as a capture. The key identifies
-/// the thing.
+/// A statement of one line or record about a subject, such as a capture. The key identifies the
+/// subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) key: u128,
@@ -45,8 +45,8 @@ pub(crate) struct Statement {
     pub(crate) facts: [u32; FACTS],
 }
 
-/// Returns the key of a thing that statements are about, such as a record. `sort` is its kind, and
-/// `parts` identify it.
+/// Returns the key of a subject of statements, such as a record. `sort` is the type of the subject,
+/// and `parts` identify it.
 pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&[sort]);
@@ -103,7 +103,8 @@ fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
     part
 }
 
-/// Sorts statements: call [`StatementSorter::add`] for each, then [`StatementSorter::each_group`].
+/// Sorts statements: call [`StatementSorter::add`] for each statement, then
+/// [`StatementSorter::each_group`].
 #[derive(Debug)]
 pub(crate) struct StatementSorter {
     scratch: PathBuf,
@@ -170,7 +171,7 @@ impl StatementSorter {
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.runs.push(file);
-        // Keeps the empty buffer, so that its memory is used again.
+        // Keep the empty buffer, so that its memory is reused.
         self.held = held;
         Ok(())
     }

@@ -22,7 +22,7 @@ pub struct Verification {
     pub defects: u64,
     /// The first 1,000 defects.
     pub findings: Vec<Finding>,
-    /// Remarks about things that are not defects.
+    /// Remarks for the user about findings that are not defects.
     pub notes: Vec<String>,
     /// The parts of the directory that no check covers, so changes to them can't be detected.
     pub unchecked: Vec<&'static str>,
@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
         if let Some(offset) = self.offset {
             write!(f, " offset {offset}")?;
         }
-        // File names and texts may come from others, so they are escaped for display.
+        // File names and texts may come from a crawled site, so escape them for display.
         write!(f, ": {}", safe_line(&self.what))
     }
 }
@@ -125,7 +125,8 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // If digests of a bundle don't match, the rows are not checked, so leave out these lines.
+        // Leave out these lines if the rows were not checked, because a digest of the bundle didn't
+        // match.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

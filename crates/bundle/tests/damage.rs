@@ -16,7 +16,7 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// A time limit that none of these checks should reach.
+/// A time limit for one check. No check should reach it, so reaching it means that the check hangs.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Calls `make` to fill an empty folder, verifies the folder and returns the result.

@@ -31,7 +31,7 @@ const MAX_CODINGS: usize = 4;
 const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_BYTE: u8 = 0x1f;
 
-/// The value of `Accept-Encoding`: the codings that [`decode()`] knows.
+/// The value to send as `Accept-Encoding`: the codings that [`decode()`] knows.
 pub const ACCEPTED: &str = match zstd_decoder::IS_BUILT_IN {
     true => "gzip, deflate, br, zstd",
     false => "gzip, deflate, br",
@@ -44,7 +44,7 @@ pub struct DecodeLimits {
     pub bytes: usize,
     /// Maximum number of decoded bytes per encoded byte. A decompression bomb has more.
     pub ratio: usize,
-    /// Output of up to this many bytes is allowed whatever its ratio.
+    /// Output of up to this many bytes is allowed even if it exceeds `ratio`.
     pub ratio_from: usize,
 }
 
@@ -61,8 +61,8 @@ impl Default for DecodeLimits {
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The decoded bytes; if decoding failed, those before the failure. If the body has no coding,
-    /// this is the body itself, not a copy.
+    /// The decoded bytes. If decoding failed, the bytes decoded before the failure. If the body has
+    /// no coding, this is the body itself, not a copy.
     pub bytes: Bytes,
     /// How decoding ended.
     pub end: DecodeEnd,
@@ -80,7 +80,7 @@ pub enum DecodeEnd {
         /// The limit that was reached.
         limit: DecodeLimit,
     },
-    /// The input is truncated: it ended before the coding did. The output so far is kept.
+    /// The input is truncated: it ends in the middle of the coded data. The output so far is kept.
     Short,
     /// The input doesn't match its `Content-Encoding`. The output so far is kept.
     Broken {
@@ -216,8 +216,8 @@ fn drain(
 fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
     let end = match result {
         Ok(_) => DecodeEnd::Whole,
-        // The brotli decoder reports the same error for truncated and for invalid input. Input that
-        // was read to its end counts as truncated.
+        // The brotli decoder reports the same error for truncated and for invalid input. So an
+        // error after all input was read is taken as truncated input.
         Err(error) if ran_out.get() || error.kind() == ErrorKind::UnexpectedEof => DecodeEnd::Short,
         Err(error) => DecodeEnd::Broken {
             what: error.to_string().to_lowercase(),
@@ -229,8 +229,8 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
     }
 }
 
-/// Returns the codings in the order they were applied. Skips words that are not codings but occur
-/// in practice (charsets, mail transfer encodings), as browsers do.
+/// Returns the codings in the order they were applied. Like browsers, skips words that are not
+/// codings but that servers send, such as charsets and mail transfer encodings.
 fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
     let mut codings = Vec::new();
     for value in values {
@@ -271,9 +271,8 @@ fn open<'a>(
             }))
         }
         Coding::Brotli => {
-            // The decoder would accept large windows of up to 1 GiB, but they are not part of the
-            // coding `br`. A body with a large window begins with seven bits that RFC 7932
-            // reserves.
+            // Reject windows larger than the coding `br` allows: the decoder would accept up to 1
+            // GiB. A body with such a window begins with seven bits that RFC 7932 reserves.
             if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,
@@ -306,8 +305,8 @@ fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize>
     Ok(filled)
 }
 
-/// The encoded body. Records whether a decoder tried to read beyond its end, to distinguish
-/// truncated from invalid input.
+/// The encoded body. Records whether a decoder tried to read beyond the end of the body, to
+/// distinguish truncated from invalid input.
 struct Source<'a> {
     rest: &'a [u8],
     ran_out: Rc<Cell<bool>>,
@@ -335,8 +334,8 @@ impl BufRead for Source<'_> {
     }
 }
 
-/// Decodes consecutive gzip members (RFC 1952 section 2.2). Bytes after the last member that don't
-/// begin like another one are skipped, because some servers add padding.
+/// Decodes consecutive gzip members (RFC 1952 section 2.2). Skips padding after the last member,
+/// which some servers add.
 struct Gzip<R> {
     member: Option<flate2::bufread::GzDecoder<R>>,
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::trace::{Trace, Verdict};
 
-/// How binding a clause is.
+/// How strongly its source requires a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -15,12 +15,13 @@ pub enum Level {
     Should,
     /// A permission of the source. A crawler that doesn't use it never fails the clause.
     May,
-    /// A convention without a standard, or one whose standard has no requirement words.
+    /// A convention. Either no standard describes it, or the standard has no words such as MUST or
+    /// SHOULD for it.
     Custom,
 }
 
 impl Level {
-    /// Returns the level as in reports.
+    /// Returns the level's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Level::Must => "MUST",
@@ -90,7 +91,7 @@ pub struct Clause {
     pub title: &'static str,
     /// The document and section that the clause is from.
     pub source: &'static str,
-    /// How binding the clause is.
+    /// How strongly the source requires the clause.
     pub level: Level,
     /// The number of hosts. With more than one, each has its own address, unless
     /// `shares_address` is set.
@@ -103,11 +104,11 @@ pub struct Clause {
     pub robots: &'static str,
     /// Pages with content of their own.
     pub pages: &'static [Page],
-    /// Computes the reply to a request, and takes precedence over `pages` and `robots`. If it
-    /// returns `None`, they apply.
+    /// Computes the reply to a request. If the function returns `None`, `pages` and `robots`
+    /// determine the reply.
     pub special: Option<fn(&Ask<'_>) -> Option<Reply>>,
-    /// Paths that the crawler must request before the clause can be judged. If it skips one, the
-    /// outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
+    /// Paths that the crawler must request before the clause can be judged. If the crawler skips
+    /// one, the outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
     pub shows: &'static [&'static str],
     /// Paths that the crawler must not request.
     pub never: &'static [&'static str],
@@ -115,13 +116,13 @@ pub struct Clause {
     pub always: &'static [&'static str],
     /// Paths that `/` doesn't link to, because the crawler must find them on another page.
     pub hidden: &'static [&'static str],
-    /// Judges behaviour that the set of requested paths doesn't show, such as pauses. Called only
-    /// if the crawler requested all of `shows` and `always` and none of `never`.
+    /// Judges behaviour other than which paths are requested, such as pauses. Called only if the
+    /// crawler requested all of `shows` and `always` and none of `never`.
     pub judge: Option<fn(&Trace) -> Verdict>,
 }
 
 impl Clause {
-    /// The values that most clauses share, for struct updates.
+    /// Default values for clauses, used with struct update syntax.
     pub(crate) const BASE: Clause = Clause {
         id: "",
         title: "",

@@ -1,9 +1,8 @@
-//! Judgements that several clauses share. All are pure functions over the log.
+//! Judgements that several clauses share. Each is a pure function over the log.
 //!
-//! Gaps run from the end of an answer to the start of the next request. The server notes an end
-//! just before it sends the last bytes, and a start after it has read the first byte. So the
-//! measured gap is never shorter than the time that the crawler waited, however slow the machine
-//! is.
+//! A gap is the time from the end of an answer to the start of the next request. The server records
+//! the end just before it sends the last bytes, and the start after it has read the first byte. So
+//! a measured gap is never shorter than the crawler's pause, however slow the machine is.
 
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use crawl_testweb::LogEntry;
 
 use crate::trace::{RunEnd, Trace, Verdict, seconds};
 
-/// A wait may be shorter than required by `1 / GAP_TOLERANCE` of its length, because timers are
-/// coarse.
+/// A wait may be up to `1 / GAP_TOLERANCE` shorter than required, because timers are coarse.
 const GAP_TOLERANCE: u32 = 10;
 
 /// A request this soon after an answer is not judged if the crawler sends several requests at a
@@ -94,7 +92,7 @@ pub(crate) fn one_at_a_time(trace: &Trace) -> Verdict {
     }
 }
 
-/// Returns the entries that start while an earlier one is being answered.
+/// Returns the requests that start while an earlier request is being answered.
 fn overlapping<'a>(entries: &[&'a LogEntry]) -> Vec<&'a LogEntry> {
     let overlaps = |entry: &&&LogEntry| {
         entries.iter().any(|other| {
@@ -184,8 +182,8 @@ pub(crate) fn waits_over_restart(
     }
 }
 
-/// Judges that at most `limit` requests went to paths that start with `prefix` on host 0, and that
-/// the command ended.
+/// Judges that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
+/// start with `prefix`, and the command ended by itself.
 pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
@@ -209,8 +207,8 @@ pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict
     }
 }
 
-/// Judges that `path` was requested at most `limit` times. The clause isn't shown if it was never
-/// requested.
+/// Judges that `path` was requested at most `limit` times. If `path` was never requested, the
+/// outcome is `NotShown`.
 pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdict {
     let requests = trace.requests_of(path);
     match requests.len() {
@@ -223,8 +221,8 @@ pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdic
     }
 }
 
-/// Returns the requests to host 0 from the first one for robots.txt on, or all if there is none.
-/// Another clause judges whether a page was requested before robots.txt.
+/// Returns the requests to host 0, starting with the first one for robots.txt. Earlier requests are
+/// the subject of another clause. Returns all requests if none was for robots.txt.
 pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
     let entries = trace.of_host(0);
     let first = entries.iter().position(|entry| entry.path == "/robots.txt");
@@ -249,9 +247,9 @@ pub(crate) fn only_robots(trace: &Trace) -> Verdict {
     }
 }
 
-/// Returns whether the crawler itself ended an exchange. True if the exchange ended at least
-/// `NOTICED_WITHIN` before the last run did: the server notices a closed connection only when it
-/// sends the next byte.
+/// Returns whether the crawler itself ended an exchange, rather than the end of its process. The
+/// server notices a closed connection only when it sends the next byte. So the exchange must have
+/// ended at least `NOTICED_WITHIN` before the last run did.
 fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
     let run_end = trace.runs.last().map(|run| run.end_us);
     entry
@@ -259,8 +257,8 @@ fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
         .is_some_and(|end| run_end.is_none_or(|run_end| end + micros(NOTICED_WITHIN) < run_end))
 }
 
-/// Judges that the crawler gave up an endless answer. The exchange must have ended before the
-/// command was killed, with at most `most` bytes of the body sent.
+/// Judges that the crawler gave up an endless answer: the exchange ended before the command was
+/// killed, and at most `most` bytes of the body were sent.
 pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {

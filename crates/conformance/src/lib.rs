@@ -1,10 +1,9 @@
 //! Judges whether a crawler keeps the rules of the web: RFC 9309, HTTP, robots meta tags, sitemaps
 //! and the conventions about pace and traps.
 //!
-//! `crawl-testweb` serves a separate web for each [`Clause`]. [`check`] runs
-//! a crawler's command over these webs and judges each clause by the server's log alone: the
-//! crawler's own output is never read. Judges are pure functions over a [`Trace`], where time is
-//! data.
+//! `crawl-testweb` serves a separate web for each [`Clause`]. [`check`] runs a crawler's command
+//! over these webs and judges each clause only by the server's log. The crawler's output is never
+//! read. Judges are pure functions over a [`Trace`], where time is data.
 //!
 //! ```
 //! use crawl_conformance::{Outcome, Trace, clauses};

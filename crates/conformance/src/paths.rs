@@ -1,7 +1,7 @@
 //! Spellings of paths that are the same request target.
 
 /// Returns the normal form of a path with query: escapes of unreserved characters are decoded,
-/// other escapes are in capitals, and bytes outside of ASCII are escaped.
+/// other escapes are in capitals, and non-ASCII bytes are escaped.
 pub(crate) fn normal(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut normal = String::with_capacity(bytes.len());

@@ -1,4 +1,4 @@
-//! The report, as text, JSON and JUnit; `report_page` has HTML.
+//! The report as text, JSON and JUnit XML. The module `report_page` formats the report as HTML.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
@@ -17,7 +17,7 @@ pub struct Judged {
     pub title: &'static str,
     /// The document and section that the clause is from.
     pub source: &'static str,
-    /// How binding the clause is.
+    /// How strongly the source requires the clause.
     pub level: Level,
     /// The judgement.
     #[serde(flatten)]
@@ -102,7 +102,7 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Formats the report as JUnit XML. A clause that isn't shown is a skipped test.
+    /// Formats the report as JUnit XML. A clause with the outcome `NotShown` is a skipped test.
     pub fn junit(&self) -> String {
         let Counts {
             failed, not_shown, ..
@@ -192,7 +192,7 @@ impl Display for Report {
     }
 }
 
-/// Returns an outcome as in reports.
+/// Returns the word for an outcome in reports.
 pub(crate) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "pass",
@@ -201,7 +201,7 @@ pub(crate) fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Returns the evidence of a verdict, one request per line.
+/// Returns the requests that prove a verdict, one per line.
 pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
     let mut lines: Vec<String> = verdict
         .evidence
@@ -259,7 +259,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' => escaped.push('\n'),
-            // XML 1.0 allows no other control characters.
+            // XML 1.0 allows no control characters other than those above.
             _ if letter.is_control() => escaped.push('\u{fffd}'),
             _ => escaped.push(letter),
         }

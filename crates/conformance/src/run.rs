@@ -35,11 +35,11 @@ const MAX_CLOSING: Duration = Duration::from_secs(2);
 /// Beyond the limit: the beginning is left out.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
-/// The crawler to judge.
+/// The crawler under test, and how to start it.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// Program and arguments. The runner replaces `{url}` by the start URL, `{host}` by its address
-    /// and port, and `{dir}` by a directory for the state.
+    /// The program and its arguments. The runner replaces `{url}` by the start URL, `{host}` by its
+    /// address and port, and `{dir}` by a directory for the state.
     pub words: &'a [OsString],
     /// Additional arguments for a second visit.
     pub again: &'a [OsString],
@@ -49,7 +49,7 @@ pub struct Subject<'a> {
     pub command: fn(&OsStr) -> Command,
 }
 
-/// How to run the command.
+/// How to run the crawler's command, and which clauses to judge.
 #[derive(Debug)]
 pub struct Setup<'a> {
     /// The clauses to judge.
@@ -64,7 +64,7 @@ pub struct Setup<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Why nothing could be judged.
+/// The reason why the clauses could not be judged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
@@ -110,7 +110,8 @@ impl Subject<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr);
-        // Start a process group, so that killing it also ends what the command started.
+        // Start a process group. Killing the group also ends the processes that the command
+        // started.
         match command.process_group(0).spawn() {
             Ok(child) => Ok(Started {
                 child,
@@ -152,8 +153,8 @@ struct Started {
 }
 
 impl Started {
-    /// Kills the command's process group. Does so only once, because another process may get the
-    /// number of a group that has ended.
+    /// Kills the command's process group. Does so only once, because the system may reuse the
+    /// group's number after the group has ended.
     fn kill(&mut self) {
         if std::mem::replace(&mut self.is_killed, true) {
             return;
@@ -270,8 +271,7 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
     Ok(Judged::new(clause, verdict))
 }
 
-/// Waits until the command ends, is due to be killed, or reaches the time limit. Kills it in the
-/// last two cases.
+/// Waits until the command ends. Kills it at the time limit, or when the clause requires a restart.
 fn wait(
     mut started: Started,
     setup: &Setup<'_>,

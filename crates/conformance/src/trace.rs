@@ -34,7 +34,7 @@ pub struct Run {
     pub end: RunEnd,
 }
 
-/// Everything that a clause is judged by.
+/// All data that a clause is judged by: the log of the servers and the runs of the command.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// The requests to all hosts, in order of their starts.
@@ -99,7 +99,7 @@ impl Trace {
     }
 }
 
-/// The result of a judgement.
+/// The outcome of judging a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -111,7 +111,7 @@ pub enum Outcome {
     NotShown,
 }
 
-/// A judgement with its reason.
+/// The outcome of judging a clause, with its reason and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// The result.
@@ -124,7 +124,7 @@ pub struct Verdict {
     pub more_evidence: usize,
 }
 
-/// A request as a verdict quotes it.
+/// A request that a verdict quotes as evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evidence {
     /// Seconds from the start of the first run to the start of the request.

@@ -9,8 +9,8 @@ use crawl_testweb::{Answer, ReceivedRequest, Reply, Spec, TestWeb};
 use crate::clause::{Ask, Clause};
 use crate::paths::{normal, placed};
 
-/// Words of the pages. Each page gets different words, so that no crawler takes pages for
-/// duplicates.
+/// The words that pages consist of. Each page gets a different selection, so that no crawler takes
+/// pages for duplicates.
 const WORDS: [&str; 16] = [
     "river", "stone", "lantern", "harbour", "copper", "meadow", "signal", "winter", "orchard",
     "ladder", "quiet", "market", "thread", "island", "violet", "summer",
@@ -61,7 +61,7 @@ impl Served {
         let authorities: Vec<String> = (0..clause.hosts)
             .map(|host| web.authority(host).to_owned())
             .collect();
-        // No client knows the ports yet, so no request arrives before the authorities are set.
+        // This can't be too late for a request, because no client knows the ports yet.
         let _ = memory.authorities.set(authorities.clone());
         Ok(Served { web, authorities })
     }

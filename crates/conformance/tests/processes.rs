@@ -1,5 +1,5 @@
-//! Real processes over sockets: the check starts a client that ignores all rules, and must catch
-//! it. The client is this same program.
+//! Tests with a real process: the check starts a client that ignores all rules, and must catch it.
+//! The client is the test program itself.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::{BTreeSet, VecDeque};
@@ -98,8 +98,7 @@ fn itself() -> Vec<OsString> {
 }
 
 fn a_client_without_rules_is_caught() {
-    // Skip clauses whose answers take long, so that only a client that hangs reaches the time
-    // limit.
+    // Skip clauses whose answers are slow. Then only a client that hangs reaches the time limit.
     let is_quick = |clause: &Clause| {
         !["robots-silent", "body-without-end", "slow-body"].contains(&clause.id)
             && !clause.plan.needs_dir()
@@ -176,7 +175,7 @@ fn a_command_without_a_directory_is_not_judged_by_restarts() {
     }
 }
 
-/// The client never gives up a body that comes a byte at a time, so the check must kill it.
+/// The client keeps reading a body that arrives a byte at a time, so the check must kill it.
 fn a_client_that_hangs_is_ended() {
     let clauses: Vec<Clause> = clauses()
         .filter(|clause| clause.id == "slow-body")

@@ -1,5 +1,6 @@
-//! Scripted clients. For each clause, a client that keeps it passes, and a client that breaks it is
-//! caught. The clients only write logs, so time is data and no process is started.
+//! Tests with scripted clients. For each clause, a client that keeps it must pass, and a client
+//! that breaks it must fail. The clients only write logs, so no process is started and no test
+//! waits.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeSet;
@@ -12,8 +13,8 @@ const TOKEN: &str = "testbot";
 const USER_AGENT: &str = "testbot/1.0 (+https://bot.example/)";
 const SECOND: u64 = 1_000_000;
 
-/// A client that writes its requests straight into the log. A request starts one second after the
-/// end of the previous one, and takes ten milliseconds.
+/// A client that writes its requests directly into the log. By default, a request starts one second
+/// after the end of the previous one and takes ten milliseconds.
 struct Client {
     trace: Trace,
     now: u64,
@@ -401,7 +402,7 @@ fn a_client_that_keeps_a_clause_passes() {
             None => Client::polite(&clause).trace,
         };
         if clause.always.is_empty() && clause.never == ["/behind"] {
-            // Show that the client follows links of pages other than the front page.
+            // Request a page that only `/open` links to, which shows that the client follows links.
             let mut client = Client::polite(&clause);
             client.get("/deep");
             trace = client.trace;

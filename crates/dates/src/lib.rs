@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-/// A time with its precision.
+/// A point in time, and how precisely it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Moment {
@@ -130,8 +130,8 @@ fn year_first(text: &str) -> Option<Moment> {
     behind([year, month, short(digits_of_day)?], rest)
 }
 
-/// Returns the moment on `date` at the time of day in `rest`. If `rest` is empty, only the day is
-/// known.
+/// Returns the moment on `date` at the time of day in `rest`. If `rest` is empty, the precision is
+/// the day.
 fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
     if rest.is_empty() {
         return Moment::at(date, Precision::Day, 0);
@@ -189,8 +189,8 @@ fn named_month(text: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
 }
 
-/// Splits a word at hyphens, which separate day, month and year in RFC 850. A word that begins with
-/// a sign is a time zone offset, and isn't split.
+/// Splits a word at hyphens, which separate day, month and year in RFC 850. Doesn't split a word
+/// that begins with a sign, because it is a time zone offset.
 fn hyphens(word: &str) -> std::str::Split<'_, char> {
     let leads = word.starts_with(['-', '+']);
     word.split(if leads { '\0' } else { '-' })
@@ -349,7 +349,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Count years from March, so that a leap day is the last day of its year.
+    // Let years begin in March, so that a leap day is the last day of its year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

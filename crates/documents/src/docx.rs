@@ -105,7 +105,8 @@ fn paragraphs(xml: &str) -> Vec<String> {
 struct Paragraph {
     text: String,
     style: String,
-    /// The outline level, 0 to 8, if the paragraph itself declares one. This overrides the style.
+    /// The outline level that the paragraph itself declares, 0 to 8. Overrides the level of its
+    /// style.
     outline: Option<usize>,
     is_list_item: bool,
 }
@@ -144,7 +145,8 @@ impl DocumentReader {
 /// text, and the content of `mc:Fallback`, which repeats other content in a simpler form.
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut steps = Xml::new(xml);
-    // A paragraph can contain a text box with further paragraphs, so several may be open.
+    // A paragraph can contain a text box with further paragraphs, so several paragraphs may be open
+    // at a time.
     let mut open: Vec<Paragraph> = Vec::new();
     let mut fallbacks = 0_usize;
     let mut is_text = false;

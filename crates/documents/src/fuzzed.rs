@@ -10,7 +10,7 @@ use crate::limits::{DocumentLimits, Unreadable};
 
 /// The byte that separates the parts of a document in a target's input.
 const PART_END: u8 = 0x1e;
-/// Limits so low that short documents reach them.
+/// Limits that are low enough for short documents to reach them.
 const SMALL: DocumentLimits = DocumentLimits {
     html_bytes: 40,
     part_bytes: 200,
@@ -53,8 +53,8 @@ fn package(parts: &[u8]) -> Vec<u8> {
 }
 
 /// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or only
-/// the objects of a file to build. The PDF library panics on many files, so the crawler runs it in
-/// a separate process. Here, a panic of the library counts as an unreadable file.
+/// the objects of a file to build. A panic of the PDF library counts as an unreadable file, because
+/// the crawler runs the library in a separate process.
 pub fn pdf(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -91,7 +91,7 @@ fn objects(objects: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that the converted page contains only the expected tags, whatever the texts of the
-/// document are. Also checks that lower limits give a shorter page.
+/// document are. Also checks that the page is shorter with lower limits.
 fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>) {
     let html = to_html(file, &DocumentLimits::default());
     let short = to_html(file, &SMALL);
@@ -107,8 +107,8 @@ fn check(file: &[u8], to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String,
         (main.len(), rest.len())
     };
     let ((main, rest), (short_main, _)) = (parts(&html), parts(&short));
-    // The last element may begin just below the limit, and a character of its text takes up to six
-    // bytes in HTML.
+    // The page may exceed the limit by one element, which may begin just below the limit. A
+    // character of its text takes up to six bytes in HTML.
     assert!(short_main <= SMALL.html_bytes * 7 + 40);
     // Lines that repeat on many pages of a PDF are outside of `main`, and the shorter text may lack
     // the repetitions.

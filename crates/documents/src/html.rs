@@ -4,7 +4,7 @@
 /// Beyond the limit: cut.
 pub(crate) const MAX_FIELD_BYTES: usize = 4096;
 
-/// The metadata for the head of a page.
+/// The metadata to write to the head of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageHead {
     pub(crate) title: Option<String>,
@@ -27,7 +27,8 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates an empty page whose body may have about `max_bytes` bytes. The rest is dropped.
+    /// Creates an empty page whose body may have about `max_bytes` bytes. Further content is
+    /// dropped.
     pub(crate) fn new(max_bytes: usize) -> PageWriter {
         PageWriter {
             body: String::new(),
@@ -75,7 +76,7 @@ impl PageWriter {
         self.body.push_str(&html[..html.floor_char_boundary(room)]);
     }
 
-    /// Returns the page as HTML. The texts in `beside`, such as footnotes, are written to a footer,
+    /// Returns the page as HTML. Writes the texts in `beside`, such as footnotes, to a footer,
     /// because they don't belong to the main text.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");

@@ -33,8 +33,8 @@ impl DocumentKind {
     ///
     /// Usually the header field decides. If the field is missing, or is `text/plain`,
     /// `application/octet-stream` or `application/zip`, the extension in the path decides, because
-    /// servers send these values for unknown types. A PDF or DOCX must also start with its
-    /// signature.
+    /// servers send these values for types that they don't know. A PDF or DOCX must also start with
+    /// its signature.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
         let kind = DocumentKind::named(content_type, path);
@@ -122,7 +122,7 @@ impl DocumentKind {
     fn may_begin_with(self, first: &[u8]) -> bool {
         match self {
             // As in PDF readers, up to 1,024 bytes may precede the header, because some programs
-            // write other data there.
+            // write other data before the header.
             DocumentKind::Pdf => first[..first.len().min(1024)]
                 .windows(5)
                 .any(|bytes| bytes == b"%PDF-"),

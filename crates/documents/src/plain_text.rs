@@ -42,8 +42,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         } else {
             let rest = lines[at..].iter().position(|line| line.trim().is_empty());
             let end = at + rest.unwrap_or(lines.len() - at);
-            // A heading with an underline may follow without a blank line. The paragraph ends
-            // before it.
+            // An underlined heading may follow the paragraph without a blank line. In that case,
+            // the paragraph ends before the heading.
             let heading = (at + 1..end.saturating_sub(1))
                 .find(|at| underlines(lines[*at].trim(), lines[at + 1]));
             let end = heading.unwrap_or(end);
@@ -54,8 +54,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
             } else {
                 page.element("p", None, &lines[at..end].join("\n"));
             }
-            // Only the first paragraph can be the title. If there is still no title here, set an
-            // empty one.
+            // Only the first paragraph can be the title. Set an empty title if it wasn't, so that
+            // no later paragraph becomes the title.
             title.get_or_insert_default();
             at = end;
         }

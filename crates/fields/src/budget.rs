@@ -63,7 +63,7 @@ impl Budget {
         granted
     }
 
-    /// Records that a limit was reached. Only the first limit of a rule is kept.
+    /// Records that a limit was reached, unless the rule has already reached another limit.
     pub(crate) fn note(&self, limit: &'static str) {
         if self.cut.get().is_none() {
             self.cut.set(Some(limit));

@@ -27,7 +27,8 @@ const MAX_REGEX_BYTES: usize = 4 << 20;
 /// Beyond the limit: refused.
 const MAX_BRACKETS: usize = 32;
 
-/// Columns that each table of a rule has besides the fields. Fields can't have these names.
+/// Columns that each table of extracted fields has besides the fields themselves. Fields can't have
+/// these names.
 const OTHER_COLUMNS: [&str; 3] = ["page_url", "page_round", "item"];
 
 /// The names of the tables of every crawl. Rules can't have these names.
@@ -82,7 +83,7 @@ const XPATH_HINT: &str = "write CSS: //ul/li[2]//a[@class='x']/@href is select =
      a.x\", attr = \"href\"; contains(., 'x') is a `regex`";
 const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
 
-/// Compiles one rule and collects its mistakes.
+/// Compiles one rule and collects the mistakes in it.
 struct Check<'a> {
     rule: usize,
     /// The keys that lead to the table that is being compiled.
@@ -226,8 +227,9 @@ impl Check<'_> {
         compiled
     }
 
-    /// Compiles a field. `key` maps a key of the field to the key that an error names: a field
-    /// written as a plain selector has no keys, so its errors name the field.
+    /// Compiles a field. `key` maps a key of the field to the key that an error message names. A
+    /// field that is written as a plain selector has no keys, so the message names the field
+    /// itself.
     fn field<'k>(
         &mut self,
         name: &str,

@@ -7,8 +7,8 @@ use crate::locale::Locale;
 /// Maximum bytes of a text that may be a date.
 const MAX_DATE_BYTES: usize = 120;
 
-/// Returns the date in a text, formatted as `2026-03-08`. A time of day is ignored, and so is its
-/// time zone: the result is the date as written. `None` if the text is not a date in ISO 8601, a
+/// Returns the date in a text, formatted as `2026-03-08`. Ignores the time of day and the time
+/// zone, so the result is the date as written. `None` if the text is not a date in ISO 8601, a
 /// common English format or the format of `locale`.
 pub(crate) fn read_day(text: &str, locale: Option<&Locale>) -> Option<String> {
     let text = text.trim();
@@ -108,7 +108,8 @@ fn month_of(word: &str, locale: &Locale) -> Option<u32> {
     }
 }
 
-/// Parses a year of four digits, or of two digits: as in POSIX, 69 to 99 are in the 20th century.
+/// Parses a year of four or two digits. As in POSIX, 69 to 99 are in the 20th century, and 00 to 68
+/// in the 21st.
 fn year_of(digits: &str) -> Option<u32> {
     let year: u32 = digits.parse().ok()?;
     match (digits.len(), year) {

@@ -39,8 +39,8 @@ pub(crate) fn rules(
     rules.map(|rule| page.rule(rule)).collect()
 }
 
-/// Returns the base URL of a page: that of the first BASE element with `href`, or else the page's
-/// URL.
+/// Returns the base URL of a page: the `href` of the first BASE element that has one, or else the
+/// page's URL.
 fn base_of(root: ElementRef<'_>, url: Url, budget: &Budget) -> Url {
     let Ok(selector) = Selector::parse("base[href]") else {
         return url;
@@ -73,8 +73,8 @@ impl<'a> Page<'a> {
             mut missing,
             failed,
         } = notes;
-        // In a list of groups, a field may be missing in one group and fail in another. Count it as
-        // failed.
+        // In a list of groups, a field may be missing in one group and fail in another. Such a
+        // field counts as failed.
         missing.retain(|name| !failed.contains_key(name));
         Extract {
             rule: rule.name.clone(),
@@ -163,8 +163,8 @@ impl<'a> Page<'a> {
     }
 
     /// Returns the texts of a field, after its regular expression was applied. Without `all`,
-    /// returns at most one text. Leaves out empty texts, except for the type bool, for which an
-    /// element without text counts as a match.
+    /// returns at most one text. Leaves out empty texts unless the type is bool: for a bool, any
+    /// matching element counts, even without text.
     fn texts(&self, field: &Field, scope: ElementRef<'_>) -> Vec<String> {
         let is_markup = matches!(field.part, Part::Content(Content::Html));
         let texts: Vec<String> = match &field.source {

@@ -1,11 +1,11 @@
-//! Replaces rules in a build without the feature `tree`. Such a build can't compile rules, so there
-//! are never any compiled rules or selectors.
+//! Replaces [`Rules`] and [`PageSelector`] in a build without the feature `tree`. Such a build
+//! can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
 use crate::page::{Extract, Nearest, PageFacts};
 use crate::rule_error::RuleError;
 
-/// Compiled rules. Without the feature `tree`, the set is always empty.
+/// The compiled rules of a crawl. Always empty in a build without the feature `tree`.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(());
 
@@ -65,7 +65,8 @@ impl Rules {
     }
 }
 
-/// A CSS selector. Without the feature `tree`, no value of this type can exist.
+/// A CSS selector to test pages with. In a build without the feature `tree`, no value of this type
+/// can exist.
 #[derive(Clone, Debug)]
 pub struct PageSelector(std::convert::Infallible);
 

@@ -11,15 +11,15 @@ pub(crate) struct Locale {
     pub(crate) has_short_groups: bool,
     /// Whether the month comes before the day in a date such as `3/8/2026`.
     pub(crate) is_month_first: bool,
-    /// The names of the twelve months in lower case, or prefixes of them. All are empty if only
-    /// English names are accepted.
+    /// The names of the twelve months in lower case, or prefixes of them. Empty names if the locale
+    /// accepts only English ones.
     pub(crate) months: [&'static str; 12],
 }
 
 const SPACES: &str = " \u{a0}\u{202f}\u{2009}";
 const NO_MONTHS: [&str; 12] = [""; 12];
 
-/// The conventions used if a field has no locale: numbers such as `1,207.5`.
+/// The conventions for fields without a locale, e.g. numbers such as `1,207.5`.
 pub(crate) const NEUTRAL: Locale = Locale {
     groups: ",",
     decimal: '.',
@@ -28,8 +28,8 @@ pub(crate) const NEUTRAL: Locale = Locale {
     months: NO_MONTHS,
 };
 
-/// Locales that write numbers alike: their names, the characters that separate groups of digits,
-/// and the decimal separator.
+/// A number format: the names of the locales that use it, the characters that separate groups of
+/// digits, and the decimal separator.
 type Numbers = (&'static [&'static str], &'static str, char);
 
 /// The number formats of all supported locales. A locale that is not listed, such as `de-BE`, has

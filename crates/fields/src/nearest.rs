@@ -10,7 +10,8 @@ use crate::rule::{Field, Source};
 use crate::select::Selector;
 use crate::tree::Tree;
 
-/// Minimum likeness (0 to 1) of two names for one to be suggested as a correction of the other.
+/// Minimum likeness (0 to 1) of a name on the page to a name in the selector. A less similar name
+/// is not suggested as a correction.
 const MIN_LIKENESS: f64 = 0.85;
 
 /// Returns why the selector of `field` matches nothing on a page. `None` if the field has no
@@ -71,8 +72,8 @@ fn similar(scope: ElementRef<'_>, name: &str, budget: &Budget) -> Option<String>
     Selector::parse(&selector).is_ok().then_some(selector)
 }
 
-/// Returns the likeness of two names, from 0 to 1. If one name contains all words of the other, as
-/// `product-price` does for `price`, the likeness is at least [`MIN_LIKENESS`].
+/// Returns the likeness of two names, from 0 to 1. If one name contains all words of the other
+/// (`product-price` contains `price`), the likeness is at least [`MIN_LIKENESS`].
 fn likeness(wanted: &str, name: &str) -> f64 {
     fn words(name: &str) -> Vec<&str> {
         name.split(['-', '_'])
@@ -93,7 +94,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 /// Returns the elements, classes and ids in a selector, such as `td`, `.price` and `#main`. Ignores
-/// those within brackets.
+/// names within brackets.
 fn names(selector: &str) -> Vec<&str> {
     let mut ends = beginnings(selector);
     ends.reverse();

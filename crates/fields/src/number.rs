@@ -11,7 +11,7 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
     let has_no_whole = at > 0 && chars[at - 1] == locale.decimal;
     let first = at - usize::from(has_no_whole);
     let is_negative = first > 0 && matches!(chars[first - 1], '-' | '\u{2212}') && {
-        // A minus sign follows no letter or digit. In `A-7` and `10-20`, it is a hyphen.
+        // A `-` after a letter or digit is a hyphen, not a minus sign, as in `A-7` and `10-20`.
         first < 2 || !chars[first - 2].is_alphanumeric()
     };
     let mut plain = String::from(if is_negative { "-" } else { "" });
@@ -49,7 +49,7 @@ pub(crate) fn read_number(text: &str, locale: &Locale) -> Option<f64> {
             at += 1;
         }
     }
-    // If another separator and digit follow, the number was written for another locale.
+    // If another separator and digit follow, the number doesn't follow this locale.
     let is_separator = |c: &char| matches!(c, '.' | ',' | '\'' | '\u{2019}');
     if chars.get(at).is_some_and(is_separator) && digit(at + 1).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! The input of rules, apart from the page's text, and their results.
+//! The facts about a page that rules depend on, and the results of rules.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub struct PageFacts<'a> {
 pub struct Extract {
     /// The name of the rule.
     pub rule: String,
-    /// The value of each field of the rule, by name. A field that is missing or failed is null, or
-    /// an empty list if it is missing and has `all`.
+    /// The value of each field of the rule, by name. A missing or failed field is null. Exception:
+    /// a missing field with `all` is an empty list.
     pub fields: Map<String, Value>,
     /// The names of the fields that were not found on the page. A field of a group is named
     /// `group.field`.
@@ -36,7 +36,7 @@ pub struct Extract {
     pub cut: Option<&'static str>,
 }
 
-/// The reason why a selector matches nothing on a page.
+/// Hints at the reason why a selector matches nothing on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nearest {
     /// The longest prefix of the selector that matches an element. `None` if no prefix does.

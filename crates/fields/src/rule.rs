@@ -49,7 +49,7 @@ pub(crate) enum Source {
     OpenGraph(String),
 }
 
-/// The part of an element that a field takes.
+/// The part of an element that a field takes: its content or one attribute.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Content(Content),
@@ -60,7 +60,8 @@ pub(crate) enum Part {
 const CONDITIONS: [&str; 6] = ["host", "path", "match", "label", "content-type", "language"];
 
 impl Rule {
-    /// Returns whether a page meets the conditions of the rule. An unknown language counts as met.
+    /// Returns whether a page meets the conditions of the rule. If the page's language is unknown,
+    /// a condition on the language counts as met.
     pub(crate) fn may_match(&self, url: &Url, facts: &PageFacts<'_>) -> bool {
         self.conditions(url, facts).all(|(_, is_met)| is_met)
     }
@@ -76,7 +77,7 @@ impl Rule {
         named.filter_map(|name| Some((name, self.meets(name, url, facts)?)))
     }
 
-    /// Returns whether a page meets a condition. `None` if the rule lacks the condition.
+    /// Returns whether a page meets a condition. `None` if the rule has no such condition.
     fn meets(&self, condition: &str, url: &Url, facts: &PageFacts<'_>) -> Option<bool> {
         Some(match condition {
             "host" => is_host(url, self.host.as_deref()?),

@@ -7,14 +7,14 @@ use std::fmt;
 pub struct RuleError {
     /// The index of the rule in the list of rules.
     pub rule: usize,
-    /// The keys that lead to the value, such as `fields`, `price`, `select`.
+    /// The keys that lead to the value with the mistake, such as `fields`, `price`, `select`.
     pub path: Vec<String>,
     /// The position of the mistake within the value, in characters. `None` if the mistake concerns
     /// the whole value.
     pub offset: Option<usize>,
-    /// A description of the problem that contains the offending value. Starts in lower case.
+    /// A description of the mistake, with the value that contains it. Starts in lower case.
     pub message: String,
-    /// Advice for the user.
+    /// Advice on how to correct the mistake.
     pub hint: &'static str,
 }
 

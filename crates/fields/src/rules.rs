@@ -28,7 +28,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules in the form that they were compiled from.
+    /// Returns the settings that the rules were compiled from.
     #[must_use]
     pub fn configs(&self) -> &[RuleConfig] {
         &self.configs
@@ -40,8 +40,8 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Returns whether any rule may apply to the page. If the language is unknown, a rule may still
-    /// turn out not to apply because of its language.
+    /// Returns whether any rule may apply to the page. Without a language in `facts`, the result
+    /// may be true although no rule applies, because the page turns out to have another language.
     #[must_use]
     pub fn may_match(&self, facts: &PageFacts<'_>) -> bool {
         let url = Url::parse(facts.url).ok();
@@ -78,7 +78,7 @@ impl Rules {
         })
     }
 
-    /// Explains for each of the given fields of a rule why its selector matches nothing on a page.
+    /// Returns, for each of `fields` of a rule, hints why its selector matches nothing on a page.
     /// `None` for a field without a selector. A field of a group is named `group.field`.
     #[must_use]
     pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<Nearest>> {

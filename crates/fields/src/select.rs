@@ -2,8 +2,8 @@
 //!
 //! The selector engine walks from an element to its ancestors and siblings. A selector such as `h2
 //! ~ p` may walk past all siblings of each element. So the engine gets elements of type
-//! [`Counted`], which count each step. Once no steps are left, they pretend to have no further
-//! ancestors or siblings.
+//! [`Counted`], which count each step. Once no steps are left, a [`Counted`] element pretends to
+//! have no ancestors or siblings.
 
 use html5ever::Namespace;
 use scraper::ElementRef;
@@ -98,7 +98,7 @@ fn words(why: &scraper::error::SelectorErrorKind) -> String {
     }
 }
 
-/// An element that uses up a step of the budget for each step to another element.
+/// An element that takes a step from the budget whenever the engine moves to another element.
 #[derive(Clone)]
 struct Counted<'a, 'b> {
     element: ElementRef<'a>,

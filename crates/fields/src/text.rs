@@ -74,7 +74,7 @@ pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
         traversal_scope: TraversalScope::IncludeNode,
         ..SerializeOpts::default()
     };
-    // Ignore errors: the writer only fails when a limit is reached, and the budget records that.
+    // Ignore errors: the writer fails only at a limit, and the budget has recorded the limit.
     let _ = serialize(&mut out, &element, options);
     let mut out = out.out;
     let whole = match std::str::from_utf8(&out) {
@@ -93,7 +93,7 @@ struct Words {
 }
 
 impl Words {
-    /// Adds a piece of text. Returns false if the piece was cut because the budget was used up.
+    /// Adds a piece of text. Returns false if the budget was used up and the piece was cut.
     fn push(&mut self, part: &str, budget: &Budget) -> bool {
         let mut words = part.split_whitespace().peekable();
         self.is_space |= part.starts_with(char::is_whitespace);
@@ -142,8 +142,7 @@ fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "template")
 }
 
-/// Returns whether the start and end of an element separate words, as those of blocks and line
-/// breaks do.
+/// Returns whether the start and end of an element separate words. True for blocks and line breaks.
 fn separates(name: &str) -> bool {
     matches!(
         name,

@@ -102,7 +102,7 @@ impl BoundedSink {
     }
 
     /// Records the depth of a new child of `parent`. Takes time in proportion to the depth, which
-    /// is bounded.
+    /// [`MAX_DEPTH`] bounds.
     fn count_depth(&self, parent: &<HtmlTreeSink as TreeSink>::Handle) {
         let tree = self.tree.0.borrow();
         let depth = tree.tree.get(*parent).map(|node| node.ancestors().count());
@@ -201,15 +201,15 @@ impl TreeSink for BoundedSink {
         self.tree.reparent_children(node, new_parent);
     }
 
-    // Keep the content of templates where it is written, instead of moving it to shadow roots.
+    // Keep the content of templates in place instead of moving it to shadow roots.
     fn allow_declarative_shadow_roots(&self, _: &Self::Handle) -> bool {
         false
     }
 }
 
-/// Formats the tree of a page as indented lines: elements with their attributes, and texts in
-/// quotes. If parsing ended early, the last line names the limit. `None` in a build without the
-/// feature `tree`.
+/// Formats the tree of a page as indented lines: one for each element with its attributes, and one
+/// for each text in quotes. If parsing ended early, the last line names the limit. `None` in a
+/// build without the feature `tree`.
 #[must_use]
 pub fn tree_listing(text: &str) -> Option<String> {
     let tree = Tree::parse(text);

@@ -1,4 +1,4 @@
-//! Tests of the limits: each one is reported by its name, and the steps are counted.
+//! Tests of the limits: each limit is reported by its name, and steps are counted.
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -28,7 +28,7 @@ fn nesting_of_100_000_ends_the_tree() {
         (&"a".into(), Some("depth"))
     );
     assert_eq!(extract("\"h2\"", &html).missing, ["a"]);
-    // The parser opens all formatting elements (`b`, `i`, `u`) again in each block.
+    // In each block, the parser reopens all formatting elements (`b`, `i`, `u`).
     let html = "<b a><i><u>".repeat(30_000) + &"<p>".repeat(100_000);
     assert_eq!(extract("\"p\"", &html).cut, Some("depth"));
 }
@@ -80,7 +80,7 @@ fn long_values_end_at_the_limit_of_a_rule() {
         assert_eq!(extracted.cut, Some("size"), "{field}");
         assert!(extracted.fields["a"].as_str().unwrap().len() <= 2 << 20);
     }
-    // In nested elements, the same text is part of each element's text.
+    // With nested elements, the same text belongs to each of them, so it counts several times.
     let html = format!("{}{}", "<div>".repeat(400), "word ".repeat(100_000));
     let extracted = extract("{ select = \"div\", all = true }", &html);
     assert_eq!(extracted.cut, Some("size"));
@@ -140,7 +140,7 @@ fn rules_that_would_cost_too_much_are_refused() {
     assert!(regex.contains("4194304"), "{regex}");
     let selector = format!("\"{}\"", ":not(".repeat(100_000));
     assert!(refusal(&selector).ends_with("more than 32 brackets within each other"));
-    // Takes linear time here. A backtracking engine would take years.
+    // Takes linear time. A regex engine that backtracks would take years.
     let html = format!("<p>{}", "a".repeat(1 << 20));
     let extracted = extract("{ select = \"p\", regex = '(a*)*b' }", &html);
     assert_eq!(extracted.missing, ["a"]);

@@ -367,8 +367,8 @@ fn a_written_rule_has_its_fields_in_the_same_order() {
                 x = { select = \"c\", fields = { n = { select = \"d\", attr = \"e\" }, m = \"f\" } }\n\
                 w = \"g\"\n";
     let mut rule: RuleConfig = toml::from_str(text).unwrap();
-    // Restore the order of the fields, which the TOML parser loses. For settings files, their
-    // reader does this.
+    // Sort the fields, because the TOML parser loses their order. In the program, the reader of
+    // settings files restores it.
     rule.fields.0.sort_by(|one, other| other.0.cmp(&one.0));
     let written = toml::to_string(&rule).unwrap();
     let at = |line: &str| written.find(line).unwrap_or_else(|| panic!("{written}"));

@@ -24,11 +24,11 @@ const DIFFERENCES: [(&str, Why); 3] = [
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Why {
-    /// Here, blocks and line breaks separate words, as on the screen. In parsel, the text of
-    /// `a<br>b` is `ab`.
+    /// In this crate, blocks and line breaks separate words, as on the screen. In parsel, the text
+    /// of `a<br>b` is `ab`.
     Spaces,
-    /// Here, as in the HTML standard, table rows are within a TBODY, so `table > tr` never matches.
-    /// libxml2, which parsel uses, doesn't insert a TBODY.
+    /// This crate follows the HTML standard and puts table rows in a TBODY, so `table > tr` never
+    /// matches. parsel uses libxml2, which doesn't insert a TBODY.
     Tbody,
 }
 
@@ -89,8 +89,8 @@ fn five_pages_give_the_fields_that_a_person_sees() {
     expect_file![folder().join("expected.json")].assert_eq(&text);
 }
 
-/// The variable `CRAWL_PYTHON_BIN` names the folder with the programs of a Python environment that
-/// contains parsel.
+/// The environment variable `CRAWL_PYTHON_BIN` names the folder with the programs of a Python
+/// environment that contains parsel.
 #[test]
 #[ignore = "needs parsel: cargo xtask test sets it up"]
 fn parsel_finds_the_same_fields() {

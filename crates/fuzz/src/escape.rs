@@ -1,5 +1,5 @@
-//! Converts inputs to lines of text and back. A corpus is a single file with one input per line.
-//! This keeps differences between versions readable and avoids thousands of small files.
+//! Converts inputs to lines of text and back. A corpus is a single file with one input per line. So
+//! changes of a corpus are readable in a diff, and there are no thousands of small files.
 
 /// Returns the input as a line of ASCII.
 pub(crate) fn escaped(input: &[u8]) -> String {

@@ -1,5 +1,5 @@
-//! Runs a fuzz target without a fuzzer. Passes it the inputs of its corpus, and random changes of
-//! these inputs. Tests of other crates include this file.
+//! Runs a fuzz target without a fuzzer. Passes the target the inputs of its corpus, and random
+//! changes of these inputs. Tests of other crates include this file.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ fn change(input: &mut Vec<u8>, source: &[u8], random: &mut Random) {
     }
 }
 
-/// Calls `check` for an input. If it panics, prints the input in the format of the corpus.
+/// Calls `check` for an input. If `check` panics, prints the input in the format of the corpus.
 #[allow(clippy::print_stderr, reason = "the output of a failed test")]
 fn shown_if_it_fails(input: &[u8], check: fn(&[u8])) {
     if let Err(why) = std::panic::catch_unwind(|| check(input)) {

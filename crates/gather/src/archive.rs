@@ -14,7 +14,8 @@ use crawl_archive::{
 use crate::error::GatherError;
 use crate::worker::Worker;
 
-/// Converts the place of a worker's record (file and offset) to its place in the gathered archive.
+/// Maps the position of a worker's record (file and offset) to its position in the gathered
+/// archive.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     /// The renamed files, by their original names. Each value contains the new name, and the number
@@ -39,8 +40,8 @@ impl Places {
 /// and index. A file is hard-linked if the file system allows it and no other worker's file has the
 /// same name. Otherwise it is copied.
 ///
-/// Returns the new places of each worker's records, and the known digests of files that kept their
-/// names.
+/// Returns a map to the new positions for each worker, and the known digests of files that kept
+/// their names.
 pub(crate) fn gather_archives(
     workers: &mut [Worker],
     to: &Path,
@@ -103,8 +104,8 @@ fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     Ok(names)
 }
 
-/// Returns a free name for a worker's file: its own name, or if that is taken, its name with the
-/// worker's name added.
+/// Returns a name that is not in `taken` for a worker's file: its own name, or else its name with
+/// the worker's name added.
 fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
     let marks = (1_u32..).map(|number| match number {
         1 => worker.to_owned(),
@@ -117,7 +118,8 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns the digests of WARC files that the worker's last run recorded when it ended.
+/// Returns the digests of a worker's WARC files. The worker's last run recorded these when it
+/// ended.
 fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherError> {
     let list = DigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list

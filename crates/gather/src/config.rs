@@ -10,9 +10,9 @@ use toml::{Table, Value};
 use crate::error::GatherError;
 use crate::worker::{NOTES, WORKER, Worker, text_of};
 
-/// Which keys of a table in `crawl.toml` must be equal in all workers.
+/// Which keys of a table in `crawl.toml` must have equal values in all workers.
 enum Alike {
-    /// All keys except the listed ones, which may differ between machines.
+    /// All keys except those listed, which may differ between machines.
     AllBut(&'static [&'static str]),
     /// Only the listed keys.
     Only(&'static [&'static str]),
@@ -57,7 +57,7 @@ pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherErro
     }
 }
 
-/// Returns the first key that must be equal in all workers but differs between two.
+/// Returns the first key whose values differ between two workers but must be equal.
 fn differing_key(one: &Table, other: &Table) -> Option<String> {
     let seeds = |of| seeds_of(of).collect::<BTreeSet<_>>();
     if seeds(one) != seeds(other) {
@@ -126,7 +126,7 @@ pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     )
 }
 
-/// The times in `crawl.toml` that an audit uses.
+/// The times in `crawl.toml` that an audit of the crawl uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Times {
     started: Option<Timestamp>,
@@ -134,8 +134,8 @@ struct Times {
 }
 
 impl Times {
-    /// Combines the times of several workers: the earliest start and the latest restart. A worker's
-    /// own first start is not a restart.
+    /// Combines the times of several workers: the earliest start and the latest restart. The first
+    /// start of a worker doesn't count as a restart.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs

@@ -20,14 +20,14 @@ pub enum GatherError {
         /// The directory.
         dir: PathBuf,
     },
-    /// The last run in a directory was killed. Only the frontier knows which of its rows are
+    /// The last run in a directory was killed. Only the frontier knows which rows of that run are
     /// committed.
     #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
     NotEnded {
         /// The directory.
         dir: PathBuf,
     },
-    /// A `crawl forget` in a directory was killed before it finished.
+    /// A `crawl forget` was killed before it finished, so a directory is half erased.
     #[error("`crawl forget` was killed in `{}` before it was done", dir.display())]
     HalfForgotten {
         /// The directory.
@@ -39,8 +39,8 @@ pub enum GatherError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A directory contains a sample or a random walk. Its probabilities hold only for the pages of
-    /// one worker, so they can't be combined with those of other workers.
+    /// A directory contains a sample or a random walk. The probabilities in it hold only for one
+    /// worker, so they can't be combined with those of other workers.
     #[error("the crawl in `{}` drew a sample or took a walk, each worker its own", dir.display())]
     Sampled {
         /// The directory.
@@ -76,7 +76,7 @@ pub enum GatherError {
     SettledTwice {
         /// The number of rows that repeat a URL.
         count: u64,
-        /// The first few repeated URLs, with their rows.
+        /// The first few repeated URLs, each with two rows.
         first: Vec<SettledTwice>,
     },
     /// A record of the archive can't be read.
@@ -95,7 +95,7 @@ pub enum GatherError {
     },
 }
 
-/// A URL that was settled by two rows of `pages.jsonl` in one round.
+/// A URL that two rows of `pages.jsonl` settle in the same round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledTwice {
     /// The URL.

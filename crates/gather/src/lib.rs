@@ -3,8 +3,8 @@
 //! Each worker of a crawl with a shared frontier has its own rows, archive and settings.
 //! [`gather()`] combines them into one directory that any program for crawl directories can read.
 //! Rows are merged as streams, and WARC files are hard-linked or copied. The archive's index, the
-//! report and the digests are computed again from the result. The source directories are locked
-//! while they are gathered, and are not changed.
+//! report and the digests are computed from the combined files. The workers' directories are locked
+//! while they are combined, and are not changed.
 //!
 //! A directory that is gathered only for reading contains `workers.jsonl` and no frontier, so a
 //! crawl can't resume there. A directory for resuming the crawl ([`Purpose::GoingOn`]) has no
@@ -51,15 +51,15 @@ pub struct Gathered {
     pub workers: Vec<WorkerRow>,
 }
 
-/// What the gathered directory will be used for.
+/// The intended use of the gathered directory.
 #[derive(Clone, Debug)]
 pub enum Purpose<'a> {
     /// Reading the records.
     Reading,
     /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
     /// settings and logs of a crawl with a single process. Of each worker's `excluded.jsonl`, only
-    /// the committed rows are taken. The rows after the last commit were written at the end of a
-    /// run, and the resumed crawl will write rows for the same URLs again.
+    /// the committed rows are copied. A run writes further rows when it ends, but the resumed crawl
+    /// will write these rows again.
     GoingOn {
         /// The number of committed bytes of each worker's `excluded.jsonl`, by the worker's name.
         excluded: &'a BTreeMap<String, u64>,
@@ -71,7 +71,8 @@ const STATE: &str = "state";
 const STATE_MODE: u32 = 0o700;
 
 /// Gathers the directories of the workers of one crawl into the folder `to`, which must exist and
-/// be empty. On success, the content of `to` is synced to disk. After an error, discard `to`.
+/// be empty. On success, the content of `to` is synced to disk. After an error, the content of `to`
+/// is useless.
 ///
 /// Memory: one row per worker, 32 MiB of lines while sorting, and the memory of [`write_report`],
 /// which depends on the number of hosts. Larger data is sorted in files in `to`.

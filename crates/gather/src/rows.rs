@@ -62,7 +62,7 @@ pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers,
                 Some(worker_number) => *worker_number = number,
                 None => drop(last.insert(row.host.clone(), number)),
             }
-            // `after` refers to the commits of a single worker, so it has no meaning in the merged
+            // `after` refers to commits of one worker, so it would be meaningless in the merged
             // file.
             row.after = None;
             row.worker.get_or_insert_with(|| worker.worker.clone());
@@ -120,8 +120,8 @@ pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError
     sync(out)
 }
 
-/// Writes `extracts.jsonl`, and the rules of the first worker that has any: all workers of a crawl
-/// have the same.
+/// Writes `extracts.jsonl`, and the extraction rules. Copies the rules from the first worker that
+/// has any, because all workers of a crawl have the same ones.
 pub(crate) fn extracts(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
     const NAME: &str = "extracts.jsonl";
     const RULES: &str = "extract-rules.json";
@@ -145,7 +145,7 @@ pub(crate) fn extracts(workers: &mut [Worker], to: &Path) -> Result<(), GatherEr
 }
 
 /// Writes `tombstones.jsonl` and the delays set by operators, ordered by time. If the crawl will
-/// resume in `to` (`goes_on`), the delays are written to the file from which a crawl loads them.
+/// resume in `to` (`goes_on`), writes the delays to [`DELAYS`], from which a crawl loads them.
 pub(crate) fn operators_rows(
     workers: &mut [Worker],
     goes_on: bool,
@@ -179,7 +179,7 @@ pub(crate) fn operators_rows(
     sync(out)
 }
 
-/// Writes `workers.jsonl`, after all counts are known.
+/// Writes `workers.jsonl`. Call this last, when all counts are known.
 pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherError> {
     let mut out = None;
     for worker in workers {
@@ -189,8 +189,8 @@ pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherEr
 }
 
 /// Merges one row file of all workers and visits its rows, ordered by `key`. The rows of one worker
-/// keep their order: if the key of a row is smaller than that of the preceding row, the larger key
-/// is used. A missing file has no rows. Unreadable lines are counted.
+/// keep their order: a row whose key is smaller than that of the preceding row gets the preceding
+/// key. A missing file has no rows. Skips and counts unreadable lines.
 fn merge<T: DeserializeOwned, K: Ord + Copy>(
     workers: &mut [Worker],
     name: impl Fn(&Path) -> &'static str,
@@ -222,7 +222,7 @@ fn merge<T: DeserializeOwned, K: Ord + Copy>(
     Ok(())
 }
 
-/// A row file of one worker that is being merged, with the next row to visit.
+/// A worker's row file that is being merged, with the next row to visit.
 struct Source<T, K> {
     rows: RowReader<T>,
     head: Option<T>,

@@ -1,9 +1,9 @@
 //! Finds rows of different workers about the same URL: two pages that settle the URL in one round,
 //! or an exclusion of a URL that another worker settled or excluded.
 //!
-//! Such exclusions occur if a host was handed over from one worker to another. The first worker
-//! wrote exclusions for the host's set-aside URLs when its run ended. The second worker then
-//! excluded the same URLs again, or fetched them.
+//! Such duplicate exclusions occur if a host was handed over from one worker to another. When the
+//! run of the first worker ended, it wrote exclusions for URLs of the host that it had set aside.
+//! The second worker then excluded the same URLs again, or fetched them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,8 +20,8 @@ use crate::worker::Worker;
 const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum number of URLs to list in an error about URLs that were settled twice.
 const MAX_NAMED: usize = 20;
-/// Reasons of `excluded.jsonl` rows that every run writes again when it ends, because the URL may
-/// still become fetchable in another way.
+/// Reasons of `excluded.jsonl` rows that every run writes again when it ends, because the excluded
+/// URL may still become fetchable, e.g. by another path.
 const PUT_ASIDE: [&str; 8] = [
     "action",
     "budget",
@@ -68,8 +68,8 @@ impl DuplicateRows {
         Ok(())
     }
 
-    /// Returns true if a row of `excluded.jsonl` must be omitted. Must be called for the rows in
-    /// ascending order.
+    /// Returns true if a row of `excluded.jsonl` must be omitted. Call this for rows in ascending
+    /// order.
     pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
         let is_listed = self.next == Some((worker, line));
         if is_listed {
@@ -162,7 +162,7 @@ fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
         let rows_of_others = || group.iter().filter(|other| other.worker != entry.worker);
         let is_settled =
             entry.is_put_aside() && rows_of_others().any(|other| !other.is_put_aside());
-        // If several workers wrote the same exclusion, only the first one is kept.
+        // If several workers wrote the same exclusion, keep only the first one.
         let is_again = !entry.is_page
             && group[..at].iter().any(|other| {
                 !other.is_page && other.worker != entry.worker && other.detail == entry.detail
@@ -200,7 +200,7 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
     sort.finish().map_err(failed)
 }
 
-/// Returns the row, or `None` if the line is not a valid row. Any other error is returned.
+/// Returns the row, or `None` if the line is not a valid row. Passes on any other error.
 pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherError> {
     match row {
         Err(ReadError::Row { .. }) => Ok(None),

@@ -12,8 +12,8 @@ use crate::error::GatherError;
 use crate::rows::LastWorkers;
 use crate::worker::Worker;
 
-/// The reasons why a run may end, from the most to the least unfinished. Any reason missing from
-/// this list counts as more unfinished than all listed ones.
+/// The reasons why a run may end, sorted by how much work they leave, the most first. A reason that
+/// is not in the list counts as leaving more work than all others.
 const REASONS: [&str; 6] = [
     "interrupted",
     "parked",
@@ -23,8 +23,8 @@ const REASONS: [&str; 6] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. After one worker's run ended, a host may have been handed over to
-/// another worker. So the number of waiting URLs of a host is taken from the worker that sent the
+/// Writes `waiting.jsonl`. A host may have been handed over to another worker after one worker's
+/// run had ended. So the number of waiting URLs of a host is taken from the worker that sent the
 /// last request to it.
 pub(crate) fn write_waiting(
     workers: &[Worker],
@@ -61,8 +61,8 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// Returns the row about the whole crawl. The reason is taken from the workers that have waiting
-/// URLs or, if none has any, from all workers.
+/// Returns the row about the whole crawl. Its reason is one of the workers that have waiting URLs.
+/// If no worker has any, all workers count.
 fn of_crawl(workers: &[Worker], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

@@ -19,14 +19,15 @@ use crate::error::GatherError;
 pub(crate) const NOTES: &str = "crawl";
 /// The table and the key in `crawl.toml` that contain the worker's name.
 pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
-/// The files that a process locks while it uses a directory. The first is used with the directory's
-/// own frontier, the second by a worker of a shared frontier.
+/// The files that a process locks while it uses a directory: the first if the directory contains
+/// the frontier, the second if several workers share a frontier.
 const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
-/// In a worker of a shared frontier, the file that names the worker and the crawl. After a crawl is
-/// imported into a shared frontier, `crawl.toml` lacks these names until the crawl resumes.
+/// The file in the directory of a worker with a shared frontier that names the worker and the
+/// crawl. Needed because `crawl.toml` doesn't contain the names between the import of a crawl into
+/// a shared frontier and its next run.
 const WORKER_FILE: &str = "state/worker.json";
 const MAX_WORKER_BYTES: u64 = 64 * 1024;
-/// A list that remains in the directory if `crawl forget` is interrupted.
+/// A list of data to erase. Remains in the directory if `crawl forget` is interrupted.
 const HALF_FORGOTTEN: &str = "forget.json";
 
 /// The directory of a worker. The directory is locked until this value is dropped.
@@ -112,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// Returns the name that distinguishes the worker's rows from those of other workers.
+    /// Returns the worker's name, which is unique among the gathered workers.
     pub(crate) fn name(&self) -> &str {
         &self.row.worker
     }
@@ -150,8 +151,8 @@ pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
     Ok(workers)
 }
 
-/// Locks a directory as a run does. A directory without the folder `state`, such as a copy of the
-/// records, needs no lock.
+/// Locks a directory like a run of the crawler. A directory without the folder `state`, such as a
+/// copy of the records, needs no lock.
 fn hold(dir: &Path) -> Result<Vec<FileLock>, GatherError> {
     let mut held = Vec::new();
     for lock in LOCKS {

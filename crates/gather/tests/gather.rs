@@ -86,7 +86,7 @@ fn rules(audit: &Audit) -> Vec<(&str, Vec<u64>)> {
 #[test]
 fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let made = Made::new();
-    // Each worker alone keeps the required delay between requests to the host.
+    // Each worker, taken alone, keeps the required delay between requests to the host.
     let first = [
         request("a.example", 0, 100),
         request("a.example", 2_000, 2_100),
@@ -104,8 +104,8 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
     let report = audit(&to, &[]).unwrap();
-    // The delay is too short twice. The request at 2,000 starts 750 ms after the other worker's
-    // request ended at 1,250. The request at 9,500 starts while the first worker's request is still
+    // Two delays are too short. The request at 2,000 starts 750 ms after the other worker's request
+    // ended at 1,250. The request at 9,500 starts while the first worker's request is still
     // running.
     assert_eq!(
         rules(&report),

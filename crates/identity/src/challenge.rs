@@ -56,8 +56,8 @@ pub enum UnmetRequest {
 }
 
 impl SignatureRequest {
-    /// Parses an `Accept-Signature` field. Uses the first member that requests a signature of Web
-    /// Bot Auth or doesn't require a tag. `None` if there is no such member.
+    /// Parses an `Accept-Signature` field. Uses the first member whose `tag` is that of Web Bot
+    /// Auth, or that accepts any tag. `None` if there is no such member.
     ///
     /// # Errors
     /// [`UnmetRequest`] if the requested signature exceeds a limit or has an algorithm other than
@@ -104,8 +104,8 @@ impl SignatureRequest {
         })
     }
 
-    /// Returns whether both requests lead to the same signature. The nonce and the order of the
-    /// components may differ.
+    /// Returns whether both requests lead to the same signature apart from the nonce. The order of
+    /// the components may differ.
     #[must_use]
     pub fn is_like(&self, replaced: &SignatureRequest) -> bool {
         let covered = |demand: &SignatureRequest| BTreeSet::from_iter(components(demand));

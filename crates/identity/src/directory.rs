@@ -23,7 +23,7 @@ impl KeySet {
     }
 }
 
-/// A defect of a published directory.
+/// A defect of a published directory of keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryFault {
@@ -62,7 +62,7 @@ pub enum DirectoryFault {
 }
 
 impl DirectoryFault {
-    /// Returns a stable name of the fault's kind, such as `private-key`.
+    /// Returns a stable name for the type of fault, such as `private-key`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -155,7 +155,7 @@ pub struct CardDetails {
     pub rfc9309_product_token: String,
     /// The robots.txt directives that the crawler obeys.
     pub rfc9309_compliance: Vec<String>,
-    /// The cause of the requests. `crawler` if the program itself makes them.
+    /// The cause of the requests: `crawler` if no user causes them.
     pub trigger: String,
     /// The purpose for which pages are fetched.
     #[serde(skip_serializing_if = "Option::is_none")]

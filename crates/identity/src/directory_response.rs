@@ -23,7 +23,7 @@ pub enum ResponseFault {
     /// `Content-Digest` doesn't match the body.
     #[error("its Content-Digest isn't that of the body")]
     Digest,
-    /// The signature doesn't cover a required component, or lacks a required parameter.
+    /// The signature doesn't cover a required component, or doesn't have a required parameter.
     #[error("signature `{label}` doesn't cover or name {what}")]
     Lacks {
         /// The label of the signature.
@@ -54,7 +54,8 @@ pub enum ResponseFault {
     /// The signature base (the signed text) can't be built. Contains the label of the signature.
     #[error("signature `{0}`: {1}")]
     Base(String, BaseError),
-    /// The signature with this label was not made with its key, or not for this response.
+    /// The signature with this label doesn't match: it was made with a key other than the named
+    /// one, or for another response.
     #[error("signature `{0}` isn't the key's signature of this response")]
     Wrong(String),
 }
@@ -89,7 +90,8 @@ pub fn verify_directory_response(
             faults.push(ResponseFault::Malformed("Signature-Input"));
             continue;
         };
-        // Skip signatures with other tags, because they prove nothing about the keys.
+        // Skip signatures with other tags, because such signatures don't prove possession of the
+        // keys.
         if text(input, "tag").as_deref() != Some(DIRECTORY_TAG) {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Signs HTML documents, so that readers can verify the author and that nothing was changed.
+//! Signs HTML documents, so that readers can verify that the author wrote them and that nothing was
+//! changed.
 
 use data_encoding::BASE64;
 
@@ -17,7 +18,7 @@ pub enum DocumentFault {
     /// The document has no signature.
     #[error("the document isn't signed")]
     Unsigned,
-    /// None of the given keys has this thumbprint, which the document names.
+    /// The document names a key with this thumbprint, which is not among the given keys.
     #[error("it was signed with the key `{0}`, which isn't among the keys")]
     UnknownKey(String),
     /// The document was changed after it was signed.

@@ -282,7 +282,7 @@ fn numeric_date<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::E
     let seconds = Option::<f64>::deserialize(input)?;
     match seconds {
         Some(seconds) if seconds < 0.0 => Err(D::Error::custom("a time before 1970")),
-        // The cast saturates times that are out of range.
+        // The cast converts a time that is out of range to the nearest valid one.
         seconds => Ok(seconds.map(|seconds| seconds as u64)),
     }
 }

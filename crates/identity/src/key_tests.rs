@@ -50,8 +50,8 @@ fn rfc7517_a_key_does_not_sign_after_exp() {
     assert_eq!(keys.at(9).unwrap_err(), KeyError::Early(10));
     assert!(keys.at(10).is_ok() && keys.at(19).is_ok());
     assert_eq!(keys.at(20).unwrap_err(), KeyError::Expired);
-    // A key file must keep the dates when it is read and written again, as by `crawl identity new
-    // --start-in`.
+    // Reading and writing a key file must keep the dates: `crawl identity new --start-in` does
+    // both.
     let read = KeySet::parse(&keys.to_private_json()).unwrap();
     assert_eq!(read.public(), keys.public());
 }

@@ -5,8 +5,8 @@ use sfv::{
     BareItem, Dictionary, InnerList, Item, ItemSerializer, ListEntry, ListSerializer, Parser,
 };
 
-/// The parts of a request that its signature can cover. For a signed response, the parts of the
-/// request and the header fields of the response.
+/// The parts of a request that its signature can cover. For a signed response, contains the parts
+/// of its request and the header fields of the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The method. Empty if unknown.
@@ -19,8 +19,8 @@ pub struct Message {
     pub target: String,
     /// The header fields in order.
     pub fields: Vec<(String, String)>,
-    /// Whether `fields` are those of a response. The signature of a response marks covered parts of
-    /// the request with the parameter `req`.
+    /// Whether `fields` are those of a response. In the signature of a response, the parameter
+    /// `req` marks components that belong to the request.
     pub is_response: bool,
 }
 
@@ -41,7 +41,7 @@ pub enum BaseError {
 
 impl Message {
     /// Returns all values of a header field, joined by commas (RFC 9421 section 2.1). `None` if the
-    /// message lacks the field.
+    /// message doesn't have the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<String> {
         let fields = self.fields.iter();

@@ -33,7 +33,8 @@ pub fn signature_fields(
     let nonce = quoted(&demand.nonce.clone().unwrap_or_else(own_nonce));
     let expires = created.saturating_add(LIFETIME);
     let components = components(demand);
-    // Keep this order of the parameters: the crate httpsig fails to verify any other.
+    // Keep this order of the parameters, because the crate httpsig can't verify signatures with
+    // another order.
     let params = format!(
         "({});created={created};expires={expires};nonce={nonce};alg=\"ed25519\";keyid=\"{keyid}\"\
          ;tag=\"{TAG}\"",
@@ -80,8 +81,8 @@ mod tests {
     use crate::{Directory, Terms, verify};
 
     /// The example "EdDSA Using Curve edwards25519" in draft-ietf-webbotauth-httpsig-protocol-01
-    /// can't be reproduced here, because its labels and times differ. The tests of `verify` verify
-    /// it.
+    /// can't be reproduced, because its label and times are not those of [`signature_fields`]. The
+    /// tests of `verify` check that example.
     #[test]
     fn webbotauth_signs_the_authority_and_its_own_agent_member_for_a_minute() {
         let mut keys = KeySet::default();

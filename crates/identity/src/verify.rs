@@ -13,7 +13,7 @@ use crate::message::{BaseError, Message, component_id};
 /// Beyond the limit: not verified.
 const MAX_SIGNATURES: usize = 16;
 
-/// Public keys, and the URL that publishes them.
+/// A directory of public keys, with the URL that publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     url: String,
@@ -42,13 +42,14 @@ impl Directory {
 pub struct Verdict {
     /// The label of the signature.
     pub label: String,
-    /// The URL of the signer's keys, if the signature covers it.
+    /// The URL of the signer's keys. `None` if the signature doesn't cover it.
     pub agent: Option<String>,
-    /// The thumbprint of the key that the signature names, if any.
+    /// The thumbprint of the key that the signature names. `None` if it names no key.
     pub keyid: Option<String>,
-    /// The creation time of the signature, in seconds since 1970, if the signature contains it.
+    /// The creation time of the signature, in seconds since 1970. `None` if the signature doesn't
+    /// contain it.
     pub created: Option<u64>,
-    /// The nonce, if the signature contains one.
+    /// The nonce of the signature. `None` if it has none.
     pub nonce: Option<String>,
     /// `Ok` if the signature is valid, or else the reason why it isn't.
     pub result: Result<(), Fault>,
@@ -85,7 +86,8 @@ pub enum Fault {
     /// The signature expires before it was created.
     #[error("it expires before it is created")]
     Backwards,
-    /// The signature is valid for this many seconds, more than [`Terms::max_lifetime`].
+    /// The signature is valid for too long. Contains its lifetime in seconds, which exceeds
+    /// [`Terms::max_lifetime`].
     #[error("its lifetime of {0} s is too long")]
     Lifetime(u64),
     /// The signature was created this many seconds after the request.
@@ -120,13 +122,14 @@ pub enum Fault {
     /// The signature base (the signed text) can't be built.
     #[error("{0}")]
     Base(BaseError),
-    /// The signature was not made with its key, or not for this request.
+    /// The signature doesn't match: it was made with a key other than the named one, or for another
+    /// request.
     #[error("it isn't the key's signature of this request")]
     Wrong,
 }
 
 impl Fault {
-    /// Returns a stable name of the fault's kind, such as `replay`.
+    /// Returns a stable name for the type of fault, such as `replay`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -169,7 +172,7 @@ impl Fault {
         )
     }
 
-    /// Returns true if the key did sign the request, and only a time is wrong.
+    /// Returns true if the named key made the signature, and the fault only concerns a time.
     fn is_of_the_key(&self) -> bool {
         matches!(
             self,
@@ -183,14 +186,14 @@ impl Fault {
 }
 
 impl Verdict {
-    /// Returns true if the key that the signature names did sign the request, even if the signature
-    /// was used too early or too late.
+    /// Returns true if the key that the signature names did make it. The signature may be outside
+    /// of its period of validity.
     fn is_of_the_key(&self) -> bool {
         self.result.as_ref().err().is_none_or(Fault::is_of_the_key)
     }
 
-    /// Records that the request was for `host`, which is not one of the receiver's hosts. Other
-    /// faults take precedence, except faults of time.
+    /// Records that the request was for `host`, which is not one of the receiver's hosts. Replaces
+    /// the result if the signature is valid or only a time is wrong.
     pub fn reject_host(&mut self, host: &str) {
         if self.is_of_the_key() {
             self.result = Err(Fault::OtherHost(host.to_owned()));
@@ -198,7 +201,8 @@ impl Verdict {
     }
 }
 
-/// The conditions that a signature must meet: the time of the request, and its tolerances.
+/// The conditions for the validity of a signature: the time of the request with its tolerances, and
+/// the maximum lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// The approximate time of the request's receipt, in seconds since 1970.
@@ -211,7 +215,7 @@ pub struct Terms {
     pub max_lifetime: u64,
 }
 
-/// The nonces of earlier requests. Each takes about 16 bytes of memory.
+/// The nonces of earlier requests, to detect replays. Each takes about 16 bytes of memory.
 #[derive(Debug, Default)]
 pub struct SeenNonces {
     hasher: RandomState,
@@ -220,7 +224,8 @@ pub struct SeenNonces {
 
 impl SeenNonces {
     /// Changes a verdict to [`Fault::Replay`] if an earlier request had the same key and nonce.
-    /// Ignores forged signatures. Otherwise, an attacker could use up the nonces of a key.
+    /// Doesn't record the nonces of forged signatures. Otherwise, a forger could make valid
+    /// signatures look like replays.
     pub fn judge(&mut self, verdict: &mut Verdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;
@@ -234,8 +239,8 @@ impl SeenNonces {
 
 /// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// A key is looked up by the URL that the signature covers and by the key's thumbprint, never by
-/// the thumbprint alone.
+/// The key must have the thumbprint that the signature names, and be in the directory at the URL
+/// that the signature covers.
 #[must_use]
 pub fn verify(message: &Message, known: &[Directory], terms: &Terms) -> Vec<Verdict> {
     let Some(inputs) = message.field("signature-input") else {
@@ -332,7 +337,7 @@ impl Signed<'_> {
         if !key.verifies(base.map_err(Fault::Base)?.as_bytes(), signature) {
             return Err(Fault::Wrong);
         }
-        // Check times last, so that a fault of time implies that the key did sign.
+        // Check times last. So if the fault concerns a time, the key did sign the request.
         key_in_use(key, terms)?;
         let (first, last) = (
             terms.at.saturating_sub(terms.before),
@@ -354,9 +359,9 @@ impl Signed<'_> {
         self.input.items.iter().any(|item| component_id(item) == id)
     }
 
-    /// Returns the URL in the covered `Signature-Agent` member. In the older format of the field,
-    /// the whole field is the URL. If the signature covers several members, the one with the
-    /// signature's label counts.
+    /// Returns the URL in the covered `Signature-Agent` member. In the older format of
+    /// `Signature-Agent`, the whole field is the URL. If the signature covers several members, uses
+    /// the member whose key is the signature's label.
     fn agent(&self, label: &str) -> Result<String, Fault> {
         let field = self.message.field("signature-agent");
         let field = field.ok_or(Fault::NoAgent)?;
@@ -367,7 +372,8 @@ impl Signed<'_> {
         let is_own = |item: &&&Item| matches!(item.params.get("key"), Some(BareItem::String(key)) if key.as_str() == label);
         let covered = match (covered.iter().find(is_own), covered.as_slice()) {
             (Some(own), _) => own,
-            // Accept a member with another key, because an intermediary may have changed the label.
+            // Accept a single member whose key isn't the label, because an intermediary may have
+            // changed the label.
             (None, [only]) => only,
             (None, _) => return Err(Fault::NoAgent),
         };

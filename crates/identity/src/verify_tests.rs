@@ -22,8 +22,8 @@ fn directories() -> [Directory; 1] {
     [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
 }
 
-/// Returns terms without tolerance of times. Any lifetime is allowed, because the signatures in the
-/// drafts are valid for a century.
+/// Returns terms that tolerate no difference in time but any lifetime, because the signatures in
+/// the drafts are valid for a century.
 fn at(at: u64) -> Terms {
     Terms {
         at,
@@ -317,9 +317,9 @@ fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
 
 /// This signature was made with the crate web-bot-auth 0.7.0:
 /// `MessageSigner::generate_signature_headers_content` with the key of RFC 9421 appendix B.1.4,
-/// over `@authority` and `"signature-agent";key="sig1"`. In the other direction, its
-/// `WebBotAuthVerifier` verified signatures of `signature_fields`, with and without requested
-/// components.
+/// over `@authority` and `"signature-agent";key="sig1"`. The reverse was also tried: the
+/// `WebBotAuthVerifier` of that crate accepted signatures of `signature_fields`, with and without
+/// requested components.
 #[test]
 fn a_signature_of_the_crate_web_bot_auth_holds() {
     let input = "sig1=(\"@authority\" \"signature-agent\";key=\"sig1\")\

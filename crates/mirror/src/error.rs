@@ -13,8 +13,8 @@ pub enum MirrorError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The folder could not be created or moved to its path, or the path is already used by
-    /// something else.
+    /// The folder could not be created or moved to its path, or the path exists but is not a
+    /// mirror.
     #[error(transparent)]
     Folder(#[from] AtomicFileError),
     /// The archive contains no body that may be exported.

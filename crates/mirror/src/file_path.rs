@@ -8,7 +8,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::media_type::name_and_extension;
 
-/// Maximum number of folders in a path. The names of deeper folders become a part of the file name.
+/// Maximum number of folders in a path. In a deeper path, the names of the remaining folders become
+/// part of the file name.
 const MAX_FOLDERS: usize = 16;
 
 /// Returns the preferred path of the file for a URL, such as `example.org/docs/tea_page=2.html` for
@@ -55,8 +56,8 @@ pub(crate) fn wanted_path(url: &CanonicalUrl, folder: &str, media_type: Option<&
 }
 
 /// Returns the name of an origin's folder: the host, and the port if it is not the scheme's
-/// default. If `is_shared`, the mirror also contains the `https` origin of the same host, so the
-/// folder of an `http` origin gets the suffix `_http`.
+/// default. `is_shared` means that the mirror also contains the `https` origin of the same host. In
+/// that case, the folder of an `http` origin gets the suffix `_http`.
 pub(crate) fn origin_folder(url: &CanonicalUrl, is_shared: bool) -> String {
     let (scheme, authority) = scheme_and_authority(url);
     let mark = if is_shared && scheme == "http" {

@@ -1,7 +1,7 @@
 //! Media types, and the file extensions that browsers derive them from.
 
-/// Media types and the extensions that their files may have. If a URL has none of these extensions,
-/// its file gets the first one.
+/// Media types, each with the extensions that a file of the type may have. If a URL has none of the
+/// extensions, its file gets the first one.
 const EXTENSIONS: [(&str, &[&str]); 56] = [
     ("application/atom+xml", &["xml", "atom"]),
     ("application/epub+zip", &["epub"]),

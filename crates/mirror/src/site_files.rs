@@ -12,7 +12,7 @@ use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
 /// Maximum number of redirects to follow from the target of a link.
 const MAX_REDIRECTS: usize = 32;
 
-/// The URLs that have a file, and the redirects between them.
+/// The file of each exported URL, and the redirects that lead to these URLs.
 #[derive(Debug)]
 pub(crate) struct SiteFiles {
     names: FileNames,
@@ -86,7 +86,7 @@ impl SiteFiles {
     }
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
-    /// none, also tries the spelling of the URL that the crawl's rules give.
+    /// none, looks up the spelling of the URL that the crawl's spelling rules yield.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
         self.after_redirects(url.as_str()).or_else(|| {
             let named = self.spelling.apply(url)?;

@@ -18,7 +18,7 @@ use crate::site_files::{LeftOut, SiteFiles};
 /// The file that marks a folder as a mirror. No page's file can have this name, because
 /// [`crawl_archive::safe_file_name`] never returns a hidden name.
 const MARK: &str = ".crawl-mirror.json";
-/// The version of a mirror's layout.
+/// The version of the mirror's layout, written to [`MARK`].
 const FORMAT: u32 = 1;
 
 /// The content of [`MARK`].
@@ -87,9 +87,9 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
         if failed.is_empty() {
             break report;
         }
-        // Files that are already written may refer to the unreadable pages. So write all files
-        // again, without these references. This is rare, because it only happens if the archive is
-        // damaged.
+        // Other files may already refer to pages that turned out to be unreadable. So write all
+        // files again without these references. This is rare, because it requires a damaged
+        // archive.
         unreadable += failed.len() as u64;
         for url in failed {
             files.remove(&url);
@@ -139,13 +139,13 @@ fn write_mark(folder: &Path, files: u64) -> Result<(), MirrorError> {
     fs::write(&path, format!("{mark}\n")).map_err(MirrorError::write(&path))
 }
 
-/// Writes the files of all pages, in one pass over the rows.
+/// Writes the files of all pages and resources, in one pass over the rows.
 struct Writer<'a> {
     dir: &'a Path,
     folder: &'a Path,
     files: &'a SiteFiles,
     report: MirrorReport,
-    /// The URLs of pages that could not be read.
+    /// The URLs whose records could not be read.
     failed: Vec<String>,
 }
 
@@ -184,8 +184,8 @@ impl Writer<'_> {
         path: &str,
     ) -> Cow<'b, [u8]> {
         let mut file = |to: &CanonicalUrl| {
-            // The path needs no escaping, because file names contain no characters with a meaning
-            // in URLs.
+            // The path needs no escaping, because file names of a mirror contain no reserved
+            // characters of URLs.
             Some(relative_path(path, self.files.of_link(to)?))
         };
         let body = &archived.body;

@@ -1,8 +1,8 @@
-//! How fast this crate and others parse robots.txt files and match paths.
+//! Measures how fast this crate and other crates parse robots.txt files and match paths.
 //!
 //! `ROBOTS_CORPUS` names a folder of robots.txt files. Without it, a small synthetic corpus is
-//! used. Every engine gets the same files (up to 500 KiB, and only UTF-8, because one engine
-//! accepts nothing else), the same agent and the same paths.
+//! used. Every crate gets the same files, the same agent and the same paths. Files have up to 500
+//! KiB and are in UTF-8, because one crate accepts only UTF-8.
 #![allow(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -96,7 +96,7 @@ fn synthetic(seed: usize) -> String {
     text + "\nSitemap: https://www.example.org/sitemap.xml\n"
 }
 
-/// Returns the corpus as a whole, and then its files grouped by size.
+/// Returns classes of files: the whole corpus, and then its files grouped by size.
 fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
     let class = |name, from: usize, to: usize| {
         let within = |file: &&File| (from..to).contains(&file.text.len());
@@ -162,7 +162,7 @@ fn robotstxt_allows(file: &File, path: &str) -> bool {
     .unwrap_or(false)
 }
 
-/// Matches paths against parsed files, twenty times per file before moving to the next.
+/// Matches paths against parsed files: twenty paths per file before the next file.
 fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let mut group = c.benchmark_group(format!("compiled/{class}"));
     group.throughput(Throughput::Elements((corpus.len() * PATHS) as u64));
@@ -216,7 +216,8 @@ fn count<R>(corpus: &[&File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -
         .sum()
 }
 
-/// The cost of a match by the number of rules and the position of their wildcards.
+/// Measures how the cost of a match depends on the number of rules and on the position of their
+/// wildcards.
 fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("rules");
     for count in [50, 50_000] {
@@ -240,7 +241,7 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Hostile files, each with half a megabyte of rules.
+/// Returns hostile files, each with half a megabyte of rules.
 fn malice() -> Vec<(&'static str, String)> {
     let lines = |count: usize, rule: &dyn Fn(usize) -> String| {
         let mut text = "User-agent: *\n".to_owned();
@@ -306,8 +307,8 @@ fn hostile(c: &mut Criterion) {
 
 fn all(c: &mut Criterion) {
     let corpus = corpus();
-    // Hide panic messages: one engine panics on some files, and its messages would bury the
-    // results.
+    // Hide panic messages: one of the other crates panics on some files, and its messages would
+    // bury the results.
     std::panic::set_hook(Box::new(|_| {}));
     for (class, files) in classes(&corpus) {
         one_shot(c, class, &files);

@@ -8,8 +8,8 @@ use std::fmt;
 /// they are accepted. Comparison ignores case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductToken(
-    // Invariant: the text contains only ASCII letters, digits, `_` and `-`. It is empty only if
-    // `leading` found no token. An empty token matches only the `*` group.
+    // Invariant: the text contains only ASCII letters, digits, `_` and `-`. The text is empty only
+    // if `leading` found no token. An empty token matches only the `*` group.
     String,
 );
 
@@ -33,7 +33,8 @@ impl ProductToken {
 
     /// Returns the product token at the start of `name`: `ExampleBot` for `ExampleBot/2.1 (+info)`.
     ///
-    /// A name without such a token can't be addressed by any file, so the `*` group applies to it.
+    /// If `name` starts with no product token, no robots.txt can address the crawler, so the `*`
+    /// group applies.
     #[must_use]
     pub fn leading(name: &str) -> ProductToken {
         let end = name.bytes().take_while(|&b| is_token_byte(b)).count();
@@ -80,8 +81,8 @@ pub enum Profile {
     /// "A Standard for Robot Exclusion", 1994: blank lines separate records, and paths are prefixes
     /// without wildcards.
     Koster1994,
-    /// The 1997 revision: like the 1994 standard, but a line may have several names or several
-    /// paths.
+    /// The revision of 1997: like the 1994 standard, but a line may contain several names or
+    /// several paths.
     Extended1997,
     /// Allows a URL only if every other profile allows it.
     Strictest,

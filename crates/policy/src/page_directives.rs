@@ -12,8 +12,8 @@ use directive_words::{Directive, DirectiveWord};
 ///
 /// A field that is `None` restricts nothing: without any directive, a page may be indexed and its
 /// links followed. Directives for all robots and for this robot both apply. If two directives
-/// contradict, the stricter one wins. Under [`Profile::Extended1997`], however, a META's `ALL` and
-/// permissive words win.
+/// contradict, the stricter one wins. Exception: under [`Profile::Extended1997`], `ALL` and
+/// permissive words in a META win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
     /// Don't index the page.
@@ -39,7 +39,7 @@ pub struct PageDirectives {
 pub struct CitedValue<T> {
     /// The value.
     pub value: T,
-    /// The source of the value.
+    /// The directive that contains the value, and where it was found.
     pub source: CitedText,
 }
 
@@ -106,8 +106,8 @@ impl PageDirectives {
         directives
     }
 
-    /// Adds a directive. If a word occurs several times, keeps its first text. If a directive with
-    /// a value occurs several times, keeps the strictest value.
+    /// Adds a directive. If a word such as `noindex` was added before, keeps the earlier text. If a
+    /// directive with a value was added before, keeps the stricter value.
     fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,
@@ -153,7 +153,8 @@ fn least<T: Copy, K: Ord>(
     }
 }
 
-/// Maps a limit to a number to compare: -1 means no limit, so it becomes the largest.
+/// Converts a limit to a number for comparison. -1 means no limit, so it becomes the largest
+/// number.
 fn unlimited(n: i32) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -163,8 +164,9 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
         || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
 }
 
-/// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules a restriction. By the 1997
-/// standard, ALL outweighs every other word, and if two words contradict, the permissive one wins.
+/// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules the restriction `directive`. By
+/// the 1997 standard, ALL outweighs every other word, and if two words contradict, the permissive
+/// one wins.
 fn overruled_1997(directive: &Directive, spoken: &[Directive]) -> bool {
     let any = |word: DirectiveWord| spoken.contains(&Directive::Word(word));
     match directive {

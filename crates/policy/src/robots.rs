@@ -53,7 +53,7 @@ impl Robots {
         Robots { body }
     }
 
-    /// Returns the file that stands for a site without a robots.txt: everything is allowed.
+    /// Returns a file that allows everything, for a site without a robots.txt.
     #[must_use]
     pub fn allow_all() -> Robots {
         Robots::parse(b"")
@@ -69,7 +69,7 @@ impl Robots {
     /// Returns the rules for the crawler `name`, read by RFC 9309.
     ///
     /// `name` is a product name such as `ExampleBot`, or a whole User-Agent. Only the product token
-    /// at its beginning counts: `ExampleBot/2.1 (+https://example.org/)` is `ExampleBot`, but
+    /// at the start counts: `ExampleBot/2.1 (+https://example.org/)` is `ExampleBot`, but
     /// `Mozilla/5.0 (compatible; ExampleBot/2.1)` is `Mozilla`. If a name does not begin with a
     /// product token, the group for `*` applies to it.
     #[must_use]

@@ -1,10 +1,10 @@
 //! A site's statements about the use of its pages.
 //!
 //! Several vocabularies are in use: `Content-Usage` (IETF AIPREF drafts), `Content-Signal`, RSL's
-//! `License`, the TDM Reservation Protocol, `noai` and `noimageai`, and `noarchive`. None defines
-//! its precedence over the others, so each statement is kept as made, and the most restrictive one
-//! wins for each purpose. A statement is a preference: whether it bars a page depends on the
-//! operator's purpose.
+//! `License`, the TDM Reservation Protocol, `noai` and `noimageai`, and `noarchive`. No vocabulary
+//! defines its precedence over the others. So each statement is kept as made, and for each purpose
+//! the most restrictive one wins. A statement excludes a page only if it refuses the operator's
+//! purpose.
 
 mod tdm;
 
@@ -40,7 +40,7 @@ pub enum Stance {
     Refused,
 }
 
-/// The vocabulary of a statement.
+/// The vocabulary of a statement: a format in which sites state how their pages may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
@@ -49,7 +49,8 @@ pub enum Vocabulary {
     ContentUsage,
     /// `Content-Signal`.
     ContentSignal,
-    /// `License` of Really Simple Licensing 1.0. It links to terms, and changes no permission.
+    /// `License` of Really Simple Licensing 1.0. A link to license terms. Neither allows nor
+    /// refuses any purpose.
     #[strum(serialize = "license")]
     RslLicense,
     /// `tdm-reservation`, TDM Reservation Protocol.
@@ -62,7 +63,7 @@ pub enum Vocabulary {
     NoArchive,
 }
 
-/// The source of a statement.
+/// The source of a statement, such as a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
@@ -78,7 +79,7 @@ pub enum Channel {
     TdmRep,
 }
 
-/// A statement as made and as interpreted.
+/// A statement about the use of pages: its original text and its interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// The vocabulary.
@@ -88,7 +89,7 @@ pub struct Statement {
     /// The original text.
     pub raw: String,
     /// The purposes that the statement covers, each with a stance. Empty if the statement is
-    /// invalid, or overridden by a statement closer to the page.
+    /// invalid, or if a more specific statement overrides it.
     pub says: Vec<(UsagePurpose, Stance)>,
 }
 
@@ -99,7 +100,7 @@ pub struct UsageStatements {
     pub list: Vec<Statement>,
 }
 
-/// The verdict of all statements for one purpose.
+/// Whether the statements about a page allow one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageVerdict<'a> {
     /// Whether the purpose is allowed or refused. `None` if no statement covers it.
@@ -116,8 +117,8 @@ impl UsageVerdict<'_> {
     }
 }
 
-/// The sources of statements about a page. Only the first three fields are known before the page is
-/// fetched.
+/// The sources of statements about a page. Before the page is fetched, only `robots`,
+/// `path_and_query` and `tdmrep` are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     /// The robots.txt of the page's origin.
@@ -261,8 +262,8 @@ fn says(vocabulary: Vocabulary, text: &str) -> Vec<(UsagePurpose, Stance)> {
     }
 }
 
-/// Parses a structured-field dictionary (RFC 9651) with the tokens `y` and `n` as values. Unknown
-/// labels and values are ignored, and so is invalid text.
+/// Parses a structured-field dictionary (RFC 9651) with the tokens `y` and `n` as values. Ignores
+/// unknown labels and values, and invalid text.
 fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let Ok(members) = Parser::new(text).parse::<Dictionary>() else {
         return Vec::new();
@@ -292,8 +293,8 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// Parses text such as `search=yes, ai-input=no, ai-train=no`. A signal that is absent has no
-/// meaning.
+/// Parses text such as `search=yes, ai-input=no, ai-train=no`. An absent signal neither allows nor
+/// refuses.
 fn content_signal(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let read = |part: &str| {
         let (label, value) = part.split_once('=')?;

@@ -134,7 +134,7 @@ async fn pages_beyond_the_tabs_wait() {
     browser.close().await;
 }
 
-/// Renders a page with a screenshot.
+/// Renders a page with a screenshot, after `change` has adjusted the settings.
 async fn shown(html: &str, change: impl FnOnce(&mut BrowserConfig)) -> Rendered {
     let site = Arc::default();
     let rendered = try_render(html, &site, |config| {

@@ -170,7 +170,7 @@ impl crawl_browser::PageRequests for Killer {
                 }
             }
         }
-        // Never answer, so that the page is still waiting when the browser's death is noticed.
+        // Never answer: the page must still be waiting when the browser's death is noticed.
         Box::pin(std::future::pending())
     }
 }
@@ -199,8 +199,8 @@ fn group_of(id: u32) -> Option<u32> {
         .ok()
 }
 
-/// This is only a part of another test: `the_browser_ends_when_our_process_is_killed` runs it in a
-/// child process and kills that process.
+/// Does nothing on its own: the test `the_browser_ends_when_our_process_is_killed` runs it in a
+/// child process and kills the process.
 #[tokio::test]
 #[ignore = "a part of another test"]
 async fn child_that_is_killed() {
@@ -269,7 +269,7 @@ async fn errors_of_the_start_have_hints() {
         no_browser.starts_with("the browser /bin/true does not answer"),
         "{no_browser}"
     );
-    // If the environment is empty, the loader can't find a library and prints the library's name.
+    // With an empty environment, the loader can't find a library and prints the library's name.
     let broken = message(&|config| config.environment.clear()).await;
     assert!(
         broken.contains("does not answer: ") && broken.contains(".so"),

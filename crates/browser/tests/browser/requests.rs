@@ -99,8 +99,7 @@ async fn a_nasty_page_reaches_only_the_caller() {
     let browser = Browser::launch(config(folder.path())).await.unwrap();
     let page = page_with(&html, &NASTY_HEADERS);
     let rendered = browser.render(page, site.clone()).await.unwrap();
-    // Render another page, so that requests which the first page started in the background have
-    // time to arrive.
+    // Render another page. Meanwhile, background requests of the first page have time to arrive.
     let after = browser
         .render(crate::site::page("<p>x"), Arc::new(Site::default()))
         .await;

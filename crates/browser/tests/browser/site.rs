@@ -124,7 +124,7 @@ impl PageRequests for Site {
 pub(crate) const PATIENT: &str = "<p id=\"a\">-</p><script src=/known.js></script>\
     <script src=/late.js></script>";
 
-/// A site that answers every request except the first one for `/late.js`.
+/// A site that never answers the first request for `/late.js`, but answers every other request.
 pub(crate) struct Patient {
     site: Site,
     /// Signals the first request for `/late.js`. `None` after that.

@@ -1,4 +1,4 @@
-//! Rules of several hosts, and redirects between them.
+//! Clauses about several hosts: each host's own robots.txt, and redirects between hosts.
 
 use super::{html, rule};
 use crate::clause::{Clause, Page};

@@ -1,4 +1,5 @@
-//! HTTP: requests, redirects, Retry-After, second visits, bodies (RFC 9110, RFC 9111).
+//! Clauses about HTTP: requests, redirects, Retry-After, second visits, bodies (RFC 9110, RFC
+//! 9111).
 
 use std::time::{Duration, SystemTime};
 
@@ -131,7 +132,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     busy("retry-after-date", "waits for a Retry-After that is a date", RETRY_AFTER, |ask| {
-        // The date is six seconds ahead though the judge demands three, because dates have whole
+        // The judge demands three seconds. The date is six seconds ahead, because dates have whole
         // seconds and a busy server may answer late.
         let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(6));
         first_busy(ask, || Answer::of(503).header("retry-after", &date))
@@ -188,7 +189,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         .judged_by(|trace| gives_up(trace, "/slow", None)),
 ];
 
-/// Returns a clause whose paths are ordinary pages, except for what the caller adds.
+/// Returns a clause whose paths are ordinary pages. The caller can add other pages.
 const fn simple(id: &'static str, title: &'static str, source: &'static str) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
 }
@@ -231,7 +232,7 @@ const fn redirect(path: &'static str, headers: &'static [(&'static str, &'static
     }
 }
 
-/// Returns `answer` for the first request for `/busy`. Otherwise `None`, so that later requests get
+/// Returns `answer` for the first request for `/busy`. Returns `None` for later requests, which get
 /// a page.
 fn first_busy(ask: &Ask<'_>, answer: impl FnOnce() -> Answer) -> Option<Reply> {
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())

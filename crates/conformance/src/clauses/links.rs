@@ -1,4 +1,4 @@
-//! Ways to a disallowed page other than a link: resources, scripts, refreshes.
+//! Clauses about references to a disallowed page other than links: resources, scripts, refreshes.
 
 use super::{html, rule};
 use crate::clause::{Clause, Page};

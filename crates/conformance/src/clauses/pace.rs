@@ -1,4 +1,4 @@
-//! Pace, restarts and traps. No standard covers these, so all clauses are conventions.
+//! Clauses about pace, restarts and traps. No standard covers these, so all are conventions.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const PAGES: &[&str] = &["/open", "/1", "/2", "/3", "/4"];
 /// Maximum number of pages that a crawler may fetch from a trap.
 const MAX_TRAP_PAGES: usize = 100;
 
-/// The Retry-After, and the Crawl-delay, that a crawler must still respect after a restart.
+/// How long the web asks crawlers to wait, by Retry-After and by Crawl-delay. A crawler must keep
+/// waiting after a restart.
 const OVER_RESTART: Duration = Duration::from_secs(4);
 
 pub(super) const CLAUSES: &[Clause] = &[

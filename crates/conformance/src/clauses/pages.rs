@@ -1,4 +1,4 @@
-//! Directives of pages: robots meta tags, X-Robots-Tag, rel; and sitemaps.
+//! Clauses about directives in pages (robots meta tags, X-Robots-Tag, rel) and about sitemaps.
 
 use crawl_testweb::{Answer, Reply};
 
@@ -12,13 +12,13 @@ const HEADER: &str = "convention: X-Robots-Tag";
 const SITEMAPS: &str = "sitemaps.org protocol";
 
 const BEHIND: &[&str] = &["/behind"];
-/// The page `/open`. Only its link leads to `/deep`, so a request for `/deep` shows that the
+/// The page `/open`. No other page links to `/deep`, so a request for `/deep` shows that the
 /// crawler follows links of pages other than the front page.
 const OPEN: &str =
     "<title>Open</title><p>A page that says nothing to crawlers.</p><a href='/deep'>on</a>";
 const CARRIER: &[&str] = &["/open", "/carrier"];
 
-/// The page `/carrier` with these tags in its head, and a link to `/behind`.
+/// Builds the page `/carrier`, which has the given tags in its head and a link to `/behind`.
 macro_rules! carrier {
     ($head:literal) => {
         &[html(
@@ -258,7 +258,8 @@ impl Clause {
     }
 }
 
-/// Passes a crawler that followed a link of another page, which shows that it heeded `/carrier`.
+/// Passes a crawler that followed the link of another page. Such a crawler follows links, so it
+/// skipped the link of `/carrier` because of the directive.
 fn follows_others(trace: &Trace) -> Verdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
         (Some(deep), Some(carrier)) => Verdict::pass(

@@ -1,4 +1,4 @@
-//! Groups and rules of robots.txt (RFC 9309, sections 2.1 and 2.2).
+//! Clauses about groups and rules of robots.txt (RFC 9309, sections 2.1 and 2.2).
 
 use super::rule;
 use crate::clause::{Clause, Level};

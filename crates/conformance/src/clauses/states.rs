@@ -1,4 +1,5 @@
-//! How robots.txt is fetched, and what its failures mean (RFC 9309, sections 2.3 to 2.5).
+//! Clauses about fetching robots.txt: redirects, errors, size and caching (RFC 9309, sections 2.3
+//! to 2.5).
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::xml::{Xml, XmlEvent};
 
-/// Maximum number of `basedOn` links to follow from a paragraph's style.
+/// Maximum number of `basedOn` references to follow from a paragraph's style.
 const MAX_BASES: usize = 8;
 
 /// The role of a paragraph, as determined by its style.
@@ -81,7 +81,7 @@ impl Styles {
     }
 }
 
-/// Returns the role of a built-in style. `None` if `name` is not that of a title or heading. Word
+/// Returns the role of a built-in style. `None` if the style is not one of a title or heading. Word
 /// processors store English names in documents of all languages.
 fn by_name(name: &str) -> Option<ParagraphStyle> {
     let name = name.to_ascii_lowercase();

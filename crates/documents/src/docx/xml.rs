@@ -56,7 +56,7 @@ impl<'a> Xml<'a> {
                 Event::End(tag) => XmlEvent::End(tag.local_name().into_inner().to_owned()),
                 Event::Text(text) => XmlEvent::Text(text.into_inner()),
                 Event::CData(text) => XmlEvent::Text(text.into_inner()),
-                // Replace entities declared in a DTD by a space: their expansion could have
+                // Replace entities declared in a DTD by a space: expanded, they could take
                 // gigabytes.
                 Event::GeneralRef(name) => match name.resolve_char_ref() {
                     Ok(Some(letter)) => XmlEvent::Text(Cow::Owned(letter.to_string())),

@@ -233,7 +233,8 @@ fn omissions_are_counted() {
             unreadable,
             truncated
         ],
-        // Two are unreadable: one row has no usable URL, and the record of another is missing.
+        // Two rows count as unreadable: one has no usable URL, and the record of the other is
+        // missing.
         [1, 1, 1, 1, 2, 1]
     );
 }

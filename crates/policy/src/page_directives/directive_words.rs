@@ -41,7 +41,7 @@ const WORDS: [(&str, DirectiveWord); 11] = [
     ("noimageai", DirectiveWord::Noimageai),
 ];
 
-/// Parses a META's content. Accepts blanks instead of commas.
+/// Parses a META's content. Accepts spaces instead of commas as separators.
 pub(super) fn of_meta(content: &str) -> Vec<Directive> {
     let mut directives = Vec::new();
     let mut parts = content.split(',').map(str::trim);
@@ -51,8 +51,9 @@ pub(super) fn of_meta(content: &str) -> Vec<Directive> {
     directives
 }
 
-/// Parses the part of a header's value that addresses `agent`. A robot's name, followed by a colon,
-/// applies to all words up to the next name. Words before the first name apply to all robots.
+/// Parses the part of a header's value that addresses `agent`. The directives after a robot's name
+/// and a colon are for this robot, up to the next name. Directives before the first name are for
+/// all robots.
 pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
     let mut directives = Vec::new();
     let mut ours = true;
@@ -110,8 +111,8 @@ fn moment(text: &str) -> Option<i64> {
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
-/// Returns whether a directive of this name has a value. Unsupported directives are included, so
-/// that they are not taken for names of robots.
+/// Returns whether a directive of this name has a value. Includes unsupported directives, so that
+/// their names are not taken for names of robots.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

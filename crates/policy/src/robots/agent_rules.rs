@@ -136,8 +136,8 @@ impl AgentRules {
         &self.reading.group.request_rates
     }
 
-    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome during the hours of
-    /// any of these lines.
+    /// Returns the `Visit-time` lines of the agent's groups. The agent may visit during the hours
+    /// of any of these lines.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times
@@ -162,8 +162,9 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines of this kind about the use of a path: those with the longest matching
-    /// path. If no line in the agent's groups matches, uses the lines before the first group.
+    /// Returns the usage lines of this kind that apply to a path: the lines with the longest
+    /// matching path. If no line in the agent's groups matches, uses the lines before the first
+    /// group.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
         let path = Path::of(path).bytes;
         let reading = &self.reading;
@@ -186,7 +187,7 @@ impl AgentRules {
         &self.reading.oddities
     }
 
-    /// Returns the memory used in bytes, for a cache that weighs its entries.
+    /// Returns the memory used in bytes, for a cache with a memory limit.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let readings = self
@@ -238,8 +239,8 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
     Group { agent, line }
 }
 
-/// Returns the length of a preference's path if it matches; otherwise `None`. A preference without
-/// a path matches everything.
+/// Returns the length in bytes of the path in a usage line; `None` if it doesn't match `path`. A
+/// line without a path matches every path.
 fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
     if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
         return Some(0);
