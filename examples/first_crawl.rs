@@ -1,5 +1,5 @@
-//! A minimal crawl with the library, without a network: serves a small web on loopback, crawls it, and
-//! prints the fetched pages and the excluded URLs with the reasons.
+//! A minimal crawl with the library, without a network: serves a small web on loopback, crawls it,
+//! and prints the fetched pages and the excluded URLs with the reasons.
 //!
 //! `cargo run --release --example first_crawl`
 

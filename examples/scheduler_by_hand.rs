@@ -1,5 +1,5 @@
-//! Drives the scheduler alone. The scheduler has no clock and sends no requests, so your program can
-//! use it to decide when to fetch from which host, in real time or, as here, in virtual time.
+//! Drives the scheduler alone. The scheduler has no clock and sends no requests, so your program
+//! can use it to decide when to fetch from which host, in real time or, as here, in virtual time.
 //!
 //! `cargo run --release --example scheduler_by_hand`
 
@@ -9,8 +9,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, Poll, Purpose, RequestOutcome, RobotsPace, RobotsState, Scheduler,
-    Tick,
+    OutcomeKind, Politeness, PollOutcome, Purpose, RequestOutcome, RobotsPace, RobotsState,
+    Scheduler, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         match scheduler.poll(now) {
             // Permission to send one request. It can't be copied, and is returned after use.
-            Poll::Issue(permit) => {
+            PollOutcome::Issue(permit) => {
                 let purpose = permit.purpose().clone();
                 let at = now.since(start).as_secs_f64();
                 // Your program would send a request here, and could send one to each host at the
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let end = now + ANSWER;
                 let learned = scheduler.done(end, permit.spend(), answered(end));
                 match purpose {
-                    // The first permit of a host is for its robots.txt. The scheduler issues none for
-                    // pages before it knows the rules.
+                    // The first permit of a host is for its robots.txt. The scheduler issues none
+                    // for pages before it knows the rules.
                     Purpose::Robots { origin } => {
                         println!("{at:>6.2} s  {origin}  robots.txt");
                         let pace = crawl_delay(&origin);
@@ -60,9 +60,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 now = end;
             }
             // No request may be sent earlier.
-            Poll::SleepUntil(then) => now = then,
+            PollOutcome::SleepUntil(then) => now = then,
             // Nothing is pending.
-            Poll::Idle => return Ok(()),
+            PollOutcome::Idle => return Ok(()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A study with the library: crawls a small web on loopback to a limited depth, writes the tables, and
-//! prints the number of pages by depth. `examples/research/` does the same with commands.
+//! A study with the library: crawls a small web on loopback to a limited depth, writes the tables,
+//! and prints the number of pages by depth. `examples/research/` does the same with commands.
 //!
 //! `cargo run --release --example study`
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crawl_engine::{Config, Controls};
 use crawl_policy::ProductToken;
-use crawl_tables::{Format, Rounds, export};
+use crawl_tables::{Format, RoundSelection, export};
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
 
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The folder must be empty, so that no table is overwritten.
     let tables = output.path().join("tables");
     std::fs::create_dir(&tables)?;
-    for table in export(&dir, &tables, Format::Parquet, Rounds::All)? {
+    for table in export(&dir, &tables, Format::Parquet, RoundSelection::All)? {
         println!("{:>5} rows  {}.parquet", table.rows, table.name);
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, DiskFile, FileStore};
+use crate::disk::{AppendableFile, Disk, DiskFile};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
@@ -65,7 +65,7 @@ impl Appender<DiskFile> {
     }
 }
 
-impl<S: FileStore> Appender<S> {
+impl<S: AppendableFile> Appender<S> {
     pub(crate) fn new(store: S, path: &Path, length: u64) -> Appender<S> {
         Appender {
             store,
@@ -198,7 +198,7 @@ mod tests {
 
     use super::Appender;
     use crate::ArchiveError;
-    use crate::disk::FileStore;
+    use crate::disk::AppendableFile;
 
     /// A small in-memory disk that writes a few bytes at a time.
     struct SmallDisk {
@@ -209,7 +209,7 @@ mod tests {
         cuts_fail: u32,
     }
 
-    impl FileStore for SmallDisk {
+    impl AppendableFile for SmallDisk {
         fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.interrupted = !self.interrupted;
             if self.interrupted {

@@ -10,11 +10,11 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::archive_names::{CAPTURES, FOLDER};
 use crate::capture_log::{CaptureLine, CaptureLog};
 use crate::error::ReadError;
-use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::{open_regular, replace_file};
-use crate::removal::Removal;
+use crate::row_removal::Removal;
 use crate::rows::WarcPlace;
 use crate::warc::Encoder;
 use crate::warc_files::{mark, suited};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::archive_names::{CAPTURES, FOLDER};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::cdxj;
-use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crawl_weburl::CanonicalUrl;
 
+use crate::archive_names::{FOLDER, INDEX};
 use crate::bounded_read::MAX_LINE_BYTES;
 use crate::capture_log::CaptureLine;
-use crate::names::{FOLDER, INDEX};
 use crate::regular_file::open_regular;
 use crate::rows::WarcPlace;
 use crate::surt::surt;

@@ -5,10 +5,10 @@ use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 use crate::appender::sync_folder;
+use crate::archive_names::{CAPTURES, FOLDER, INDEX};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::ArchiveError;
 use crate::line_sort::LineSort;
-use crate::names::{CAPTURES, FOLDER, INDEX};
 use crate::regular_file::open_regular;
 
 /// Maximum bytes of lines to sort in memory at a time. Their offsets take about half as much memory
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::sort;
-    use crate::names::{CAPTURES, INDEX};
+    use crate::archive_names::{CAPTURES, INDEX};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

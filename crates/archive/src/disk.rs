@@ -50,7 +50,7 @@ impl Disk {
 
 /// The file operations that an appender needs. This is a trait so that tests can use a failing
 /// disk.
-pub(crate) trait FileStore {
+pub(crate) trait AppendableFile {
     /// Appends all bytes or the first few, and returns how many were written.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to `length` bytes.
@@ -76,7 +76,7 @@ impl DiskFile {
     }
 }
 
-impl FileStore for DiskFile {
+impl AppendableFile for DiskFile {
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let length = match &self.disk.0 {
             None => bytes.len(),

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use crate::bounded_read::{BoundedLine, LineReader};
 use crate::capture_log::CaptureLine;
 use crate::cdxj::index_line;
-use crate::page_line::PageLine;
 use crate::rows::{self, PageRow, RequestRow, WarcPlace};
+use crate::serialized_page_row::SerializedPageRow;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{WarcReader, WarcRecord};
 
@@ -155,19 +155,19 @@ fn check_line(line: &[u8]) {
         check_page(row);
     }
     row::<RequestRow>(line);
-    row::<rows::AfterCommits>(line);
+    row::<rows::CommitsBeforeRequest>(line);
     row::<rows::DelayRow>(line);
     row::<rows::ExcludedRow>(line);
     row::<rows::ExtractRow>(line);
     row::<rows::LinkRow>(line);
-    row::<rows::OrderRow>(line);
+    row::<rows::ReplayOrderRow>(line);
     row::<rows::RandomWalkRow>(line);
     row::<rows::RecheckRow>(line);
     row::<rows::RenderRow>(line);
     row::<rows::RereadSettings>(line);
     row::<rows::TombstoneRow>(line);
     row::<rows::WaitingRow>(line);
-    row::<rows::WorkerRow>(line);
+    row::<rows::GatheredWorkerRow>(line);
     if let Some(capture) = CaptureLine::parse(line) {
         let moved = capture.moved_to(capture.offset, capture.length);
         let moved = CaptureLine::parse(moved.as_bytes()).unwrap();
@@ -203,7 +203,7 @@ fn check_page(mut row: PageRow) {
         file: FILE.to_owned(),
         offset: 7,
     });
-    let line = PageLine::of(&row).unwrap();
+    let line = SerializedPageRow::of(&row).unwrap();
     for place in [None, Some(place)] {
         row.warc = place;
         let mut out = Vec::new();

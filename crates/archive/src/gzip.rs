@@ -10,16 +10,16 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 
 /// Compresses records. One compressor is used for many records, because creating one takes longer
 /// than compressing a short record.
-pub(crate) struct Gzip {
+pub(crate) struct RecordCompressor {
     compressor: Compressor,
     /// The concatenated parts of a record.
     joined: Vec<u8>,
 }
 
-impl Gzip {
+impl RecordCompressor {
     /// Creates a compressor with a level from 0 to 12.
-    pub(crate) fn new(level: i32) -> Gzip {
-        Gzip {
+    pub(crate) fn new(level: i32) -> RecordCompressor {
+        RecordCompressor {
             compressor: Compressor::new(level),
             joined: Vec::new(),
         }
@@ -55,7 +55,7 @@ mod tests {
 
     use flate2::read::MultiGzDecoder;
 
-    use super::Gzip;
+    use super::RecordCompressor;
 
     #[test]
     fn a_reused_compressor_writes_the_same_bytes_as_a_new_one() {
@@ -63,12 +63,12 @@ mod tests {
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();
         let inputs: [&[&[u8]]; 4] = [&[], &[b"", b"a"], &[b"head", &noise], &[b"short"]];
-        let mut used = Gzip::new(1);
+        let mut used = RecordCompressor::new(1);
         let mut all = Vec::new();
         for parts in inputs {
             let (mut first, mut second) = (Vec::new(), Vec::new());
             used.member(parts, &mut first);
-            Gzip::new(1).member(parts, &mut second);
+            RecordCompressor::new(1).member(parts, &mut second);
             assert!(first == second);
             all.extend(first);
         }

@@ -58,7 +58,9 @@ compile_error!(
 );
 
 mod appender;
+mod archive_names;
 mod archive_removal;
+mod atomic_file;
 mod bounded_read;
 mod capture;
 mod capture_log;
@@ -66,8 +68,8 @@ mod capture_search;
 mod cdxj;
 mod cdxj_index;
 mod digest;
-mod digests;
-mod directory_check;
+mod digest_list;
+mod directory_safety;
 mod disk;
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -75,13 +77,12 @@ pub mod fuzzed;
 mod gzip;
 mod http_block;
 mod line_sort;
-mod names;
-mod page_line;
 mod regular_file;
-mod removal;
-mod request_line;
 mod row_files;
+mod row_removal;
 pub mod rows;
+mod serialized_page_row;
+mod serialized_request_row;
 mod surt;
 mod timestamp;
 mod url_file_names;
@@ -89,9 +90,10 @@ mod warc;
 mod warc_copy;
 mod warc_files;
 mod warc_reader;
-mod whole_file;
 
+pub use archive_names::{CAPTURES, FOLDER, INDEX};
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
+pub use atomic_file::{AtomicFile, AtomicFileError, AtomicFolder};
 pub use bounded_read::{
     BadLine, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };
@@ -104,23 +106,22 @@ pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
-pub use digests::{
+pub use digest_list::{
     ChangedFiles, DIGESTS, DigestList, TEMPORARY_DIGESTS, digested_files, keep_archive_digests,
     sha256_of, start_digests, write_digests,
 };
-pub use directory_check::{check_entries, is_of_archive};
+pub use directory_safety::{check_entries, is_of_archive};
 pub use disk::{Disk, DiskFaults};
 pub use error::{ArchiveError, ReadError};
 pub use line_sort::LineSort;
-pub use names::{CAPTURES, FOLDER, INDEX};
-pub use page_line::PageLine;
 pub use regular_file::{open_for_writing, open_regular, replace_file};
-pub use removal::{Removal, RewrittenRows, RowEdit, rewrite_rows};
-pub use request_line::RequestLine;
 pub use row_files::{LastRows, LogFile, LogSyncer, RowFile, RowReader};
+pub use row_removal::{Removal, RowEdit, RowRewriteCounts, rewrite_rows};
+pub use serialized_page_row::SerializedPageRow;
+pub use serialized_request_row::SerializedRequestRow;
 pub use surt::surt;
 pub use timestamp::Timestamp;
-pub use url_file_names::{FileNames, MAX_FILE_NAME_BYTES, relative_path, safe_file_name};
+pub use url_file_names::{MAX_FILE_NAME_BYTES, UrlFileNames, relative_path, safe_file_name};
 pub use warc::{EncodedCapture, Encoder, Warcinfo};
 pub use warc_copy::{CopiedWarc, copy_renamed, is_warc, marked_name};
 pub use warc_files::{Archive, ArchiveOptions, Receipt, marks_at_rest};
@@ -128,4 +129,3 @@ pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
     read_dom, read_place, read_record,
 };
-pub use whole_file::{AtomicFile, AtomicFileError, AtomicFolder};

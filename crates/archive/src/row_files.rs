@@ -14,10 +14,10 @@ use crate::appender::{Appender, read_at, sync_folder};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::disk::Disk;
 use crate::error::{ArchiveError, ReadError};
-use crate::page_line::PageLine;
 use crate::regular_file::open_regular;
-use crate::request_line::RequestLine;
 use crate::rows::WarcPlace;
+use crate::serialized_page_row::SerializedPageRow;
+use crate::serialized_request_row::SerializedRequestRow;
 
 /// Maximum size of the buffered rows, in bytes. A larger buffer is flushed. This bounds memory at
 /// the end of a run, which may write many rows.
@@ -81,7 +81,7 @@ impl RowFile {
     /// Same as [`RowFile::append`].
     pub fn append_page(
         &mut self,
-        line: &PageLine,
+        line: &SerializedPageRow,
         place: Option<&WarcPlace>,
     ) -> Result<u64, ArchiveError> {
         self.append_by(|out| line.put(out, place))
@@ -250,9 +250,9 @@ impl LogFile {
     /// Same as [`LogFile::append_all`].
     pub fn append_requests<'l>(
         &mut self,
-        lines: impl IntoIterator<Item = &'l RequestLine>,
+        lines: impl IntoIterator<Item = &'l SerializedRequestRow>,
     ) -> Result<(), ArchiveError> {
-        self.append_each(lines, RequestLine::put)
+        self.append_each(lines, SerializedRequestRow::put)
     }
 
     fn append_each<R>(

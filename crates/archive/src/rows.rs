@@ -367,7 +367,7 @@ pub struct RequestRow {
     /// How much was committed when the page was chosen from the queue. Null for robots.txt and
     /// other requests that don't come from a queue.
     #[serde(default)]
-    pub after: Option<AfterCommits>,
+    pub after: Option<CommitsBeforeRequest>,
     /// Whether the request was signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
@@ -392,7 +392,7 @@ pub struct RequestRow {
 /// How much was committed before a request was chosen. From these counts a replay derives which
 /// links were known when the request was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AfterCommits {
+pub struct CommitsBeforeRequest {
     /// Number of committed rows of `pages.jsonl`.
     pub pages: u64,
     /// Number of other commits in this run, for example of a robots.txt with its sitemaps, a page
@@ -465,7 +465,7 @@ pub struct RereadSettings {
 /// A line of `state/order.jsonl`: an event that a replay must repeat in the same order. Exactly one
 /// column is set in each line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderRow {
+pub struct ReplayOrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBegan>,
@@ -482,18 +482,18 @@ pub struct OrderRow {
     pub command: Option<CommandTaken>,
     /// The crawl loop handled a message about a rendered page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub render: Option<RenderStep>,
+    pub render: Option<RenderMessageRow>,
 }
 
 /// A message to the crawl loop about rendered pages. The rows are in the order in which the loop
 /// handled the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RenderStep {
+pub struct RenderMessageRow {
     /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
-    /// requested a resource), `dropped` (a page no longer waits for a resource), `expired` (resources
-    /// waited too long) or `rendered` (a page was rendered, or could not be).
+    /// requested a resource), `dropped` (a page no longer waits for a resource), `expired`
+    /// (resources waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
     /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -736,7 +736,7 @@ pub struct TombstoneRow {
 /// A line of `workers.jsonl`: one of the workers whose directories were gathered into this
 /// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerRow {
+pub struct GatheredWorkerRow {
     /// The name of the worker. Rows of its requests have the same name.
     pub worker: String,
     /// When the worker was first started.
@@ -773,9 +773,9 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, ExtractRow, LinkRow, OrderRow, PageRow, PageUsage, RandomWalkRow,
-        RecheckRow, RequestRow, RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow,
-        WarcPlace, WorkerRow,
+        DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, PageUsage,
+        RandomWalkRow, RecheckRow, ReplayOrderRow, RequestRow, RobotsVerdict, SampleRow,
+        TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -816,9 +816,9 @@ mod tests {
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
-        check("workers.jsonl", columns::<WorkerRow>());
+        check("workers.jsonl", columns::<GatheredWorkerRow>());
         check("state/delays.jsonl", columns::<DelayRow>());
-        check("state/order.jsonl", columns::<OrderRow>());
+        check("state/order.jsonl", columns::<ReplayOrderRow>());
     }
 
     /// Returns the names of a struct's fields in the serialised form.

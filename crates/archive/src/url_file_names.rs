@@ -10,12 +10,12 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 
 /// Assigns a different path to each URL. Paths stay distinct on file systems that ignore case or
 /// store accents differently, and no file has the same path as a folder. Paths depend on the set of
-/// URLs, but not on the order of [`FileNames::add`].
+/// URLs, but not on the order of [`UrlFileNames::add`].
 ///
 /// ```
-/// use crawl_archive::FileNames;
+/// use crawl_archive::UrlFileNames;
 ///
-/// let mut names = FileNames::default();
+/// let mut names = UrlFileNames::default();
 /// names.add("https://e.example/tea", "e.example/tea.html".to_owned());
 /// names.add("https://e.example/Tea", "e.example/Tea.html".to_owned());
 /// names.settle();
@@ -23,14 +23,14 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// assert_eq!(names.get("https://e.example/tea"), Some("e.example/tea-2.html"));
 /// ```
 #[derive(Debug, Default)]
-pub struct FileNames {
+pub struct UrlFileNames {
     /// The URLs that `settle` will name, each with the path that it gets if no other URL wants the
     /// same path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }
 
-impl FileNames {
+impl UrlFileNames {
     /// Adds a URL with the path that it wants. Folders are separated by `/`, and each part of the
     /// path should come from [`safe_file_name`].
     pub fn add(&mut self, url: &str, wanted: String) {
@@ -39,7 +39,7 @@ impl FileNames {
 
     /// Assigns the final path of each added URL, in the order of URLs. If another file or a folder
     /// has the wanted path, a number is added before the extension. Call this once, after all calls
-    /// of [`FileNames::add`].
+    /// of [`UrlFileNames::add`].
     pub fn settle(&mut self) {
         // For each path, in the form of [`folded`]: the number of URLs and folders that want the
         // path.
@@ -67,7 +67,7 @@ impl FileNames {
         }
     }
 
-    /// Returns the path of a URL that [`FileNames::settle`] has named.
+    /// Returns the path of a URL that [`UrlFileNames::settle`] has named.
     #[must_use]
     pub fn get(&self, url: &str) -> Option<&str> {
         self.by_url.get(url).map(|name| &**name)
@@ -152,10 +152,10 @@ pub fn relative_path(from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileNames, MAX_FILE_NAME_BYTES, relative_path, safe_file_name};
+    use super::{MAX_FILE_NAME_BYTES, UrlFileNames, relative_path, safe_file_name};
 
     fn names(wanted: &[&str]) -> Vec<String> {
-        let mut names = FileNames::default();
+        let mut names = UrlFileNames::default();
         for path in wanted {
             names.add(path, (*path).to_owned());
         }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal, protocol_id};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
-use crate::gzip::Gzip;
+use crate::gzip::RecordCompressor;
 use crate::http_block::{push_field, request_head, response_head};
 use crate::timestamp::Timestamp;
 
@@ -133,7 +133,7 @@ impl EncodedCapture {
 /// Encodes captures as records. The encoder reuses its tables and buffers, so each thread should
 /// create only one. A capture doesn't affect the output for later ones.
 pub struct Encoder {
-    gzip: Gzip,
+    gzip: RecordCompressor,
     head: Vec<u8>,
     block: Vec<u8>,
 }
@@ -141,7 +141,7 @@ pub struct Encoder {
 impl Default for Encoder {
     fn default() -> Encoder {
         Encoder {
-            gzip: Gzip::new(LEVEL),
+            gzip: RecordCompressor::new(LEVEL),
             head: Vec::new(),
             block: Vec::new(),
         }

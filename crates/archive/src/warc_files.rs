@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::appender::{Appender, check_length, sync_folder};
+use crate::archive_names::{CAPTURES, FOLDER};
 use crate::cdxj;
 use crate::cdxj_index::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::disk::Disk;
 use crate::error::ArchiveError;
-use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::replace_file;
 use crate::row_files::RowFile;
 use crate::timestamp::Timestamp;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::repeat::RepeatableRequests;
-use crate::running::Running;
+use crate::repeatable_requests::RepeatableRequests;
+use crate::running_browser::RunningBrowser;
 use crate::{
-    BrowserConfig, BrowserError, Budget, PageRequests, PageToRender, RenderError, Rendered, page,
+    BrowserConfig, BrowserError, ExceededLimit, PageRequests, PageToRender, RenderError, Rendered,
+    render_page,
 };
 
 /// A handle to a browser. Clones share the browser, which ends when the last clone is dropped.
@@ -23,7 +24,7 @@ struct Shared {
     tabs: Semaphore,
     /// The browser process that was started last, which may have died since. The lock is held
     /// during a start.
-    running: Mutex<Arc<Running>>,
+    running: Mutex<Arc<RunningBrowser>>,
 }
 
 impl Browser {
@@ -32,7 +33,7 @@ impl Browser {
     /// # Errors
     /// [`BrowserError`] if no browser program is found or the program does not start.
     pub async fn launch(config: BrowserConfig) -> Result<Browser, BrowserError> {
-        let (running, version) = Running::start(&config).await?;
+        let (running, version) = RunningBrowser::start(&config).await?;
         let shared = Shared {
             version,
             tabs: Semaphore::new(config.tabs.max(1)),
@@ -78,7 +79,7 @@ impl Browser {
         drop(tab);
         let is_of_browser = matches!(
             rendered,
-            Err(RenderError::Crashed(_) | RenderError::Budget(Budget::Memory))
+            Err(RenderError::Crashed(_) | RenderError::Budget(ExceededLimit::Memory))
         );
         if was_alone || !is_of_browser {
             return rendered;
@@ -101,9 +102,9 @@ impl Browser {
             Err(error) => return (Err(error.into()), true),
         };
         let visit = running.visit();
-        let rendered = page::render(&running, &self.shared.config, page, requests).await;
+        let rendered = render_page::render(&running, &self.shared.config, page, requests).await;
         let rendered = match rendered {
-            Err(_) if running.is_too_large() => Err(RenderError::Budget(Budget::Memory)),
+            Err(_) if running.is_too_large() => Err(RenderError::Budget(ExceededLimit::Memory)),
             rendered => rendered,
         };
         (rendered, visit.is_alone())
@@ -115,11 +116,11 @@ impl Browser {
         running.kill().await;
     }
 
-    async fn running(&self) -> Result<Arc<Running>, BrowserError> {
+    async fn running(&self) -> Result<Arc<RunningBrowser>, BrowserError> {
         let mut running = self.shared.running.lock().await;
         if running.connection.is_closed() {
             running.kill().await;
-            let (restarted, _) = Running::start(&self.shared.config).await?;
+            let (restarted, _) = RunningBrowser::start(&self.shared.config).await?;
             *running = Arc::new(restarted);
         }
         Ok(running.clone())

@@ -43,7 +43,7 @@ pub enum BrowserError {
 /// A limit that a page exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Budget {
+pub enum ExceededLimit {
     /// The memory of the browser.
     Memory,
     /// The size of the serialized DOM.
@@ -69,7 +69,7 @@ pub enum RenderError {
     Timeout,
     /// The page exceeded a limit.
     #[error("the page needs too much: {0:?}")]
-    Budget(Budget),
+    Budget(ExceededLimit),
 }
 
 /// Why a page has no screenshot.

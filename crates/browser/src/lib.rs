@@ -10,22 +10,22 @@
 
 mod browser;
 mod config;
+mod devtools_requests;
 mod error;
-mod exchange;
-mod intercept;
-mod memory;
-mod page;
-mod process;
+mod pausable_timeout;
+mod process_group;
+mod process_memory;
 mod profile;
 mod protocol;
-mod repeat;
-mod running;
-mod stopwatch;
-mod wall;
+mod refusing_proxy;
+mod render_page;
+mod rendering_interface;
+mod repeatable_requests;
+mod running_browser;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;
-pub use error::{BrowserError, Budget, RenderError, ScreenshotError};
-pub use exchange::{
+pub use error::{BrowserError, ExceededLimit, RenderError, ScreenshotError};
+pub use rendering_interface::{
     AnswerFuture, PageAnswer, PageRequests, PageToRender, Rendered, RequestKind, WantedRequest,
 };

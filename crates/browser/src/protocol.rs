@@ -58,9 +58,9 @@ struct State {
 
 /// The reply to a command that has been sent.
 #[derive(Debug)]
-pub(crate) struct Reply(oneshot::Receiver<Result<Value, CommandError>>);
+pub(crate) struct CommandReply(oneshot::Receiver<Result<Value, CommandError>>);
 
-impl Reply {
+impl CommandReply {
     /// Waits for the reply. Cancel safe.
     pub(crate) async fn get(&mut self) -> Result<Value, CommandError> {
         (&mut self.0).await.unwrap_or(Err(CommandError::Closed))
@@ -88,11 +88,11 @@ impl Connection {
 
     /// Sends a command to the target of `session`, or to the browser itself if `None`. The command
     /// is sent even if the returned reply is dropped.
-    pub(crate) fn send(&self, session: Option<&str>, method: &str, params: Value) -> Reply {
+    pub(crate) fn send(&self, session: Option<&str>, method: &str, params: Value) -> CommandReply {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         if state.is_closed {
-            return Reply(receiver);
+            return CommandReply(receiver);
         }
         state.last_id += 1;
         let mut message = json!({"id": state.last_id, "method": method, "params": params});
@@ -106,7 +106,7 @@ impl Connection {
         if self.outgoing.send(bytes).is_err() {
             state.replies.remove(&id);
         }
-        Reply(receiver)
+        CommandReply(receiver)
     }
 
     /// Registers a receiver for the events of a browser context.

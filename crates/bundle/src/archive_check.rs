@@ -11,7 +11,7 @@ use crawl_archive::{
 };
 use crawl_weburl::canonicalize;
 
-use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
+use crate::cross_check::{CaptureFacts, CrossCheck, MetadataRecordFacts, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
@@ -201,7 +201,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
 }
 
 /// Returns the facts about a capture that its metadata record states.
-fn about(record: &WarcRecord) -> AboutCapture {
+fn about(record: &WarcRecord) -> MetadataRecordFacts {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(": "));
@@ -210,7 +210,7 @@ fn about(record: &WarcRecord) -> AboutCapture {
             .map(|(_, value)| value)
     };
     let number = |name: &str| field(name)?.parse().ok();
-    AboutCapture {
+    MetadataRecordFacts {
         took_ms: number("fetchTimeMs"),
         depth: number("depth"),
         via: field("via").map(str::to_owned),

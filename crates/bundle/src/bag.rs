@@ -11,8 +11,8 @@ use std::path::{Component, Path};
 
 use crawl_archive::{BoundedLine, LineReader, open_regular, read_text};
 
+use crate::bundle_folder::{BundleFolder, BundledFile, digest};
 use crate::error::{BundleError, VerifyError, is_damage};
-use crate::payload::{BundledFile, Payload, digest};
 use crate::verification::Verification;
 
 /// The folder that contains the payload of the bundle.
@@ -40,10 +40,10 @@ pub(crate) struct BagInfo {
 /// which covers every byte of the bundle.
 pub(crate) fn write_manifests(
     root: &Path,
-    payload: &Payload,
+    payload: &BundleFolder,
     info: &BagInfo,
 ) -> Result<String, BundleError> {
-    let mut tags = Payload::create(root.to_owned())?;
+    let mut tags = BundleFolder::create(root.to_owned())?;
     let files = payload.files();
     let mut text = String::new();
     for (label, value) in &info.fields {

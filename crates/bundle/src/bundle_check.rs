@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::archive_check::check_warc;
 use crate::bag::{BAG, CheckedBag, DATA, TAG_MANIFEST, check_bag};
 use crate::cross_check::CrossCheck;
-use crate::directory::verify_directory;
+use crate::directory_check::verify_directory;
 use crate::error::VerifyError;
 use crate::export::{ROBOTS, TABLES};
 use crate::ro_crate::RO_CRATE;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, INDEX};
 
-use crate::statements::{FACTS, Statement, StatementSorter, fact, key, number};
+use crate::cross_check_sorter::{CrossCheckSorter, CrossCheckStatement, FACTS, fact, key, number};
 use crate::verification::Verification;
 
 /// The subject of a statement: a record at a position in the archive, an exchange (URL and time),
@@ -86,12 +86,12 @@ pub(crate) struct CaptureFacts {
     /// The target of a redirect; `Some(None)` if the answer is not a redirect; `None` if the record
     /// doesn't contain the head of the answer.
     pub(crate) redirect: Option<Option<String>>,
-    pub(crate) about: Option<AboutCapture>,
+    pub(crate) about: Option<MetadataRecordFacts>,
 }
 
 /// The facts that the metadata record of a capture states about it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AboutCapture {
+pub(crate) struct MetadataRecordFacts {
     pub(crate) took_ms: Option<u64>,
     /// The depth of the page; `None` if the capture isn't a page.
     pub(crate) depth: Option<u64>,
@@ -104,7 +104,7 @@ pub(crate) struct AboutCapture {
 /// Collects statements about records, exchanges, payloads and pages. Add them with the other
 /// methods, then compare them with [`CrossCheck::finish`].
 pub(crate) struct CrossCheck {
-    statements: StatementSorter,
+    statements: CrossCheckSorter,
     files: Vec<String>,
     archive: PathBuf,
     /// The names of WARC files that are known to exist.
@@ -116,7 +116,7 @@ pub(crate) struct CrossCheck {
 impl CrossCheck {
     pub(crate) fn new(dir: &Path, scratch: &Path) -> CrossCheck {
         CrossCheck {
-            statements: StatementSorter::new(scratch),
+            statements: CrossCheckSorter::new(scratch),
             files: Vec::new(),
             archive: dir.join(FOLDER),
             existing_files: BTreeSet::new(),
@@ -153,7 +153,7 @@ impl CrossCheck {
     }
 
     fn add(&mut self, key: u128, kind: u8, at: (u32, u64), facts: [u32; FACTS]) -> io::Result<()> {
-        self.statements.add(&Statement {
+        self.statements.add(&CrossCheckStatement {
             key,
             kind,
             file: at.0,
@@ -362,7 +362,7 @@ fn optional(value: Option<&str>) -> u32 {
 }
 
 /// Returns true if both statements contain the fact with index `at` and its values differ.
-fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
+fn differ(one: &CrossCheckStatement, other: &CrossCheckStatement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other
 }
@@ -377,7 +377,7 @@ struct Groups<'a> {
 
 impl Groups<'_> {
     /// Compares all statements about the same thing.
-    fn judge(&mut self, group: &[Statement]) {
+    fn judge(&mut self, group: &[CrossCheckStatement]) {
         match group.first().map(|first| first.kind) {
             Some(CAPTURE..=NEEDS_ROW) => self.place(group),
             Some(REQUEST_ROW..=ANSWERED_RECORD) => self.exchange(group),
@@ -386,7 +386,7 @@ impl Groups<'_> {
         }
     }
 
-    fn place(&mut self, group: &[Statement]) {
+    fn place(&mut self, group: &[CrossCheckStatement]) {
         let [first, others @ ..] = group else { return };
         if first.kind != CAPTURE {
             for other in group {
@@ -431,7 +431,7 @@ impl Groups<'_> {
         }
     }
 
-    fn exchange(&mut self, group: &[Statement]) {
+    fn exchange(&mut self, group: &[CrossCheckStatement]) {
         let [first, others @ ..] = group else { return };
         if first.kind != REQUEST_ROW {
             for other in group {
@@ -441,8 +441,9 @@ impl Groups<'_> {
             return;
         }
         for other in others {
-            let has_same =
-                |request: &&Statement| request.kind == REQUEST_ROW && !differ(request, other, ONLY);
+            let has_same = |request: &&CrossCheckStatement| {
+                request.kind == REQUEST_ROW && !differ(request, other, ONLY)
+            };
             if other.kind != REQUEST_ROW && group.iter().find(has_same).is_none() {
                 let row = self.name(first);
                 self.wrong(other, format!("its status differs from {row}"));
@@ -450,7 +451,7 @@ impl Groups<'_> {
         }
     }
 
-    fn payload(&mut self, group: &[Statement]) {
+    fn payload(&mut self, group: &[CrossCheckStatement]) {
         let [first, others @ ..] = group else { return };
         if first.kind != ARCHIVED {
             for other in group {
@@ -472,21 +473,21 @@ impl Groups<'_> {
         }
     }
 
-    fn page(&mut self, group: &[Statement]) {
+    fn page(&mut self, group: &[CrossCheckStatement]) {
         if let Some(first) = group.first().filter(|first| first.kind == LINK_SOURCE) {
             self.missing(first, "pages.jsonl has no row for the page with this link");
         }
     }
 
     /// Reports that no other file has a counterpart to a statement.
-    fn missing(&mut self, statement: &Statement, what: &str) {
+    fn missing(&mut self, statement: &CrossCheckStatement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,
             _ => self.wrong(statement, what.to_owned()),
         }
     }
 
-    fn wrong(&mut self, statement: &Statement, what: String) {
+    fn wrong(&mut self, statement: &CrossCheckStatement, what: String) {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);
         match statement.kind {
@@ -498,7 +499,7 @@ impl Groups<'_> {
     }
 
     /// Returns the location of a statement for messages: its file, and the line or offset.
-    fn name(&self, statement: &Statement) -> String {
+    fn name(&self, statement: &CrossCheckStatement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);
         match statement.kind {

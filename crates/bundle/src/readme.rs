@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use crawl_records::{Coverage, counted, grouped, outcome_words, size};
 
+use crate::bundle_folder::BundledFile;
 use crate::citation::citation_line;
 use crate::facts::{CrawlFacts, meaning};
-use crate::payload::BundledFile;
 
 pub(crate) const README: &str = "README.md";
 /// Maximum number of hosts that are listed one by one.

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::bundle_folder::BundledFile;
 use crate::facts::{CrawlFacts, meaning};
-use crate::payload::BundledFile;
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";

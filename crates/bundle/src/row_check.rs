@@ -95,17 +95,17 @@ struct Stratum {
 }
 
 /// Checks the column `sample` of all rows.
-pub(crate) struct SampleCheck {
+pub(crate) struct SampleColumnCheck {
     /// True if the configuration enables a sample.
     is_sampled: bool,
     strata: BTreeMap<String, Stratum>,
 }
 
-impl SampleCheck {
-    pub(crate) fn new(dir: &Path) -> SampleCheck {
+impl SampleColumnCheck {
+    pub(crate) fn new(dir: &Path) -> SampleColumnCheck {
         let settings = stored_settings(dir);
         let sample = settings.get("sample").and_then(toml::Value::as_table);
-        SampleCheck {
+        SampleColumnCheck {
             is_sampled: ["sample", "walk"].iter().any(|key| {
                 let value = sample.and_then(|table| table.get(*key));
                 value.is_some_and(|pages| pages.as_str() != Some("unlimited"))

@@ -113,8 +113,8 @@ enum Coding {
 }
 
 /// Decodes a body by the values of its `Content-Encoding` fields (RFC 9110 section 8.4). The
-/// codings are those of [`ACCEPTED`], in any order, up to four. Deflate is in the zlib format, or raw
-/// as some servers send it.
+/// codings are those of [`ACCEPTED`], in any order, up to four. Deflate is in the zlib format, or
+/// raw as some servers send it.
 ///
 /// Never fails: returns the output so far, and the reason why decoding ended in [`DecodeEnd`].
 #[must_use]

@@ -1,6 +1,6 @@
 //! A clause: a rule, the web that shows whether a crawler keeps it, and the judgement.
 
-use crawl_testweb::{LogEntry, ReceivedRequest, Reply};
+use crawl_testweb::{LogEntry, ReceivedRequest, ScriptedReply};
 use serde::Serialize;
 
 use crate::trace::{Trace, Verdict};
@@ -34,7 +34,7 @@ impl Level {
 
 /// How often the crawler's command is run for a clause.
 #[derive(Debug, Clone, Copy)]
-pub enum Plan {
+pub enum RunPlan {
     /// Once.
     Once,
     /// Twice, with the same directory. The second run gets the additional arguments for a second
@@ -45,10 +45,10 @@ pub enum Plan {
     Killed(fn(&[LogEntry]) -> bool),
 }
 
-impl Plan {
+impl RunPlan {
     /// Returns whether the clause can be judged only for a command with a `{dir}` placeholder.
     pub fn needs_dir(self) -> bool {
-        !matches!(self, Plan::Once)
+        !matches!(self, RunPlan::Once)
     }
 }
 
@@ -68,7 +68,7 @@ pub struct Page {
 
 /// A request to a clause's web.
 #[derive(Debug)]
-pub struct Ask<'a> {
+pub struct ClauseRequest<'a> {
     /// The request.
     pub request: &'a ReceivedRequest,
     /// The number of earlier requests for this path on this host.
@@ -99,14 +99,14 @@ pub struct Clause {
     /// Whether the hosts are ports of one address.
     pub shares_address: bool,
     /// How often the command is run.
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// The robots.txt of every host. May contain the placeholders of [`Page::body`].
     pub robots: &'static str,
     /// Pages with content of their own.
     pub pages: &'static [Page],
     /// Computes the reply to a request. If the function returns `None`, `pages` and `robots`
     /// determine the reply.
-    pub special: Option<fn(&Ask<'_>) -> Option<Reply>>,
+    pub special: Option<fn(&ClauseRequest<'_>) -> Option<ScriptedReply>>,
     /// Paths that the crawler must request before the clause can be judged. If the crawler skips
     /// one, the outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
     pub shows: &'static [&'static str],
@@ -130,7 +130,7 @@ impl Clause {
         level: Level::Must,
         hosts: 1,
         shares_address: false,
-        plan: Plan::Once,
+        plan: RunPlan::Once,
         robots: "User-agent: *\nDisallow:\n",
         pages: &[],
         special: None,

@@ -14,18 +14,18 @@
 //! ```
 
 mod clause;
+mod clause_web;
 mod clauses;
 mod judges;
-mod paths;
+mod path_spellings;
 mod report;
 mod report_page;
 mod run;
 mod trace;
-mod web;
 
-pub use clause::{Ask, Clause, Level, Page, Plan};
+pub use clause::{Clause, ClauseRequest, Level, Page, RunPlan};
+pub use clause_web::ServedWeb;
 pub use clauses::clauses;
 pub use report::{Counts, Judged, Report};
-pub use run::{CheckError, Setup, Subject, check};
-pub use trace::{Evidence, Outcome, Run, RunEnd, Trace, Verdict};
-pub use web::Served;
+pub use run::{CheckError, CheckOptions, Subject, check};
+pub use trace::{Outcome, QuotedRequest, Run, RunEnd, Trace, Verdict};

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write as _};
 use serde::Serialize;
 
 use crate::clause::{Clause, Level};
-use crate::trace::{Evidence, Outcome, Verdict};
+use crate::trace::{Outcome, QuotedRequest, Verdict};
 
 /// A clause with its verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -214,7 +214,7 @@ pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
     lines.join("\n")
 }
 
-impl Display for Evidence {
+impl Display for QuotedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -16,10 +16,10 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::clause::{Clause, Plan};
+use crate::clause::{Clause, RunPlan};
+use crate::clause_web::ServedWeb;
 use crate::report::Judged;
 use crate::trace::{Run, RunEnd, Trace, Verdict};
-use crate::web::Served;
 
 /// Interval between two checks of a running command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -51,7 +51,7 @@ pub struct Subject<'a> {
 
 /// How to run the crawler's command, and which clauses to judge.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct CheckOptions<'a> {
     /// The clauses to judge.
     pub clauses: &'a [Clause],
     /// The gap between requests to one host that the flags of the command set.
@@ -180,7 +180,7 @@ impl Drop for Started {
 /// If the program can't be started, a web can't be served, or the check was stopped.
 pub fn check(
     subject: &Subject<'_>,
-    setup: &Setup<'_>,
+    setup: &CheckOptions<'_>,
     on_judged: &(dyn Fn(&Judged) + Sync),
 ) -> Result<Vec<Judged>, CheckError> {
     let next = Mutex::new(setup.clauses.iter().enumerate());
@@ -214,7 +214,11 @@ pub fn check(
 }
 
 /// Runs the command over the web of one clause and judges the clause.
-fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Judged, CheckError> {
+fn judge(
+    clause: &Clause,
+    subject: &Subject<'_>,
+    setup: &CheckOptions<'_>,
+) -> Result<Judged, CheckError> {
     if clause.plan.needs_dir() && !subject.has_dir() {
         let verdict = Verdict::not_shown("the command has no {dir}, so it can't keep state");
         return Ok(Judged::new(clause, verdict));
@@ -222,7 +226,7 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
     let folder = TempDir::new().map_err(CheckError::Serve)?;
     let dir = folder.path().join("state");
     fs::create_dir(&dir).map_err(CheckError::Serve)?;
-    let served = Served::start(clause, subject.token).map_err(CheckError::Serve)?;
+    let served = ServedWeb::start(clause, subject.token).map_err(CheckError::Serve)?;
     let stderr = folder.path().join("stderr");
     let place = Place {
         url: served.start_url(),
@@ -232,8 +236,8 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
     };
     let mut runs = Vec::new();
     let is_due: Option<fn(&[LogEntry]) -> bool> = match clause.plan {
-        Plan::Killed(is_due) => Some(is_due),
-        Plan::Once | Plan::Twice => None,
+        RunPlan::Killed(is_due) => Some(is_due),
+        RunPlan::Once | RunPlan::Twice => None,
     };
     let start_us = served.web.now_us();
     runs.push(wait(
@@ -274,8 +278,8 @@ fn judge(clause: &Clause, subject: &Subject<'_>, setup: &Setup<'_>) -> Result<Ju
 /// Waits until the command ends. Kills it at the time limit, or when the clause requires a restart.
 fn wait(
     mut started: Started,
-    setup: &Setup<'_>,
-    served: &Served,
+    setup: &CheckOptions<'_>,
+    served: &ServedWeb,
     is_due: Option<fn(&[LogEntry]) -> bool>,
     start_us: u64,
 ) -> Result<Run, CheckError> {

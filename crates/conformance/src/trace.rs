@@ -5,7 +5,7 @@ use std::time::Duration;
 use crawl_testweb::LogEntry;
 use serde::Serialize;
 
-use crate::paths::{normal, placed};
+use crate::path_spellings::{normal, placed};
 
 /// Maximum number of requests that a verdict quotes.
 /// Beyond the limit: the rest is counted.
@@ -119,14 +119,14 @@ pub struct Verdict {
     /// The crawler's behaviour, in words.
     pub reason: String,
     /// Requests that prove the outcome, in order.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<QuotedRequest>,
     /// The number of further requests that prove the outcome.
     pub more_evidence: usize,
 }
 
 /// A request that a verdict quotes as evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Evidence {
+pub struct QuotedRequest {
     /// Seconds from the start of the first run to the start of the request.
     pub at: f64,
     /// Seconds that the answer took. `None` if the server was still answering.
@@ -143,7 +143,7 @@ pub struct Evidence {
     pub status: Option<u16>,
 }
 
-impl Eq for Evidence {}
+impl Eq for QuotedRequest {}
 
 impl Verdict {
     /// Creates a verdict that the crawler keeps the clause.
@@ -171,14 +171,16 @@ impl Verdict {
         Verdict {
             outcome,
             reason,
-            evidence: quoted.map(|entry| Evidence::of(trace, entry)).collect(),
+            evidence: quoted
+                .map(|entry| QuotedRequest::of(trace, entry))
+                .collect(),
             more_evidence: proof.len().saturating_sub(MAX_EVIDENCE),
         }
     }
 }
 
-impl Evidence {
-    fn of(trace: &Trace, entry: &LogEntry) -> Evidence {
+impl QuotedRequest {
+    fn of(trace: &Trace, entry: &LogEntry) -> QuotedRequest {
         let earlier = trace.log.iter().filter(|other| {
             other.host == entry.host
                 && (other.start_us, other.connection) < (entry.start_us, entry.connection)
@@ -186,7 +188,7 @@ impl Evidence {
         let last_end = earlier
             .map(|other| other.end_us.unwrap_or(other.start_us))
             .max();
-        Evidence {
+        QuotedRequest {
             at: seconds(entry.start_us, trace.start_us()),
             took: entry.end_us.map(|end| seconds(end, entry.start_us)),
             gap: last_end.map(|end| seconds(entry.start_us, end)),

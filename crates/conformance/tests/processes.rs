@@ -10,7 +10,9 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crawl_conformance::{CheckError, Clause, Judged, Outcome, Setup, Subject, check, clauses};
+use crawl_conformance::{
+    CheckError, CheckOptions, Clause, Judged, Outcome, Subject, check, clauses,
+};
 
 /// The environment variable that makes this program run as the client.
 const IS_CLIENT: &str = "CONFORMANCE_TEST_CLIENT";
@@ -80,7 +82,7 @@ fn run(
             command
         },
     };
-    let setup = Setup {
+    let setup = CheckOptions {
         clauses,
         gap: Duration::from_secs(1),
         timeout,

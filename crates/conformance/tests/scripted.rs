@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crawl_conformance::{Clause, Level, Outcome, Plan, Run, RunEnd, Trace, clauses};
+use crawl_conformance::{Clause, Level, Outcome, Run, RunEnd, RunPlan, Trace, clauses};
 use crawl_testweb::LogEntry;
 
 const TOKEN: &str = "testbot";
@@ -519,7 +519,7 @@ fn names_are_unique_and_sources_are_given() {
             "{}",
             clause.id
         );
-        let is_restart = matches!(clause.plan, Plan::Killed(_));
+        let is_restart = matches!(clause.plan, RunPlan::Killed(_));
         assert_eq!(
             is_restart,
             clause.id.starts_with("restart-"),

@@ -1,5 +1,5 @@
-//! A polite web crawler as a library: robots.txt, a gap between two requests to a host, and an archive
-//! that survives a crash, behind one builder.
+//! A polite web crawler as a library: robots.txt, a gap between two requests to a host, and an
+//! archive that survives a crash, behind one builder.
 //!
 //! ```no_run
 //! use crawl::Crawl;

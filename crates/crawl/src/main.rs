@@ -37,10 +37,10 @@ use std::process::ExitCode;
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::overview::overview;
-use cli::preprocess::{self, UnreadCommandLine};
+use cli::preprocess::{self, CommandLineError};
 use cli::shell;
 use cli::usage_error;
-use commands::{check, export, forget, inspect, plan, recheck, records, robots};
+use commands::{check, export, forget, inspect, plan, recheck, report_explain_audit, robots};
 #[cfg(feature = "search")]
 use commands::{index, search};
 #[cfg(not(all(
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
     }
     let cli = match preprocess::read() {
         Ok(cli) => cli,
-        Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
-        Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
+        Err(CommandLineError::Syntax(error)) => return usage_error::show(&error),
+        Err(CommandLineError::Value(refusal)) => return refuse(&refusal),
     };
     // Raise the limit on open files, because a crawl or a server may need at least one connection
     // for each host.
@@ -110,7 +110,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             let (job, environment) = (cli.job, UserFolders::of_process());
             let (settings, sources) =
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
-            run::crawl(&settings, sources, run::Directory::OfCrawl)
+            run::crawl(&settings, sources, run::DirectoryReuse::OfCrawl)
         }
         Some(Command::Plan(args)) => {
             let settings = gather_settings(args.job)?;
@@ -123,16 +123,16 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Config(args)) => config(args),
         Some(Command::Report(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
-            records::report(&args)
+            report_explain_audit::report(&args)
         }
         Some(Command::Replay(args)) => replay(args),
         Some(Command::Explain(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
-            records::explain(&args)
+            report_explain_audit::explain(&args)
         }
         Some(Command::Audit(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
-            records::audit(&args)
+            report_explain_audit::audit(&args)
         }
         #[cfg(feature = "conformance")]
         Some(Command::Conformance(args)) => commands::conformance::run(&args),

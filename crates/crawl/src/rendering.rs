@@ -9,8 +9,8 @@ use crawl_browser::{
     RenderError, RequestKind, ScreenshotError, WantedRequest,
 };
 use crawl_engine::{
-    NoBrowser, RenderFailure, RenderFuture, RenderRequests, RenderedPage, Renderer, ResourceAnswer,
-    ResourceKind, ResourceRequest,
+    NoBrowser, RenderFailure, RenderFuture, RenderedPage, Renderer, ResourceAnswer, ResourceKind,
+    ResourceRequest, ResourceRequestSender,
 };
 use crawl_fetcher::PostBody;
 use crawl_weburl::canonicalize;
@@ -23,7 +23,7 @@ use nix::unistd::Uid;
 use tokio::sync::OnceCell;
 
 use crate::error::CommandError;
-use crate::values::BrowserTerms;
+use crate::values::BrowserSettings;
 
 /// Environment variable with the path of the browser.
 const BROWSER_VARIABLE: &str = "CRAWL_BROWSER";
@@ -45,11 +45,11 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*");
 ///
 /// # Errors
 /// No browser was found, or its sandbox can't be used.
-pub(crate) fn renderer(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+pub(crate) fn renderer(terms: BrowserSettings) -> Result<Arc<dyn Renderer>, CommandError> {
     shared_browser(terms).map_err(|why| of_browser(&why))
 }
 
-fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError> {
+fn shared_browser(terms: BrowserSettings) -> Result<Arc<dyn Renderer>, BrowserError> {
     let program = terms
         .program
         .or_else(|| env::var_os(BROWSER_VARIABLE).map(Into::into));
@@ -99,8 +99,10 @@ fn shared_browser(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, BrowserError
 ///
 /// # Errors
 /// The program named by the settings does not exist, or the browser's sandbox can't be used.
-pub(crate) fn renderer_of_replay(terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
-    let terms = BrowserTerms {
+pub(crate) fn renderer_of_replay(
+    terms: BrowserSettings,
+) -> Result<Arc<dyn Renderer>, CommandError> {
+    let terms = BrowserSettings {
         screenshots: false,
         ..terms
     };
@@ -145,7 +147,11 @@ impl Renderer for SharedBrowser {
         self.version.as_deref()
     }
 
-    fn render(&self, page: crawl_engine::PageToRender, requests: RenderRequests) -> RenderFuture {
+    fn render(
+        &self,
+        page: crawl_engine::PageToRender,
+        requests: ResourceRequestSender,
+    ) -> RenderFuture {
         let (config, browser) = (self.config.clone(), Arc::clone(&self.browser));
         Box::pin(async move {
             let browser = browser.get_or_try_init(|| Browser::launch(config)).await;
@@ -197,7 +203,7 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
 }
 
 /// Passes the requests of a page to the crawl.
-struct PageResources(RenderRequests);
+struct PageResources(ResourceRequestSender);
 
 impl PageRequests for PageResources {
     fn request(&self, wanted: WantedRequest) -> AnswerFuture {

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use crawl_engine::{NoBrowser, Renderer};
 
 use crate::error::{CommandError, left_out};
-use crate::values::BrowserTerms;
+use crate::values::BrowserSettings;
 
 /// Returns an error, because this build has no browser.
-pub(crate) fn renderer(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+pub(crate) fn renderer(_terms: BrowserSettings) -> Result<Arc<dyn Renderer>, CommandError> {
     Err(left_out("--render", "render").about("render"))
 }
 
 /// Returns a renderer without a browser, with which a replay reads the archived DOMs.
-pub(crate) fn renderer_of_replay(_terms: BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError> {
+pub(crate) fn renderer_of_replay(
+    _terms: BrowserSettings,
+) -> Result<Arc<dyn Renderer>, CommandError> {
     Ok(Arc::new(NoBrowser {
         why: "this build of crawl can't run a browser".to_owned(),
     }))

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_engine::OpenFrontier;
-use crawl_shared_frontier::{ConnectionString, Credentials, Options, Password, SharedFrontier};
+use crawl_shared_frontier::{
+    ConnectionString, Credentials, Password, SharedFrontier, SharedFrontierOptions,
+};
 
 use crate::child::PASSWORD_VARIABLE;
 use crate::error::CommandError;
-use crate::error::shared::of_shared;
+use crate::error::shared_frontier::of_shared;
 
 /// Number of heartbeats that a worker sends during a lease.
 const HEARTBEATS: u32 = 3;
@@ -40,16 +42,16 @@ pub(crate) fn opener(
     lease: Duration,
     settings: String,
 ) -> OpenFrontier {
-    let options = Options {
+    let options = SharedFrontierOptions {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
         credentials: credentials(),
         lease,
         heartbeat: lease / HEARTBEATS,
-        ..Options::new(crawl, worker)
+        ..SharedFrontierOptions::new(crawl, worker)
     };
     Arc::new(move |last_life| {
-        let options = Options {
+        let options = SharedFrontierOptions {
             last_life,
             ..options.clone()
         };

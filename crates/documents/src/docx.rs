@@ -8,7 +8,7 @@ use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 
-use crate::html::{PageHead, PageWriter};
+use crate::html_writer::{PageHead, PageWriter};
 use crate::limits::{DocumentLimits, Unreadable};
 use styles::{ParagraphStyle, Styles};
 use xml::{Xml, XmlEvent};

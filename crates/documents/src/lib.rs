@@ -22,7 +22,7 @@
 mod docx;
 #[cfg(all(any(test, fuzzing), feature = "docx", feature = "pdf"))]
 pub mod fuzzed;
-mod html;
+mod html_writer;
 mod kind;
 mod limits;
 #[cfg(feature = "markdown")]

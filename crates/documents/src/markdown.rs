@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::html::{PageHead, PageWriter};
+use crate::html_writer::{PageHead, PageWriter};
 use crate::limits::DocumentLimits;
 
 pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str>) -> String {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use pdf_extract::{Dictionary, Document, Object, ObjectId, decode_text_string, output_doc_page};
 
-use crate::html::{MAX_FIELD_BYTES, PageHead, PageWriter};
+use crate::html_writer::{MAX_FIELD_BYTES, PageHead, PageWriter};
 use crate::limits::{DocumentLimits, Unreadable};
 use layout::Layout;
 use lines::LineReader;

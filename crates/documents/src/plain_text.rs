@@ -1,7 +1,7 @@
 //! Converts plain text to HTML. Blank lines, underlines and numbers determine the title, headings
 //! and paragraphs.
 
-use crate::html::{PageHead, PageWriter};
+use crate::html_writer::{PageHead, PageWriter};
 use crate::limits::DocumentLimits;
 
 /// Maximum characters of a heading line.

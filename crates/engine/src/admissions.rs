@@ -1,7 +1,7 @@
 //! Admissions of URLs that are not links of a page: seeds, sitemaps, and leased URLs to queue
 //! again.
 
-use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
+use crawl_frontier::{Admission, Exclusion, Lease, Reason, RequestedState, UrlKind};
 use crawl_scope::{Scope, ScopeVerdict};
 use crawl_weburl::CanonicalUrl;
 
@@ -10,7 +10,7 @@ use crate::priority::Priority;
 pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     let mut seed = Admission::seed(url.clone());
     if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
-        seed.state = NewState::Excluded(Exclusion {
+        seed.state = RequestedState::Excluded(Exclusion {
             rule: Some(rule),
             ..Exclusion::of(Reason::Scope)
         });
@@ -54,7 +54,7 @@ pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: Priority)
         redirects: lease.redirects,
         via: lease.via.clone(),
         priority: priority.byte(),
-        state: NewState::Pending,
+        state: RequestedState::Pending,
         is_seed: false,
         kind: lease.kind,
     }

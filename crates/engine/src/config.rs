@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::Disk;
-use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_fetcher::{Contact, CookieFile, FetchConfig};
 use crawl_fields::Rules;
-use crawl_frontier::shared::{BoxError, MoveTarget, WorkerFrontier};
+use crawl_frontier::worker_frontier::{BoxError, MoveTarget, WorkerFrontier};
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
 use crawl_scope::ScopeMode;
-use crawl_scope::{ContentFilter, SeedTerms, SurtPrefix};
+use crawl_scope::{ContentFilter, SeedSettings, SurtPrefix};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
-use crate::document_reader::DocumentRules;
+use crate::document_conversion::DocumentRules;
 use crate::login::SiteLogin;
 use crate::render::RenderConfig;
 use crate::time::whole_seconds;
@@ -36,7 +36,7 @@ pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
 /// The study that the crawl is part of. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Study {
+pub struct StudyDescription {
     /// The name of the operator.
     pub operator_name: Option<String>,
     /// The institution behind the crawl.
@@ -63,13 +63,13 @@ pub struct Config {
     /// The person or organization responsible for the crawl.
     pub contact: Option<Contact>,
     /// The operator's study, for the `warcinfo` record of each WARC file.
-    pub study: Study,
+    pub study: StudyDescription,
     /// The standard for reading robots.txt.
-    pub profile: Profile,
+    pub profile: RobotsProfile,
     /// How long a copy of robots.txt stays fresh, and when to retry an unreachable robots.txt.
-    pub robots_times: RobotsTimes,
+    pub robots_times: RobotsTimeLimits,
     /// What to do if robots.txt answers 401 or 403.
-    pub robots_forbidden: Forbidden,
+    pub robots_forbidden: ForbiddenRobotsPolicy,
     /// The purpose of the crawl. Pages whose site refuses this use are excluded.
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
@@ -81,9 +81,9 @@ pub struct Config {
     /// Whether to begin another round, which revisits due pages, if the crawl is finished.
     pub recrawl: bool,
     /// The intervals between visits of a page.
-    pub revisits: Revisits,
+    pub revisits: RevisitIntervals,
     /// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
-    pub traps: TrapRules,
+    pub traps: TrapAvoidance,
     /// Maximum length of a redirect chain.
     pub max_redirects: u8,
     /// How often a failed URL is retried.
@@ -97,7 +97,7 @@ pub struct Config {
     /// How pages outside the scope are requested.
     pub off_scope_method: OffScopeMethod,
     /// Which parts of pages (such as images and style sheets) are fetched.
-    pub resources: Resources,
+    pub resources: ResourcePolicy,
     /// Maximum URLs from the sitemaps of one host per run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
     /// Delays, rates and limits.
@@ -140,7 +140,7 @@ pub struct Config {
     /// The documents to index.
     pub documents: DocumentRules,
     /// The kinds of documents to fetch.
-    pub extent: Extent,
+    pub extent: RunMode,
     /// How to draw a sample from the URLs found. `None` fetches all pages.
     pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
@@ -172,23 +172,23 @@ impl Config {
             output: output.into(),
             shared: None,
             seed_sitemaps: HashSet::new(),
-            profile: Profile::Rfc9309,
-            robots_times: RobotsTimes::default(),
-            robots_forbidden: Forbidden::Allow,
+            profile: RobotsProfile::Rfc9309,
+            robots_times: RobotsTimeLimits::default(),
+            robots_forbidden: ForbiddenRobotsPolicy::Allow,
             purpose: None,
             scope: ScopeRules::default(),
             wanted: ContentFilter::default(),
             budgets: Budgets::default(),
             recrawl: false,
-            revisits: Revisits::default(),
-            traps: TrapRules::default(),
+            revisits: RevisitIntervals::default(),
+            traps: TrapAvoidance::default(),
             max_redirects: 10,
             retries: 3,
             sitemaps: true,
             feeds: true,
             forms: false,
             off_scope_method: OffScopeMethod::Get,
-            resources: Resources::Off,
+            resources: ResourcePolicy::Off,
             max_sitemap_urls: Some(250_000),
             politeness: Politeness {
                 look_ups: LOOK_UPS,
@@ -215,14 +215,14 @@ impl Config {
             extract: Arc::default(),
             index: false,
             documents: DocumentRules::default(),
-            extent: Extent::Crawl,
+            extent: RunMode::Crawl,
             sample: None,
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
             audited: serde_json::Map::new(),
             agent,
             contact,
-            study: Study::default(),
+            study: StudyDescription::default(),
             user_agent,
             seeds,
         }
@@ -270,7 +270,7 @@ impl fmt::Debug for SharedCrawl {
 
 /// Which parts of pages are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resources {
+pub enum ResourcePolicy {
     /// Fetch no parts of pages.
     #[default]
     Off,
@@ -293,7 +293,7 @@ pub enum OffScopeMethod {
 
 /// How to treat a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Forbidden {
+pub enum ForbiddenRobotsPolicy {
     /// Fetch as if robots.txt had no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
@@ -322,7 +322,7 @@ pub struct ScopeRules {
     /// Maximum consecutive links out of scope, counted from the last page in scope.
     pub hops_off: u8,
     /// Settings of single seeds.
-    pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
+    pub seed_terms: Vec<(CanonicalUrl, SeedSettings)>,
 }
 
 /// Limits of a whole crawl. `None` is unlimited.
@@ -341,12 +341,12 @@ pub struct Budgets {
     /// Limits of single hosts. These replace `per_host`.
     pub per_site: HostTable<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
-    pub groups: HostTable<Arc<HostGroup>>,
+    pub groups: HostTable<Arc<HostGroupBudget>>,
 }
 
 /// Limits that the hosts of a group share. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostGroup {
+pub struct HostGroupBudget {
     /// The unique name of the group, used in records.
     pub name: String,
     /// Maximum rows of `pages.jsonl`, over all runs of a round.
@@ -389,7 +389,7 @@ impl HostBudget {
 
 /// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrapRules {
+pub struct TrapAvoidance {
     /// Whether to defer URLs in traps. A trap is an endless set of URLs that bring nothing new.
     pub traps: bool,
     /// Whether to exclude links that look like actions, such as a log-out.
@@ -403,7 +403,7 @@ pub struct TrapRules {
 /// The kinds of documents that a run fetches. A run that fetches no pages excludes each page that
 /// it could fetch, with the reason `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
+pub enum RunMode {
     /// Fetch pages, and everything needed to find them.
     #[default]
     Crawl,
@@ -413,9 +413,9 @@ pub enum Extent {
     Rules,
 }
 
-impl Default for TrapRules {
-    fn default() -> TrapRules {
-        TrapRules {
+impl Default for TrapAvoidance {
+    fn default() -> TrapAvoidance {
+        TrapAvoidance {
             traps: true,
             skip_actions: false,
             clean_params: true,
@@ -424,9 +424,9 @@ impl Default for TrapRules {
     }
 }
 
-impl TrapRules {
+impl TrapAvoidance {
     /// Rules that defer nothing, and treat each URL as a page of its own.
-    pub const OFF: TrapRules = TrapRules {
+    pub const OFF: TrapAvoidance = TrapAvoidance {
         traps: false,
         skip_actions: false,
         clean_params: false,
@@ -436,24 +436,24 @@ impl TrapRules {
 
 /// The intervals between visits of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revisits {
+pub struct RevisitIntervals {
     /// The minimum time between two visits of a page.
     pub least: Duration,
     /// The maximum time between two visits of a page, even if it never changes.
     pub most: Duration,
 }
 
-impl Default for Revisits {
+impl Default for RevisitIntervals {
     /// Returns a minimum of 0 and a maximum of 30 days.
-    fn default() -> Revisits {
-        Revisits {
+    fn default() -> RevisitIntervals {
+        RevisitIntervals {
             least: Duration::ZERO,
             most: Duration::from_secs(30 * 24 * 60 * 60),
         }
     }
 }
 
-impl Revisits {
+impl RevisitIntervals {
     /// Returns the maximum time between two visits of a page, in seconds.
     pub(crate) fn longest(&self) -> u32 {
         whole_seconds(self.most.max(self.least))

@@ -48,14 +48,14 @@ pub enum Command {
     Unpark(HostKey),
     /// Change politeness, exclusions and budgets. The command is answered once the new rules are
     /// durable.
-    Rules(Box<Rules>),
+    Rules(Box<AdjustableRules>),
     /// Return the state of the crawl.
     State,
 }
 
 /// The rules of a crawl that may change during a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct AdjustableRules {
     /// Delays, rates and limits. `concurrency` and `look_ups` must stay the same.
     pub politeness: Politeness,
     /// Limits of the whole crawl, of hosts and of groups of hosts. Earlier requests count towards
@@ -85,7 +85,7 @@ pub enum CommandAnswer {
 /// Why a command was refused. A refused command changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum CommandRefusal {
     /// The URL to add is not fetchable.
     #[error("unusable URL `{url}`: {why}")]
     Unusable {
@@ -158,32 +158,34 @@ pub enum Refused {
     Ending,
 }
 
-impl Refused {
+impl CommandRefusal {
     /// Returns advice for the user, for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Refused::Unusable { .. } => "give a complete URL such as `https://example.org/page`",
-            Refused::OutOfScope { .. } => "change --exclude or --include to allow it",
-            Refused::Private { .. } => "name it as a seed, or start with --allow-private",
-            Refused::Visited { .. } => "the next round visits it again if it is due by then",
-            Refused::Barred { .. } => "see `crawl explain`; an excluded URL stays excluded",
-            Refused::Forgotten { .. } => {
+            CommandRefusal::Unusable { .. } => {
+                "give a complete URL such as `https://example.org/page`"
+            }
+            CommandRefusal::OutOfScope { .. } => "change --exclude or --include to allow it",
+            CommandRefusal::Private { .. } => "name it as a seed, or start with --allow-private",
+            CommandRefusal::Visited { .. } => "the next round visits it again if it is due by then",
+            CommandRefusal::Barred { .. } => "see `crawl explain`; an excluded URL stays excluded",
+            CommandRefusal::Forgotten { .. } => {
                 "leave it out; a crawl into another --output may fetch it, if its owner agrees"
             }
-            Refused::UnknownHost(_) => {
+            CommandRefusal::UnknownHost(_) => {
                 "name hosts as in requests.jsonl; on loopback, include the port"
             }
-            Refused::NotParked(_) => "the state lists the parked hosts",
-            Refused::TooManyParked(_) => "unpark some, or exclude them with --exclude",
-            Refused::TooManyDelays(_) => "set one delay for every host",
-            Refused::TooShort { .. } => {
+            CommandRefusal::NotParked(_) => "the state lists the parked hosts",
+            CommandRefusal::TooManyParked(_) => "unpark some, or exclude them with --exclude",
+            CommandRefusal::TooManyDelays(_) => "set one delay for every host",
+            CommandRefusal::TooShort { .. } => {
                 "start with --own-site if you are responsible for the hosts of this crawl"
             }
-            Refused::BadPattern(_) => {
+            CommandRefusal::BadPattern(_) => {
                 "in a regular expression `.` is any character: write `\\.` for a dot"
             }
-            Refused::Ending => "unfinished work waits for the next start",
+            CommandRefusal::Ending => "unfinished work waits for the next start",
         }
     }
 }
@@ -222,7 +224,7 @@ pub struct PostedCommand {
 }
 
 /// The channel for the answer to a command. The answer is dropped if the receiver was dropped.
-pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, Refused>>;
+pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, CommandRefusal>>;
 
 /// Sends commands to a crawl. All clones send to the same crawl.
 #[derive(Clone, Debug)]
@@ -237,15 +239,15 @@ pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
 
 /// The answer to a command, which has not arrived yet.
 #[derive(Debug)]
-pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
+pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, CommandRefusal>>);
 
 impl PendingAnswer {
     /// Waits for the answer.
     ///
     /// # Errors
     /// Same as [`Commander::ask`].
-    pub async fn answer(self) -> Result<CommandAnswer, Refused> {
-        self.0.await.unwrap_or(Err(Refused::Ending))
+    pub async fn answer(self) -> Result<CommandAnswer, CommandRefusal> {
+        self.0.await.unwrap_or(Err(CommandRefusal::Ending))
     }
 }
 
@@ -254,22 +256,27 @@ impl Commander {
     /// out even if the run is over at once.
     ///
     /// # Errors
-    /// [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
-    pub fn post(&self, command: Command) -> Result<PendingAnswer, Refused> {
+    /// [`CommandRefusal::Ending`] if the crawl is over, or too many commands are waiting.
+    pub fn post(&self, command: Command) -> Result<PendingAnswer, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
-        self.0.try_send(posted).map_err(|_| Refused::Ending)?;
+        self.0
+            .try_send(posted)
+            .map_err(|_| CommandRefusal::Ending)?;
         Ok(PendingAnswer(answered))
     }
 
     /// Sends a command and waits for the answer.
     ///
     /// # Errors
-    /// [`Refused`], which is [`Refused::Ending`] if the crawl is over.
-    pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
+    /// [`CommandRefusal`], which is [`CommandRefusal::Ending`] if the crawl is over.
+    pub async fn ask(&self, command: Command) -> Result<CommandAnswer, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
-        self.0.send(posted).await.map_err(|_| Refused::Ending)?;
+        self.0
+            .send(posted)
+            .await
+            .map_err(|_| CommandRefusal::Ending)?;
         PendingAnswer(answered).answer().await
     }
 }
@@ -278,7 +285,7 @@ impl Commander {
 #[derive(Debug)]
 pub struct Controls {
     /// How urgently to stop. May only become more urgent.
-    pub stop: watch::Receiver<Stop>,
+    pub stop: watch::Receiver<StopRequest>,
     /// Gets the current progress several times per second, for the first time when the crawl has
     /// locked its directory.
     pub progress: watch::Sender<Progress>,
@@ -286,9 +293,9 @@ pub struct Controls {
     pub commands: mpsc::Receiver<PostedCommand>,
     /// Gets each row of `pages.jsonl`, with its archive position, once its page is committed.
     /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. The run
-    /// ends only once the consumer has taken all rows, unless the stop is [`Stop::Now`] or the
-    /// receiver is dropped. Each row is sent at most once: rows that a crash or `Stop::Now`
-    /// prevented from being sent are only in `pages.jsonl`.
+    /// ends only once the consumer has taken all rows, unless the stop is [`StopRequest::Now`] or
+    /// the receiver is dropped. Each row is sent at most once: rows that a crash or
+    /// `StopRequest::Now` prevented from being sent are only in `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
     /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
     pub free_space: FreeSpace,
@@ -299,7 +306,7 @@ impl Controls {
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
-            stop: watch::channel(Stop::No).1,
+            stop: watch::channel(StopRequest::No).1,
             progress: watch::channel(Progress::default()).0,
             commands: commands().1,
             pages: None,
@@ -310,7 +317,7 @@ impl Controls {
 
 /// How urgently the crawl should end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
+pub enum StopRequest {
     /// Continue.
     #[default]
     No,

@@ -17,7 +17,7 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_frontier::FileLock;
-use crawl_frontier::shared::WorkerFrontier;
+use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_scheduler::Tick;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
@@ -27,25 +27,25 @@ use tokio::time::{Sleep, sleep};
 use tracing::{Instrument as _, Span};
 
 use self::rendering::{rendered, requests_of};
-use self::start::Opened;
+use self::start::OpenedCrawl;
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Progress, Stop};
-use crate::crawl_loop::{Coordinator, Next, request_rows};
+use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Progress, StopRequest};
+use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
 use crate::free_space::DiskWatch;
 use crate::index::follower::{Indexer, Outcome};
-use crate::messages::key::{Keyed, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKeys};
 use crate::messages::render::RenderId;
-use crate::messages::{Effect, Event, NewRules, SecretPairs, lines_to_log, order_to_log};
+use crate::messages::{Effect, Event, PostedRules, SecretPairs, lines_to_log, order_to_log};
 use crate::read::pool::{ReaderPool, ReaderTask};
-use crate::render::StoredAnswer;
+use crate::render::UndecodedAnswer;
 use crate::runtime_waker::RuntimeWaker;
-use crate::sharing::{WorkerThread, WorkersGuard};
+use crate::sharing::{LeaseExpiryGuard, SharingThread};
 use crate::state::delay_log::DelayLog;
 use crate::state::directory;
 use crate::state::order_log::OrderLog;
-use crate::summary::{Ended, Summary};
+use crate::summary::{EndReason, RunSummary};
 use crate::time::seconds_of;
 use crate::trace_events;
 use crate::write::Writer;
@@ -69,7 +69,7 @@ const INDEX_GRACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// [`EngineError`] if the directory can't be used, or if I/O or the state fails. Everything fetched
 /// before the error stays readable, and another call resumes the crawl.
-pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
+pub async fn run(config: Config, controls: Controls) -> Result<RunSummary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
     // Run the loop on a thread of the runtime, so that finished requests wake it without a thread
     // switch. Dropping this future aborts the loop's task.
@@ -84,7 +84,7 @@ pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineEr
     }
 }
 
-async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
+async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummary, EngineError> {
     let started = Instant::now();
     let clock = Clock::start();
     let fetch = FetchConfig {
@@ -99,9 +99,9 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
-            let opened = Opened::open(&config, clock, &|| *stop.borrow() != Stop::No)?;
+            let opened = OpenedCrawl::open(&config, clock, &|| *stop.borrow() != StopRequest::No)?;
             let fetcher = match &opened.directory.shared {
-                Some(shared) => fetcher.guarded(Arc::new(WorkersGuard(shared.send_guard()))),
+                Some(shared) => fetcher.guarded(Arc::new(LeaseExpiryGuard(shared.send_guard()))),
                 None => fetcher,
             };
             Driver::start(
@@ -121,7 +121,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
         // never.
         Some(_) => tokio::select! {
             driver = driver => driver?,
-            _ = early_stop.wait_for(|stop| *stop != Stop::No) => return Err(EngineError::StoppedEarly),
+            _ = early_stop.wait_for(|stop| *stop != StopRequest::No) => return Err(EngineError::StoppedEarly),
         },
     };
     let _waker =
@@ -182,13 +182,13 @@ struct Driver {
     abandon: Arc<AtomicBool>,
     /// Set when the last page is settled, to limit the indexing that remains.
     last_work: Arc<OnceLock<LastWork>>,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<StopRequest>,
 }
 
 /// The parts that a worker needs for a shared crawl.
 struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
-    thread: WorkerThread,
+    thread: SharingThread,
     /// The lock of the directory, held until the end of the run.
     _lock: Option<FileLock>,
 }
@@ -199,8 +199,8 @@ impl Workers {
     /// request to these hosts is in flight.
     fn end_with(
         self,
-        end: impl FnOnce() -> Result<Summary, EngineError>,
-    ) -> Result<Summary, EngineError> {
+        end: impl FnOnce() -> Result<RunSummary, EngineError>,
+    ) -> Result<RunSummary, EngineError> {
         self.thread.end();
         let ended = end();
         // After an error, keep the buckets (sets of hosts), because some requests may not be on
@@ -221,13 +221,13 @@ struct LastWork {
     deadline: Option<Tick>,
     /// How urgently a stop was requested before the last page was settled. A more urgent stop ends
     /// indexing.
-    stop: Stop,
+    stop: StopRequest,
 }
 
 impl Driver {
     /// Runs the loop until the run is over. Each iteration handles events, then performs the
     /// effects.
-    async fn run_loop(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
+    async fn run_loop(&mut self, controls: &mut Controls) -> Result<EndReason, EngineError> {
         let mut effects = Vec::new();
         let mut last_report = Instant::now();
         let mut timer = pin!(sleep(PROGRESS_INTERVAL));
@@ -245,11 +245,11 @@ impl Driver {
             // host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
-            if last_report.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
+            if last_report.elapsed() >= PROGRESS_INTERVAL || next == DriverStep::Done {
                 controls.progress.send_replace(self.progress());
                 last_report = Instant::now();
             }
-            let Next::Wait(wake) = next else {
+            let DriverStep::Wait(wake) = next else {
                 self.deliver_rest(controls).await;
                 return self.coordinator.outcome();
             };
@@ -293,7 +293,7 @@ impl Driver {
 
     /// Delivers the remaining rows of pages to their consumer, unless the run must end at once.
     async fn deliver_rest(&mut self, controls: &mut Controls) {
-        while !self.undelivered.is_empty() && *controls.stop.borrow() != Stop::Now {
+        while !self.undelivered.is_empty() && *controls.stop.borrow() != StopRequest::Now {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
@@ -400,7 +400,7 @@ impl Driver {
                 Effect::GiveUpDocuments => self.readers.give_up_documents(),
                 Effect::Write(message) => {
                     self.readers
-                        .take(ReaderTask::Pass(Box::new(Keyed { key, message })));
+                        .take(ReaderTask::Pass(Box::new(KeyedMessage { key, message })));
                 }
                 Effect::Share(request) => {
                     if let Some(workers) = &self.workers {
@@ -412,7 +412,7 @@ impl Driver {
     }
 
     /// Starts to render a page, given its number, its URL and the time it was fetched.
-    fn render(&mut self, page: (RenderId, String, Tick), answer: StoredAnswer) {
+    fn render(&mut self, page: (RenderId, String, Tick), answer: UndecodedAnswer) {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());
             let renderer = Arc::clone(&render.renderer);
@@ -421,7 +421,7 @@ impl Driver {
         }
     }
 
-    fn note_rules(&mut self, rules: NewRules) {
+    fn note_rules(&mut self, rules: PostedRules) {
         let noted = self.delays.note(&rules.row).map_err(EngineError::from);
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
@@ -444,9 +444,9 @@ impl Driver {
     /// continue with this worker's hosts.
     fn end(
         mut self,
-        looped: Result<Ended, EngineError>,
+        looped: Result<EndReason, EngineError>,
         started: Instant,
-    ) -> Result<Summary, EngineError> {
+    ) -> Result<RunSummary, EngineError> {
         // Drop all requests in flight, and their connections.
         self.fetches = JoinSet::new();
         match self.workers.take() {
@@ -457,9 +457,9 @@ impl Driver {
 
     fn end_alone(
         self,
-        looped: Result<Ended, EngineError>,
+        looped: Result<EndReason, EngineError>,
         started: Instant,
-    ) -> Result<Summary, EngineError> {
+    ) -> Result<RunSummary, EngineError> {
         let Driver {
             config,
             clock,
@@ -478,7 +478,7 @@ impl Driver {
         let noted = order.end();
         let at_once = coordinator.stopped_at_once();
         let over = match looped {
-            Ok(Ended::Interrupted | Ended::HandedOver) => Some(clock.now()),
+            Ok(EndReason::Interrupted | EndReason::HandedOver) => Some(clock.now()),
             _ => coordinator.deadline(),
         };
         let stop_before = *stop.borrow();
@@ -496,7 +496,10 @@ impl Driver {
         if let Ok(writer) = &mut writer {
             writer.disconnect_indexer();
         }
-        let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted | Ended::HandedOver));
+        let is_whole = !matches!(
+            looped,
+            Err(_) | Ok(EndReason::Interrupted | EndReason::HandedOver)
+        );
         let index = indexer.map(|indexer| indexer.join(is_whole));
         let ended = looped?;
         noted?;
@@ -514,7 +517,7 @@ impl Driver {
         let is_stopped_since = *stop.borrow() > stop_before;
         let ended = ended.with_index(indexed.as_ref(), is_stopped_since);
         let elapsed = started.elapsed();
-        Ok(Summary {
+        Ok(RunSummary {
             created,
             ..coordinator.into_summary(ended, elapsed, resumed, excluded, indexed)
         })
@@ -588,7 +591,7 @@ async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> Pos
 }
 
 /// Waits until a stop is requested or becomes more urgent.
-async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
+async fn stopped(stop: &mut watch::Receiver<StopRequest>) -> StopRequest {
     match stop.changed().await {
         Ok(()) => *stop.borrow_and_update(),
         // The sender was dropped, so no stop can be requested any more.

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use crawl_archive::ArchiveError;
-use crawl_frontier::shared::BoxError;
-use crawl_frontier::{FrontierError, OpenError};
+use crawl_frontier::worker_frontier::BoxError;
+use crawl_frontier::{DiskOpenError, FrontierError};
 
-use crate::control::Refused;
+use crate::control::CommandRefusal;
 
 /// Why a crawl could not start or had to stop. Everything fetched before stays readable.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ pub enum EngineError {
     Fetcher(#[from] crawl_fetcher::SetupError),
     /// A command can't be carried out.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] CommandRefusal),
     /// A file could not be read or written.
     #[error("`{}`: {source}", path.display())]
     Disk {
@@ -129,7 +129,7 @@ pub enum EngineError {
         /// The directory of the state.
         dir: PathBuf,
         /// The frontier's error.
-        source: OpenError,
+        source: DiskOpenError,
     },
     /// The shared frontier could not be opened.
     #[error(transparent)]
@@ -206,9 +206,9 @@ pub enum EngineError {
     #[error("the directory has {found}, but {expected} were to be moved")]
     ExportDiffers {
         /// The number of URLs in each state in the shared frontier.
-        expected: crawl_frontier::parts::Totals,
+        expected: crawl_frontier::parts::CommittedCounts,
         /// URLs in each state in the directory.
-        found: crawl_frontier::parts::Totals,
+        found: crawl_frontier::parts::CommittedCounts,
     },
     /// The command needs the directory to have its own frontier, but this one belongs to a worker
     /// on a shared frontier.

@@ -15,7 +15,7 @@ use http::header::CONTENT_ENCODING;
 
 use crate::error::EngineError;
 use crate::state::directory;
-use crate::state::extracts::{
+use crate::state::extract_files::{
     EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
 };
 
@@ -68,7 +68,7 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
 
 /// The counts of a new extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractionCounts {
     /// HTML pages that the rules were applied to, over all rounds.
     pub pages: u64,
     /// Rows of the new `extracts.jsonl`.
@@ -90,7 +90,7 @@ pub fn extract_again(
     rules: &Rules,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
-) -> Result<Extracted, EngineError> {
+) -> Result<ExtractionCounts, EngineError> {
     let held = directory::hold_gathered(dir)?;
     let frontier = match held {
         Some(_) => None,
@@ -106,7 +106,7 @@ pub fn extract_again(
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
     let part = dir.join(EXTRACTS_IN_PROGRESS);
     let mut out = RowFile::open(&part, None)?;
-    let mut done = Extracted::default();
+    let mut done = ExtractionCounts::default();
     let mut batch = Vec::new();
     for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
         if is_stopped() {
@@ -161,7 +161,7 @@ fn extract_batch(
     rules: &Rules,
     pages: &[PageRow],
     out: &mut RowFile,
-    done: &mut Extracted,
+    done: &mut ExtractionCounts,
 ) -> Result<(), EngineError> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = pages.len().div_ceil(threads).max(1);

@@ -20,7 +20,7 @@ mod content_filter;
 mod control;
 mod counters;
 mod crawl_loop;
-mod document_reader;
+mod document_conversion;
 mod driver;
 mod error;
 mod excluded_rows;
@@ -50,17 +50,17 @@ mod time;
 mod tombstones;
 mod totals;
 mod trace_events;
-mod usage;
+mod usage_preferences;
 mod write;
 
 pub use config::{
-    Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, ImportTarget, MAX_PER_OTHERS_HOST,
-    MIN_OTHERS_DELAY, OffScopeMethod, OpenFrontier, Resources, Revisits, ScopeRules, SharedCrawl,
-    Study, TrapRules,
+    Budgets, Config, ForbiddenRobotsPolicy, HostBudget, HostGroupBudget, ImportTarget,
+    MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod, OpenFrontier, ResourcePolicy,
+    RevisitIntervals, RunMode, ScopeRules, SharedCrawl, StudyDescription, TrapAvoidance,
 };
 pub use control::{
-    Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,
-    PostedCommand, Progress, Refused, Rules, Stop, commands,
+    AdjustableRules, Command, CommandAnswer, CommandRefusal, Commander, Controls, LatestPage,
+    LiveState, PendingAnswer, Phase, PostedCommand, Progress, StopRequest, commands,
 };
 pub use counters::{
     BUCKET_SECONDS, Counters, Histogram, PAGE_OUTCOMES, exclusion_reasons, page_outcome,
@@ -68,10 +68,10 @@ pub use counters::{
 };
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
-pub use document_reader::{DocumentRules, UNREADABLE_EXIT_CODE};
+pub use document_conversion::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
-pub use extracts::{Extracted, extract_again, extract_rows};
+pub use extracts::{ExtractionCounts, extract_again, extract_rows};
 pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forget, forget};
 pub use free_space::FreeSpace;
 #[cfg(feature = "search")]
@@ -79,19 +79,21 @@ pub use index::rebuild::{RebuildRules, Reindexed, reindex};
 pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
 pub use render::{
     NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
-    RenderRequests, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
+    RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 pub use replay::{
     DomDifference, RecordedCrawl, RenderedAgain, ReplayDifference, ReplayGaps, ReplayTiming,
     Replayed, replay,
 };
-pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
-pub use state::discard::discard_unanswered;
-pub use state::export::{GatheredWorker, export};
-pub use state::import::{Imported, import};
-pub use state::moved_crawl::MovedCrawl;
-pub use summary::{
-    Ended, HasArchive, IndexFault, Indexed, LOGIN_FAILED, LOGIN_REFUSED, OriginRules, Reach,
-    SeedFailure, Summary, UnreachableHost,
+pub use state::discard_unanswered::discard_unanswered;
+pub use state::frontier_export::{GatheredWorker, export};
+pub use state::frontier_import::{Imported, import};
+pub use state::moved_record_counts::MovedRecordCounts;
+pub use state::stopped_crawl::{
+    LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,
 };
-pub use totals::Changes;
+pub use summary::{
+    EndReason, HasArchive, IndexFault, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED, OriginRules,
+    RunSummary, SeedFailure, ServerReachability, UnreachableHost,
+};
+pub use totals::ChangeCounts;

@@ -1,8 +1,8 @@
 //! Rendering of pages that scripts build: its settings, and the interface to a browser.
 //!
 //! The engine does not depend on a browser. A [`Renderer`] gets a page that was already fetched,
-//! and passes each further request of the page to [`RenderRequests`]. The crawl loop judges, paces
-//! and archives these requests like all others.
+//! and passes each further request of the page to [`ResourceRequestSender`]. The crawl loop judges,
+//! paces and archives these requests like all others.
 
 use std::fmt;
 use std::future::Future;
@@ -83,9 +83,10 @@ impl Default for RenderLimits {
 /// A browser that renders pages and sends no requests.
 pub trait Renderer: Send + Sync {
     /// Renders a page. All its requests go to `requests`.
-    fn render(&self, page: PageToRender, requests: RenderRequests) -> RenderFuture;
+    fn render(&self, page: PageToRender, requests: ResourceRequestSender) -> RenderFuture;
 
-    /// Returns the name and version of the browser, for the archive and the report. `None` if unknown.
+    /// Returns the name and version of the browser, for the archive and the report. `None` if
+    /// unknown.
     fn version(&self) -> Option<&str> {
         None
     }
@@ -100,7 +101,7 @@ pub struct NoBrowser {
 }
 
 impl Renderer for NoBrowser {
-    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+    fn render(&self, _page: PageToRender, _requests: ResourceRequestSender) -> RenderFuture {
         let failure = RenderFailure::no_browser(&self.why);
         Box::pin(async { Err(failure) })
     }
@@ -128,7 +129,7 @@ pub struct PageToRender {
 impl PageToRender {
     /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
     /// have times in milliseconds, and a replay must start the clock at the same time.
-    pub(crate) fn of(url: String, fetched: Tick, answer: StoredAnswer) -> PageToRender {
+    pub(crate) fn of(url: String, fetched: Tick, answer: UndecodedAnswer) -> PageToRender {
         let (status, headers, body) = answer.decode();
         PageToRender {
             url,
@@ -276,19 +277,19 @@ pub enum ResourceAnswer {
 /// Passes the request for a resource to the crawl, together with the channel for the answer. The
 /// crawl sends `None` if the request was refused or got no answer.
 pub(crate) type AskForResource =
-    dyn Fn(ResourceRequest, oneshot::Sender<Option<StoredAnswer>>) + Send + Sync;
+    dyn Fn(ResourceRequest, oneshot::Sender<Option<UndecodedAnswer>>) + Send + Sync;
 
 /// Takes the requests of one page while it is rendered.
 #[derive(Clone)]
-pub struct RenderRequests(pub(crate) Arc<AskForResource>);
+pub struct ResourceRequestSender(pub(crate) Arc<AskForResource>);
 
-impl fmt::Debug for RenderRequests {
+impl fmt::Debug for ResourceRequestSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RenderRequests").finish_non_exhaustive()
     }
 }
 
-impl RenderRequests {
+impl ResourceRequestSender {
     /// Requests a resource, and waits until the crawl has judged and fetched it. This may take
     /// long, because the resource's host has its own gap.
     pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
@@ -304,7 +305,7 @@ impl RenderRequests {
 
 /// An answer as it was sent, with its content coding.
 #[derive(Clone, Debug)]
-pub(crate) struct StoredAnswer {
+pub(crate) struct UndecodedAnswer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -314,9 +315,9 @@ pub(crate) struct StoredAnswer {
     pub(crate) is_private: bool,
 }
 
-impl StoredAnswer {
-    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> StoredAnswer {
-        StoredAnswer {
+impl UndecodedAnswer {
+    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> UndecodedAnswer {
+        UndecodedAnswer {
             status: exchange.status,
             headers: exchange.headers.clone(),
             body: exchange.body.clone(),
@@ -352,10 +353,10 @@ impl StoredAnswer {
     }
 
     /// Decodes the content coding.
-    pub(crate) fn without_coding(self) -> StoredAnswer {
+    pub(crate) fn without_coding(self) -> UndecodedAnswer {
         let (is_own, is_private) = (self.is_own, self.is_private);
         let (status, headers, body) = self.decode();
-        StoredAnswer {
+        UndecodedAnswer {
             status,
             headers,
             body,
@@ -406,7 +407,7 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{StoredAnswer, is_html};
+    use super::{UndecodedAnswer, is_html};
     use http::HeaderMap;
     use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 
@@ -437,7 +438,7 @@ mod tests {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/javascript"));
-        let answer = StoredAnswer {
+        let answer = UndecodedAnswer {
             status: 200,
             headers,
             body: body.into(),

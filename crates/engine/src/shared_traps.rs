@@ -1,8 +1,8 @@
 //! The state of the trap detector, shared by the crawl loop, the readers and the writer.
 //!
-//! There is one [`Traps`](crawl_traps::Traps) behind a lock. The writer updates the traps with each
-//! page that it settles, in commit order. The coordinator uses the traps to judge each leased URL.
-//! Readers check whether the traps affect the links of a page.
+//! There is one [`TrapDetector`](crawl_traps::TrapDetector) behind a lock. The writer updates the
+//! traps with each page that it settles, in commit order. The coordinator uses the traps to judge
+//! each leased URL. Readers check whether the traps affect the links of a page.
 //!
 //! The lock is usually held only for microseconds. It is held longer if the writer must compare a
 //! page with the words of its host. This is rare, because a reader has usually compared the page
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_frontier::{Admission, Exclusion, Lease, Reason};
-use crawl_traps::{PageFingerprint, Traps};
+use crawl_traps::{PageFingerprint, TrapDetector};
 use crawl_weburl::CanonicalUrl;
 
-use crate::config::TrapRules;
+use crate::config::TrapAvoidance;
 use crate::priority::Priority;
 
 /// The state of the trap detector that several threads share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTraps {
-    rules: TrapRules,
-    traps: Arc<Mutex<Traps>>,
+    rules: TrapAvoidance,
+    traps: Arc<Mutex<TrapDetector>>,
     /// The number of the last completed commit.
     settled: Arc<AtomicU64>,
 }
 
 impl SharedTraps {
-    pub(crate) fn new(rules: &TrapRules, stored: Option<&[u8]>) -> SharedTraps {
-        let mut traps = Traps::new(rules.naming, rules.traps);
+    pub(crate) fn new(rules: &TrapAvoidance, stored: Option<&[u8]>) -> SharedTraps {
+        let mut traps = TrapDetector::new(rules.naming, rules.traps);
         if let Some(stored) = stored.filter(|_| rules.traps) {
             traps.restore(stored);
         }
@@ -40,7 +40,7 @@ impl SharedTraps {
         }
     }
 
-    pub(crate) fn rules(&self) -> TrapRules {
+    pub(crate) fn rules(&self) -> TrapAvoidance {
         self.rules
     }
 
@@ -83,7 +83,7 @@ impl SharedTraps {
 
     /// Locks the traps. Ignores a panic of another thread, because the traps are consistent between
     /// any two calls.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Traps> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TrapDetector> {
         self.traps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,12 +102,12 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::SharedTraps;
-    use crate::config::TrapRules;
+    use crate::config::TrapAvoidance;
 
     #[test]
     fn traps_affect_links_to_their_host_and_from_it() {
         let stored = "parked 2\n0000000000000001\ttrap.example\t1\t-\tcalendar";
-        let traps = SharedTraps::new(&TrapRules::default(), Some(stored.as_bytes()));
+        let traps = SharedTraps::new(&TrapAvoidance::default(), Some(stored.as_bytes()));
         let url = |host: &str| canonicalize(None, &format!("http://{host}.example/")).unwrap();
         for (from, to, is_told) in [
             ("a", &["a", "b"][..], false),

@@ -10,11 +10,11 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
 use crate::counters::{Counters, status_class};
-use crate::totals::Changes;
+use crate::totals::ChangeCounts;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReason {
     /// Nothing is pending.
     Finished,
     /// A budget is spent. Contains its option's name.
@@ -31,12 +31,16 @@ pub enum Ended {
     Unreachable(Vec<UnreachableHost>),
 }
 
-impl Ended {
-    /// Returns [`Ended::Interrupted`] if a stop ended indexing early although all pages were
+impl EndReason {
+    /// Returns [`EndReason::Interrupted`] if a stop ended indexing early although all pages were
     /// settled, because the next start must then complete the index. Otherwise returns `self`.
-    pub(crate) fn with_index(self, indexed: Option<&Indexed>, is_stopped_since: bool) -> Ended {
+    pub(crate) fn with_index(
+        self,
+        indexed: Option<&IndexSummary>,
+        is_stopped_since: bool,
+    ) -> EndReason {
         match indexed {
-            Some(indexed) if is_stopped_since && !indexed.is_complete() => Ended::Interrupted,
+            Some(indexed) if is_stopped_since && !indexed.is_complete() => EndReason::Interrupted,
             _ => self,
         }
     }
@@ -44,9 +48,9 @@ impl Ended {
     /// Whether none of the remaining URLs can be fetched in this run.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
-            Ended::Finished | Ended::Budget(_) | Ended::TableBudget(_) => true,
-            Ended::Interrupted | Ended::HandedOver => false,
-            Ended::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
+            EndReason::Finished | EndReason::Budget(_) | EndReason::TableBudget(_) => true,
+            EndReason::Interrupted | EndReason::HandedOver => false,
+            EndReason::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
         }
     }
 }
@@ -54,8 +58,9 @@ impl Ended {
 /// The beginning of [`UnreachableHost::why`] if the login to the host's site failed.
 pub const LOGIN_FAILED: &str = "its login failed";
 
-/// The beginning of [`UnreachableHost::why`] if the host's site refused the credentials of the login.
-/// Refused credentials are sent again only after a change, or after the operator unparks the host.
+/// The beginning of [`UnreachableHost::why`] if the host's site refused the credentials of the
+/// login. Refused credentials are sent again only after a change, or after the operator unparks the
+/// host.
 pub const LOGIN_REFUSED: &str = "its login was refused";
 
 /// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
@@ -91,7 +96,7 @@ pub struct SeedFailure {
 
 /// The state of the index at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Indexed {
+pub struct IndexSummary {
     /// Pages that a search can find. `None` if the run stopped before they were counted.
     pub pages: Option<u64>,
     /// Pages left out because another page has the same text.
@@ -112,7 +117,7 @@ pub struct Indexed {
     pub fault: Option<(IndexFault, HasArchive)>,
 }
 
-impl Indexed {
+impl IndexSummary {
     /// Whether the index contains all pages of the crawl.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -151,7 +156,7 @@ pub enum HasArchive {
 
 /// Whether any server answered during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServerReachability {
     /// No request was tried.
     Untried,
     /// No request got an HTTP response.
@@ -160,23 +165,23 @@ pub enum Reach {
     Answered,
 }
 
-impl Reach {
+impl ServerReachability {
     /// Returns whether any server answered, judging by the counters of a run.
-    pub(crate) fn of(counters: &Counters) -> Reach {
+    pub(crate) fn of(counters: &Counters) -> ServerReachability {
         let mut classes = counters.requests.keys().map(|(_, class)| *class);
         match classes.any(|class| class != status_class(None)) {
-            true => Reach::Answered,
-            false if counters.requests.is_empty() => Reach::Untried,
-            false => Reach::Unanswered,
+            true => ServerReachability::Answered,
+            false if counters.requests.is_empty() => ServerReachability::Untried,
+            false => ServerReachability::Unanswered,
         }
     }
 }
 
 /// The summary of a run, which is printed when the run ends.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub struct RunSummary {
     /// How the run ended.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
     /// Rows of `pages.jsonl` that this run wrote.
@@ -188,7 +193,7 @@ pub struct Summary {
     /// The number of the round, from 1.
     pub round: u32,
     /// How the pages of this round changed since their last visits.
-    pub changes: Changes,
+    pub changes: ChangeCounts,
     /// When the next page is due, in seconds since the Unix epoch. Ignores pages that are due in
     /// every round.
     pub next_due: Option<u32>,
@@ -201,7 +206,7 @@ pub struct Summary {
     /// Rows of `excluded.jsonl` by reason.
     pub excluded: BTreeMap<String, u64>,
     /// The search index, if one is built.
-    pub indexed: Option<Indexed>,
+    pub indexed: Option<IndexSummary>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
     /// Seeds that were fetched, over all runs of the round. In later rounds, where seeds may not be
@@ -219,7 +224,7 @@ pub struct Summary {
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
     /// Whether any server answered this run.
-    pub reach: Reach,
+    pub reach: ServerReachability,
     /// The crawl directory.
     pub output: PathBuf,
     /// The folders that this run created: the crawl directory and missing folders above it, the
@@ -234,7 +239,7 @@ pub struct Summary {
 mod tests {
     use std::time::Duration;
 
-    use super::{Ended, Indexed, Reach};
+    use super::{EndReason, IndexSummary, ServerReachability};
     use crate::counters::{Counters, EndedRequest};
 
     #[test]
@@ -251,44 +256,47 @@ mod tests {
                     bytes: 0,
                 });
             }
-            Reach::of(&counters)
+            ServerReachability::of(&counters)
         };
         let (refused, silent) = (
             (None, Some("connect_refused")),
             (None, Some("first_byte_timeout")),
         );
-        assert_eq!(reach(&[]), Reach::Untried);
-        assert_eq!(reach(&[refused, silent]), Reach::Unanswered);
+        assert_eq!(reach(&[]), ServerReachability::Untried);
+        assert_eq!(reach(&[refused, silent]), ServerReachability::Unanswered);
         assert_eq!(
             reach(&[refused, silent, (Some(503), None)]),
-            Reach::Answered
+            ServerReachability::Answered
         );
     }
 
     #[test]
     fn a_stop_that_cuts_indexing_short_interrupts_a_finished_crawl() {
-        let complete = Indexed {
+        let complete = IndexSummary {
             pages: Some(7),
-            ..Indexed::default()
+            ..IndexSummary::default()
         };
-        let uncounted = Indexed::default();
-        let unread = Indexed {
+        let uncounted = IndexSummary::default();
+        let unread = IndexSummary {
             waiting_bytes: 1,
             ..complete.clone()
         };
         for (indexed, is_stopped, expected) in [
-            (None, true, Ended::Finished),
-            (Some(&complete), true, Ended::Finished),
-            (Some(&uncounted), false, Ended::Finished),
-            (Some(&uncounted), true, Ended::Interrupted),
-            (Some(&unread), true, Ended::Interrupted),
+            (None, true, EndReason::Finished),
+            (Some(&complete), true, EndReason::Finished),
+            (Some(&uncounted), false, EndReason::Finished),
+            (Some(&uncounted), true, EndReason::Interrupted),
+            (Some(&unread), true, EndReason::Interrupted),
         ] {
-            assert_eq!(Ended::Finished.with_index(indexed, is_stopped), expected);
+            assert_eq!(
+                EndReason::Finished.with_index(indexed, is_stopped),
+                expected
+            );
         }
-        let budget = Ended::Budget("max-pages");
+        let budget = EndReason::Budget("max-pages");
         assert_eq!(
             budget.with_index(Some(&uncounted), true),
-            Ended::Interrupted
+            EndReason::Interrupted
         );
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crawl_archive::rows::{PageRow, TombstoneRow};
 use crawl_archive::{ReadError, RowReader};
-use crawl_frontier::{Admission, Admitted, FrontierError, Transaction};
+use crawl_frontier::{Admission, AdmissionResult, FrontierError, Transaction};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -28,14 +28,14 @@ const KEY_BYTES: usize = 32;
 
 /// The key of a crawl's tombstones. Without the key, a digest does not show which name it belongs
 /// to.
-pub(crate) struct TombstoneKey {
+pub(crate) struct TombstoneHmacKey {
     bytes: Vec<u8>,
     key: hmac::Key,
 }
 
-impl TombstoneKey {
+impl TombstoneHmacKey {
     /// Returns the stored key. If none is stored, returns a new random one.
-    pub(crate) fn of(stored: Option<Vec<u8>>) -> Result<TombstoneKey, EngineError> {
+    pub(crate) fn of(stored: Option<Vec<u8>>) -> Result<TombstoneHmacKey, EngineError> {
         let bytes = match stored {
             Some(bytes) => bytes,
             None => {
@@ -48,7 +48,7 @@ impl TombstoneKey {
                 bytes
             }
         };
-        Ok(TombstoneKey {
+        Ok(TombstoneHmacKey {
             key: hmac::Key::new(hmac::HMAC_SHA256, &bytes),
             bytes,
         })
@@ -75,7 +75,7 @@ impl TombstoneKey {
 
 #[derive(Default)]
 pub(crate) struct Tombstones {
-    key: Option<TombstoneKey>,
+    key: Option<TombstoneHmacKey>,
     pages: HashSet<String>,
     hosts: HashSet<String>,
 }
@@ -98,7 +98,7 @@ impl Tombstones {
             return Err(EngineError::disk(path)(error));
         }
         let mut read = Tombstones {
-            key: Some(TombstoneKey::of(key)?),
+            key: Some(TombstoneHmacKey::of(key)?),
             ..Tombstones::default()
         };
         for row in RowReader::<TombstoneRow>::open(&path, None)? {
@@ -143,7 +143,7 @@ impl Tombstones {
         &self,
         transaction: &mut dyn Transaction,
         admissions: &[Admission],
-    ) -> Result<Vec<Admitted>, FrontierError> {
+    ) -> Result<Vec<AdmissionResult>, FrontierError> {
         if self.is_empty() {
             return transaction.admit_all(admissions);
         }
@@ -157,7 +157,7 @@ impl Tombstones {
             let is_kept = allowed.next_if(|allowed| allowed.url == admission.url);
             is_kept
                 .and_then(|_| admitted.next())
-                .unwrap_or(Admitted::Known)
+                .unwrap_or(AdmissionResult::Known)
         });
         Ok(each.collect())
     }
@@ -217,11 +217,11 @@ pub(crate) fn tombstone_of(
     Ok(of_page.or(of_host))
 }
 
-pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
+pub(crate) fn page_digest(key: &TombstoneHmacKey, url: &str) -> String {
     key.digest(PAGE, url)
 }
 
-pub(crate) fn host_digest(key: &TombstoneKey, host: &HostKey) -> String {
+pub(crate) fn host_digest(key: &TombstoneHmacKey, host: &HostKey) -> String {
     key.digest(HOST, host.as_str())
 }
 
@@ -231,13 +231,13 @@ mod tests {
 
     use crawl_weburl::{HostKey, canonicalize};
 
-    use super::{TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest};
+    use super::{TOMBSTONES, TombstoneHmacKey, Tombstones, host_digest, page_digest};
 
     #[test]
     fn tombstones_are_digests_under_their_own_key() {
         let dir = tempfile::tempdir().unwrap();
         let url = |text: &str| canonicalize(None, text).unwrap();
-        let key = TombstoneKey::of(None).unwrap();
+        let key = TombstoneHmacKey::of(None).unwrap();
         let page = page_digest(&key, "http://a.example/gone");
         let host = host_digest(&key, &HostKey::parse("b.example").unwrap());
         let row = |kind: &str, digest: &str| {
@@ -260,7 +260,7 @@ mod tests {
         ] {
             assert_eq!(read.holds(&url(text)), is_held, "{text}");
         }
-        let another_key = TombstoneKey::of(None).unwrap();
+        let another_key = TombstoneHmacKey::of(None).unwrap();
         assert_ne!(page_digest(&another_key, "http://a.example/gone"), page);
         let foreign = Tombstones::read(dir.path(), Some(another_key.bytes())).unwrap();
         assert!(!foreign.holds(&url("http://a.example/gone")));

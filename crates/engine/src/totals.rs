@@ -1,11 +1,11 @@
 //! Totals over the runs of a crawl, and how the pages of a round differ from their last visits.
 
-use crawl_archive::rows::AfterCommits;
+use crawl_archive::rows::CommitsBeforeRequest;
 use serde::{Deserialize, Serialize};
 
 /// Totals over all runs of a crawl. Stored in the frontier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Totals {
+pub(crate) struct CrawlTotals {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
     /// Pages without a response, or with a status of 400 and above.
@@ -19,14 +19,14 @@ pub(crate) struct Totals {
     pub messages: u64,
     /// How the pages of this round changed since their last visits.
     #[serde(default)]
-    pub changes: Changes,
+    pub changes: ChangeCounts,
 }
 
-impl Totals {
+impl CrawlTotals {
     /// Returns these totals minus earlier ones. `changes` are not subtracted, because they count
     /// one round only.
-    pub(crate) fn since(&self, before: &Totals) -> Totals {
-        Totals {
+    pub(crate) fn since(&self, before: &CrawlTotals) -> CrawlTotals {
+        CrawlTotals {
             pages: self.pages.saturating_sub(before.pages),
             failed: self.failed.saturating_sub(before.failed),
             bytes: self.bytes.saturating_sub(before.bytes),
@@ -37,8 +37,8 @@ impl Totals {
     }
 
     /// Adds the totals of two workers.
-    pub(crate) fn plus(self, other: Totals) -> Totals {
-        Totals {
+    pub(crate) fn plus(self, other: CrawlTotals) -> CrawlTotals {
+        CrawlTotals {
             pages: self.pages + other.pages,
             failed: self.failed + other.failed,
             bytes: self.bytes + other.bytes,
@@ -49,20 +49,20 @@ impl Totals {
     }
 
     /// Returns the totals at the beginning of the next round, without changes.
-    pub(crate) fn without_changes(self) -> Totals {
-        Totals {
-            changes: Changes::default(),
+    pub(crate) fn without_changes(self) -> CrawlTotals {
+        CrawlTotals {
+            changes: ChangeCounts::default(),
             ..self
         }
     }
 }
 
-impl Totals {
+impl CrawlTotals {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         serde_json::to_vec(&self).unwrap_or_default()
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<CrawlTotals> {
         serde_json::from_slice(bytes).ok()
     }
 }
@@ -82,8 +82,8 @@ const OTHERS_BITS: u32 = 28;
 
 impl CommitPoint {
     /// Returns the current commit point. `start` are the totals at the beginning of this run.
-    pub(crate) fn since(start: &Totals, now: &Totals) -> CommitPoint {
-        let Totals {
+    pub(crate) fn since(start: &CrawlTotals, now: &CrawlTotals) -> CommitPoint {
+        let CrawlTotals {
             pages, messages, ..
         } = now.since(start);
         CommitPoint {
@@ -94,7 +94,7 @@ impl CommitPoint {
 
     /// Returns the number of messages committed in all runs up to this point. `start` are the
     /// totals at the beginning of this run.
-    pub(crate) fn messages(self, start: &Totals) -> u64 {
+    pub(crate) fn messages(self, start: &CrawlTotals) -> u64 {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
 
@@ -111,8 +111,8 @@ impl CommitPoint {
         (self.pages << OTHERS_BITS) | self.others.min(max)
     }
 
-    pub(crate) fn row(self) -> AfterCommits {
-        AfterCommits {
+    pub(crate) fn row(self) -> CommitsBeforeRequest {
+        CommitsBeforeRequest {
             pages: self.pages,
             others: self.others,
         }
@@ -121,7 +121,7 @@ impl CommitPoint {
 
 /// How the pages of a round changed since their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct ChangeCounts {
     /// Pages that did not exist at the last visit.
     pub new: u64,
     /// Pages that changed.
@@ -135,9 +135,9 @@ pub struct Changes {
     pub broken: u64,
 }
 
-impl Changes {
-    fn plus(self, other: Changes) -> Changes {
-        Changes {
+impl ChangeCounts {
+    fn plus(self, other: ChangeCounts) -> ChangeCounts {
+        ChangeCounts {
             new: self.new + other.new,
             changed: self.changed + other.changed,
             same: self.same + other.same,

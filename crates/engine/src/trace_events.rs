@@ -12,7 +12,7 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState};
 use crawl_fetcher::{Exchange, Failure, Secrets};
-use crawl_frontier::{Admission, Admitted, Exclusion, Lease, NewState};
+use crawl_frontier::{Admission, AdmissionResult, Exclusion, Lease, RequestedState};
 use crawl_policy::RobotsOddity;
 use crawl_scheduler::{HostWait, Permit, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -67,13 +67,13 @@ impl TraceEvents {
     }
 
     /// Logs a URL that was added to the frontier, or that has become fetchable.
-    pub(crate) fn admitted(&self, admission: &Admission, admitted: Admitted) {
+    pub(crate) fn admitted(&self, admission: &Admission, admitted: AdmissionResult) {
         let (state, exclusion) = match (&admission.state, admitted) {
-            (_, Admitted::Known) => return,
-            (NewState::Pending, Admitted::New) => ("pending", None),
-            (NewState::Deferred(exclusion), _) => ("deferred", Some(exclusion)),
-            (NewState::Excluded(exclusion), _) => ("excluded", Some(exclusion)),
-            (NewState::Pending, Admitted::Revived) => ("pending again", None),
+            (_, AdmissionResult::Known) => return,
+            (RequestedState::Pending, AdmissionResult::New) => ("pending", None),
+            (RequestedState::Deferred(exclusion), _) => ("deferred", Some(exclusion)),
+            (RequestedState::Excluded(exclusion), _) => ("excluded", Some(exclusion)),
+            (RequestedState::Pending, AdmissionResult::Revived) => ("pending again", None),
         };
         trace!(
             url = self.url(&admission.url),

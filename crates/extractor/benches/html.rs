@@ -17,7 +17,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crawl_extractor::{ContentLimits, Limits, PageContext, read_html, read_page, walk_tokens};
+use crawl_extractor::{
+    ContentLimits, PageContext, ReadingLimits, read_html, read_page, walk_tokens,
+};
 use criterion::{Criterion, Throughput, criterion_group};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -46,7 +48,7 @@ fn html5ever(html: &str) {
 }
 
 fn ours(html: &str) -> usize {
-    let page = read_html(html.as_bytes(), CONTENT_TYPE, &Limits::default());
+    let page = read_html(html.as_bytes(), CONTENT_TYPE, &ReadingLimits::default());
     page.links.len()
 }
 
@@ -55,7 +57,7 @@ fn with_content(html: &str) -> usize {
         content_type: CONTENT_TYPE,
         ..PageContext::default()
     };
-    let limits = (Limits::default(), ContentLimits::default());
+    let limits = (ReadingLimits::default(), ContentLimits::default());
     let (page, content) = read_page(html.as_bytes(), &context, &limits.0, &limits.1);
     page.links.len() + content.blocks.len()
 }

@@ -3,9 +3,9 @@
 use encoding_rs::{Encoding, UTF_8};
 
 use crate::charset_guess::{detect, utf_16_without_mark};
+use crate::charset_prescan::{css_charset, prescan, xml_encoding};
 use crate::content_type::charset_parameter;
 use crate::document_kind::Syntax;
-use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;

@@ -8,35 +8,35 @@ mod block_builder;
 mod boilerplate;
 mod content_reader;
 mod dates;
-mod elements;
-mod head;
+mod element_roles;
+mod head_metadata;
 mod heading_marks;
-mod hints;
+mod inline_elements;
 mod json_ld;
 mod language;
 mod limits;
 mod main_text;
 mod markdown;
-mod model;
+mod page_content;
 mod regions;
+mod role_hints;
 mod ruby;
-mod spans;
 mod teasers;
 mod text_amount;
 
 use crate::html::{PageObserver, PageText, pass_over, read_with};
-use crate::limits::Limits;
 use crate::page::Page;
+use crate::reading_limits::ReadingLimits;
 
 pub(crate) use content_reader::ContentReader;
 pub use crawl_dates::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
-pub use head::OpenGraph;
-pub use json_ld::JsonLd;
+pub use head_metadata::OpenGraph;
+pub use json_ld::JsonLdItem;
 pub use language::{DeclaredLanguage, DetectedLanguage, Language, LanguageSource};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
-pub use model::{Block, BlockKind, BlockPlace, Content, Section};
+pub use page_content::{Block, BlockKind, BlockRole, Content, Section};
 
 /// Facts about a page that are not in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimi
 pub fn read_page(
     body: &[u8],
     context: &PageContext<'_>,
-    limits: &Limits,
+    limits: &ReadingLimits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
     let text = PageText::decode(body, context.content_type);
@@ -91,7 +91,7 @@ pub fn read_page(
 pub fn read_page_text(
     text: &PageText<'_>,
     context: &PageContext<'_>,
-    limits: &Limits,
+    limits: &ReadingLimits,
     content_limits: &ContentLimits,
     observer: &mut dyn PageObserver,
 ) -> (Page, Content) {

@@ -1,6 +1,6 @@
 //! Parses `Content-Type` values.
 
-use crate::text::trim;
+use crate::collapsed_text::trim;
 
 /// Returns the type without its parameters, in lower case. `None` if the value is empty, malformed,
 /// or a type that servers send for content of unknown type (MIME Sniffing Standard, section 7).

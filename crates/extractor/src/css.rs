@@ -1,19 +1,19 @@
 //! Style sheets, and the resources that they load.
 
-mod scan;
+mod address_scan;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::charset;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
-use crate::link::{Element, Link, LinkKind, Links};
-use scan::{Place, Scan};
+use crate::link::{Link, LinkCollector, LinkElement, LinkKind};
+use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
+use address_scan::{CssAddressScan, CssContext};
 
 /// The addresses in a style sheet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Css {
+pub struct StyleSheetLinks {
     /// The addresses that the style sheet loads, in order: other style sheets (`@import`), images
     /// and fonts (`url`). All are resources.
     pub links: Vec<Link>,
@@ -29,7 +29,11 @@ pub struct Css {
 /// Never fails. Tokens follow CSS Syntax Level 3, so text in a comment, in another string or in a
 /// name is not an address. Addresses are relative to the style sheet.
 #[must_use]
-pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css {
+pub fn read_css(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &ReadingLimits,
+) -> StyleSheetLinks {
     let (encoding, skip) = charset::of_css(body, content_type);
     let body = &body[skip..];
     let mut oddities = Vec::new();
@@ -41,20 +45,25 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     if undecodable {
         note(&mut oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
-    let mut links = Links::default();
+    let mut links = LinkCollector::default();
     let mut lines = Lines::of(&text);
-    let mut scan = Scan::new(&text, Place::Sheet);
+    let mut scan = CssAddressScan::new(&text, CssContext::Sheet);
     while let Some(address) = scan.next() {
         match links.room(&address.address, LinkKind::Resource, limits) {
             Ok(href) => {
                 let kind = LinkKind::Resource;
-                links.push(Link::new(href, Element::StyleSheet, address.how(), kind));
+                links.push(Link::new(
+                    href,
+                    LinkElement::StyleSheet,
+                    address.how(),
+                    kind,
+                ));
             }
             Err(Some(what)) => note(&mut oddities, what, lines.at(scan.position())),
             Err(None) => {}
         }
     }
-    Css {
+    StyleSheetLinks {
         links: links.found,
         charset: encoding.name(),
         oddities,
@@ -80,12 +89,12 @@ impl CssAddress<'_> {
 
 /// Returns the addresses in a style sheet.
 pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    Scan::new(text, Place::Sheet)
+    CssAddressScan::new(text, CssContext::Sheet)
 }
 
 /// Returns the addresses in declarations, such as those of a `style` attribute.
 pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    Scan::new(text, Place::Declarations)
+    CssAddressScan::new(text, CssContext::Declarations)
 }
 
 /// Counts the lines before given positions, which must be in ascending order.

@@ -1,11 +1,11 @@
 //! Detects the kind of a document by its `Content-Type` header and its first bytes.
 
-mod patterns;
-mod root;
+mod mime_patterns;
+mod root_element;
 
 use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
-use patterns::Media;
-use root::Root;
+use mime_patterns::SniffedKind;
+use root_element::RootElement;
 
 /// Number of leading bytes that determine the kind of a document (MIME Sniffing Standard, section
 /// 5.2).
@@ -57,10 +57,10 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
             ContentKind::Feed
         }
         "image/svg+xml" => ContentKind::Media,
-        xml if is_xml_type(xml) => match root::root_of_xml(first) {
+        xml if is_xml_type(xml) => match root_element::root_of_xml(first) {
             // Browsers show the document as generic XML if its root is an `html` outside the XHTML
             // namespace.
-            Some(Root::Html) => ContentKind::Text,
+            Some(RootElement::Html) => ContentKind::Text,
             root => by_root(root).unwrap_or(ContentKind::Text),
         },
         json if is_json_type(json) => json_by_version(first),
@@ -80,21 +80,21 @@ pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
     if first.is_empty() {
         return None;
     }
-    if patterns::begins_as_html(first) {
+    if mime_patterns::begins_as_html(first) {
         return Some("text/html");
     }
-    let by_root = root::root_of(first).map(|root| match root {
-        Root::Html => "text/html",
-        Root::Xhtml => "application/xhtml+xml",
-        Root::Rss => "application/rss+xml",
-        Root::Atom => "application/atom+xml",
-        Root::Svg => "image/svg+xml",
-        Root::Sitemap | Root::Other => "application/xml",
+    let by_root = root_element::root_of(first).map(|root| match root {
+        RootElement::Html => "text/html",
+        RootElement::Xhtml => "application/xhtml+xml",
+        RootElement::Rss => "application/rss+xml",
+        RootElement::Atom => "application/atom+xml",
+        RootElement::Svg => "image/svg+xml",
+        RootElement::Sitemap | RootElement::Other => "application/xml",
     });
-    let is_binary = patterns::is_binary(first);
+    let is_binary = mime_patterns::is_binary(first);
     let by_pattern = || {
-        let (media, media_type) = patterns::typed_media(first)?;
-        (is_binary || matches!(media, Media::Pdf | Media::Text)).then_some(media_type)
+        let (media, media_type) = mime_patterns::typed_media(first)?;
+        (is_binary || matches!(media, SniffedKind::Pdf | SniffedKind::Text)).then_some(media_type)
     };
     let usual = match is_binary {
         true => "application/octet-stream",
@@ -123,11 +123,11 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     let root = match essence(content_type) {
         Some(html) if html == "application/xhtml+xml" => return true,
-        Some(xml) if is_xml_type(&xml) => root::root_of_xml(first),
+        Some(xml) if is_xml_type(&xml) => root_element::root_of_xml(first),
         Some(_) => return false,
-        None => root::root_of(first).filter(|_| !patterns::begins_as_html(first)),
+        None => root_element::root_of(first).filter(|_| !mime_patterns::begins_as_html(first)),
     };
-    root == Some(Root::Xhtml)
+    root == Some(RootElement::Xhtml)
 }
 
 /// Returns whether this crate may be able to read a document of that type. This is the case if the
@@ -146,16 +146,16 @@ pub fn may_be_read(content_type: Option<&str>) -> bool {
 
 /// Returns the kind of a document without a usable type.
 fn unknown(first: &[u8]) -> ContentKind {
-    if patterns::begins_as_html(first) {
+    if mime_patterns::begins_as_html(first) {
         return ContentKind::Html;
     }
-    if let Some(document) = by_root(root::root_of(first)) {
+    if let Some(document) = by_root(root_element::root_of(first)) {
         return document;
     }
-    match patterns::media(first) {
-        Some(Media::Pdf) => ContentKind::Pdf,
-        None if patterns::is_binary(first) => ContentKind::Other,
-        Some(media) if media != Media::Text => ContentKind::Media,
+    match mime_patterns::media(first) {
+        Some(SniffedKind::Pdf) => ContentKind::Pdf,
+        None if mime_patterns::is_binary(first) => ContentKind::Other,
+        Some(media) if media != SniffedKind::Text => ContentKind::Media,
         _ => match json_by_version(first) {
             ContentKind::Feed => ContentKind::Feed,
             _ => ContentKind::Text,
@@ -165,14 +165,14 @@ fn unknown(first: &[u8]) -> ContentKind {
 
 /// Returns the kind of a document served as HTML.
 fn html_or_else(first: &[u8]) -> ContentKind {
-    if patterns::is_binary(first) {
-        match patterns::media(first) {
-            Some(Media::Pdf) => return ContentKind::Pdf,
+    if mime_patterns::is_binary(first) {
+        match mime_patterns::media(first) {
+            Some(SniffedKind::Pdf) => return ContentKind::Pdf,
             Some(_) => return ContentKind::Media,
             None => {}
         }
     }
-    match by_root(root::root_of(first)) {
+    match by_root(root_element::root_of(first)) {
         Some(document @ (ContentKind::Feed | ContentKind::Sitemap)) => document,
         _ => ContentKind::Html,
     }
@@ -181,31 +181,31 @@ fn html_or_else(first: &[u8]) -> ContentKind {
 /// Returns the kind of a document served as plain text. Old servers send this type for unknown
 /// files.
 fn text_or_binary(first: &[u8]) -> ContentKind {
-    if !patterns::is_binary(first) {
+    if !mime_patterns::is_binary(first) {
         return ContentKind::Text;
     }
-    match patterns::media(first) {
-        Some(Media::Pdf) => ContentKind::Pdf,
+    match mime_patterns::media(first) {
+        Some(SniffedKind::Pdf) => ContentKind::Pdf,
         // A byte order mark shows that the document is text.
-        Some(Media::Text) => ContentKind::Text,
+        Some(SniffedKind::Text) => ContentKind::Text,
         Some(_) => ContentKind::Media,
         None => ContentKind::Other,
     }
 }
 
-fn by_root(root: Option<Root>) -> Option<ContentKind> {
+fn by_root(root: Option<RootElement>) -> Option<ContentKind> {
     Some(match root? {
-        Root::Html | Root::Xhtml => ContentKind::Html,
-        Root::Sitemap => ContentKind::Sitemap,
-        Root::Rss | Root::Atom => ContentKind::Feed,
-        Root::Svg => ContentKind::Media,
-        Root::Other => ContentKind::Text,
+        RootElement::Html | RootElement::Xhtml => ContentKind::Html,
+        RootElement::Sitemap => ContentKind::Sitemap,
+        RootElement::Rss | RootElement::Atom => ContentKind::Feed,
+        RootElement::Svg => ContentKind::Media,
+        RootElement::Other => ContentKind::Text,
     })
 }
 
 /// Detects a JSON Feed by its `version`.
 fn json_by_version(first: &[u8]) -> ContentKind {
-    let text = root::text_of(first);
+    let text = root_element::text_of(first);
     let is_feed = text.trim_start().starts_with('{')
         && ["jsonfeed.org/version/", "jsonfeed.org\\/version\\/"]
             .iter()

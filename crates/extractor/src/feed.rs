@@ -4,9 +4,9 @@ mod json;
 mod xml;
 
 use crate::charset;
+use crate::collapsed_text::{CollapsedText, trim};
 pub use crate::feed_url::FeedUrl;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
-use crate::text::{Collapsed, trim};
+use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
 
 /// The entries of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct FeedEntry {
 /// Never fails: everything before a syntax error is kept. A body that begins with `{` is read as
 /// JSON, any other as XML. An entry counts if it has an address, a title or an id.
 #[must_use]
-pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Feed {
+pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Feed {
     let mut feed = Feed {
         kind: FeedKind::Unknown,
         title: None,
@@ -128,7 +128,7 @@ impl FeedEntry {
 impl Feed {
     /// Keeps an entry that has an address, a title or an id. Returns false if the limit on entries
     /// is reached.
-    fn keep(&mut self, entry: FeedEntry, limits: &Limits) -> bool {
+    fn keep(&mut self, entry: FeedEntry, limits: &ReadingLimits) -> bool {
         let has_room = self.entries.len() < limits.feed_entries;
         if entry.counts() && has_room {
             self.entries.push(entry);
@@ -146,13 +146,16 @@ fn hint(value: &str) -> Option<String> {
 
 /// Returns text with white space collapsed, cut at `bytes`.
 fn collapsed(value: &str, bytes: usize) -> Option<String> {
-    let mut text = Collapsed::new(bytes);
+    let mut text = CollapsedText::new(bytes);
     text.push(value);
     text.take().0
 }
 
 /// Returns a trimmed address, `None` if it is empty, or an error if it is too long.
-fn address<'a>(value: &'a str, limits: &Limits) -> Result<Option<&'a str>, DocumentOddityKind> {
+fn address<'a>(
+    value: &'a str,
+    limits: &ReadingLimits,
+) -> Result<Option<&'a str>, DocumentOddityKind> {
     let value = trim(value);
     if value.len() > limits.href_bytes {
         return Err(DocumentOddityKind::HrefTooLong);

@@ -9,19 +9,19 @@ const MAX_LEVELS: u8 = 16;
 
 /// The value of an `xml:base`. The value may be relative to the `xml:base` of an outer element.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Base {
+pub(crate) struct XmlBase {
     href: String,
-    outer: Option<Arc<Base>>,
+    outer: Option<Arc<XmlBase>>,
     levels: u8,
 }
 
-impl Base {
+impl XmlBase {
     /// Creates a base that is relative to `outer`. `None` if more than [`MAX_LEVELS`] bases are
     /// nested.
-    pub(crate) fn within(outer: Option<&Arc<Base>>, href: String) -> Option<Arc<Base>> {
+    pub(crate) fn within(outer: Option<&Arc<XmlBase>>, href: String) -> Option<Arc<XmlBase>> {
         let levels = outer.map_or(0, |outer| outer.levels) + 1;
         (levels <= MAX_LEVELS).then(|| {
-            Arc::new(Base {
+            Arc::new(XmlBase {
                 href,
                 outer: outer.cloned(),
                 levels,
@@ -47,11 +47,11 @@ pub struct FeedUrl {
     /// The address as written, trimmed; never empty.
     pub href: String,
     /// The innermost `xml:base` that applies.
-    base: Option<Arc<Base>>,
+    base: Option<Arc<XmlBase>>,
 }
 
 impl FeedUrl {
-    pub(crate) fn new(href: String, base: Option<&Arc<Base>>) -> FeedUrl {
+    pub(crate) fn new(href: String, base: Option<&Arc<XmlBase>>) -> FeedUrl {
         FeedUrl {
             href,
             base: base.cloned(),

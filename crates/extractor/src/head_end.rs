@@ -1,7 +1,7 @@
 //! Finds the end of a page's head. Text after the head may not be the author's, but for example a
 //! reader's comment.
 
-use crate::html::name::{self, Name};
+use crate::html::element_name::{self, ElementName};
 
 /// Follows the visible tags and text of a page up to the end of its head.
 ///
@@ -16,18 +16,18 @@ pub(crate) struct HeadEnd {
 impl HeadEnd {
     /// Processes a start tag in HTML.
     #[inline]
-    pub(crate) fn start(&mut self, name: Name) {
+    pub(crate) fn start(&mut self, name: ElementName) {
         if self.is_over || self.in_noscript {
             return;
         }
         self.is_over = !is_of_head(name);
-        self.in_noscript = name == name::NOSCRIPT;
+        self.in_noscript = name == element_name::NOSCRIPT;
     }
 
     /// Processes an end tag in HTML.
-    pub(crate) fn end(&mut self, name: Name) {
-        self.is_over |= name == name::HEAD;
-        self.in_noscript &= name != name::NOSCRIPT;
+    pub(crate) fn end(&mut self, name: ElementName) {
+        self.is_over |= name == element_name::HEAD;
+        self.in_noscript &= name != element_name::NOSCRIPT;
     }
 
     /// Processes text of the page, outside titles, scripts and styles. Text other than white space
@@ -52,36 +52,36 @@ impl HeadEnd {
 
 /// Returns whether an element belongs in a head, or is `html` or `head` itself (HTML Standard, the
 /// insertion mode "in head").
-fn is_of_head(name: Name) -> bool {
+fn is_of_head(name: ElementName) -> bool {
     matches!(
         name,
-        name::HTML
-            | name::HEAD
-            | name::TITLE
-            | name::META
-            | name::LINK
-            | name::BASE
-            | name::BASEFONT
-            | name::BGSOUND
-            | name::NOFRAMES
-            | name::SCRIPT
-            | name::STYLE
-            | name::NOSCRIPT
-            | name::TEMPLATE
+        element_name::HTML
+            | element_name::HEAD
+            | element_name::TITLE
+            | element_name::META
+            | element_name::LINK
+            | element_name::BASE
+            | element_name::BASEFONT
+            | element_name::BGSOUND
+            | element_name::NOFRAMES
+            | element_name::SCRIPT
+            | element_name::STYLE
+            | element_name::NOSCRIPT
+            | element_name::TEMPLATE
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HeadEnd, Name};
+    use super::{ElementName, HeadEnd};
 
     /// Processes tags and texts of a page: `+name` is a start tag, `-name` an end tag.
     fn is_head_after(parts: &[&str]) -> bool {
         let mut head = HeadEnd::default();
         for part in parts {
             match (part.strip_prefix('+'), part.strip_prefix('-')) {
-                (Some(name), _) => head.start(Name::of(name.as_bytes())),
-                (_, Some(name)) => head.end(Name::of(name.as_bytes())),
+                (Some(name), _) => head.start(ElementName::of(name.as_bytes())),
+                (_, Some(name)) => head.end(ElementName::of(name.as_bytes())),
                 _ => head.text(part),
             }
         }

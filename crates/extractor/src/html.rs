@@ -1,41 +1,41 @@
 //! Reads an HTML page: from bytes to text to tokens to a [`Page`].
 
 mod address_edits;
-#[cfg(any(test, fuzzing))]
-mod agreement;
-mod anchors;
-pub(crate) mod consumer;
-mod declared_type;
+mod declared_media_type;
 mod element_audit;
-mod foreign;
-mod forms;
+pub(crate) mod element_name;
+mod foreign_elements;
+mod fragment_targets;
+#[cfg(any(test, fuzzing))]
+mod html5ever_agreement;
 #[cfg(test)]
 mod html5lib_cases;
 mod link_attributes;
-mod links;
-pub(crate) mod name;
+mod link_reader;
 mod page_reader;
 mod page_text;
+mod post_forms;
 mod srcset;
+pub(crate) mod tag_consumer;
+mod tag_context;
 mod tag_kinds;
-mod tag_walk;
 pub(crate) mod tokenizer;
 mod visible_text;
 mod xml_names;
 
-use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use crate::query_encoding::encode_queries;
-pub(crate) use address_edits::{PageEdits, page_edits};
-pub use anchors::read_anchors;
-use consumer::{Consumer, NoConsumer};
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
+pub(crate) use address_edits::{PageAddressEdits, page_edits};
 pub use element_audit::{ElementAudit, audit_elements};
-pub use forms::{PostForm, read_post_forms};
+pub use fragment_targets::read_anchors;
 use page_reader::PageReader;
 pub use page_text::PageText;
-use tag_walk::{walk, walk_html};
+pub use post_forms::{PostForm, read_post_forms};
+use tag_consumer::{NoConsumer, TagConsumer};
+use tag_context::{walk, walk_html};
 pub use visible_text::PageObserver;
-use visible_text::ShownReader;
+use visible_text::VisibleTextReader;
 
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.
@@ -44,25 +44,29 @@ use visible_text::ShownReader;
 /// for the result. If the bytes are not UTF-8, or contain carriage returns, memory is needed for
 /// the decoded text too.
 #[must_use]
-pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
+pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
 }
 
 /// Reads a page like [`read_html`], and in the same pass sends its visible text and images to
 /// `observer`.
 #[must_use]
-pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageObserver) -> Page {
+pub fn read_text(
+    text: &PageText<'_>,
+    limits: &ReadingLimits,
+    observer: &mut dyn PageObserver,
+) -> Page {
     read_with(text, limits, observer, NoConsumer).0
 }
 
 /// Reads a page like [`read_text`], and passes all tags and text to `other` too.
-pub(crate) fn read_with<C: Consumer>(
+pub(crate) fn read_with<C: TagConsumer>(
     text: &PageText<'_>,
-    limits: &Limits,
+    limits: &ReadingLimits,
     observer: &mut dyn PageObserver,
     other: C,
 ) -> (Page, C) {
-    let consumers = (PageReader::new(limits), ShownReader::new(observer));
+    let consumers = (PageReader::new(limits), VisibleTextReader::new(observer));
     let ((reader, shown), other) = walk(text, limits.attributes, (consumers, other));
     let mut page = reader.finish(text.as_str());
     for _ in 0..encode_queries(&mut page, text.charset.encoding, limits.href_bytes) {
@@ -86,16 +90,16 @@ pub(crate) fn read_with<C: Consumer>(
 /// If the tokens differ.
 #[cfg(fuzzing)]
 pub fn compare_with_html5ever(html: &str) {
-    agreement::compare(html);
+    html5ever_agreement::compare(html);
 }
 
 /// Passes the tags and text of a page to no consumer, to measure the time of the walk alone.
 #[doc(hidden)]
 pub fn walk_tokens(html: &str) {
-    let NoConsumer = walk_html(html, Limits::default().attributes, NoConsumer);
+    let NoConsumer = walk_html(html, ReadingLimits::default().attributes, NoConsumer);
 }
 
 /// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag.
-pub(crate) fn pass_over<C: Consumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
+pub(crate) fn pass_over<C: TagConsumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
     walk(text, attributes, consumer)
 }

@@ -5,10 +5,10 @@
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
 //! the links in a header. [`rewrite_html`] and [`rewrite_css`] give the references of a document
 //! new addresses. None of these ever fails: any bytes give a value, with a [`DocumentOddity`] for
-//! each defect or omission. Time is linear in the input, memory is bounded by [`Limits`], and
-//! nothing recurses. The crate does no I/O, reads no clock, runs no script, and resolves links only
-//! to rewrite them: an address is returned as written, without surrounding white space. There is
-//! one exception: if a page is in a legacy charset, the queries of its addresses are
+//! each defect or omission. Time is linear in the input, memory is bounded by [`ReadingLimits`],
+//! and nothing recurses. The crate does no I/O, reads no clock, runs no script, and resolves links
+//! only to rewrite them: an address is returned as written, without surrounding white space. There
+//! is one exception: if a page is in a legacy charset, the queries of its addresses are
 //! percent-encoded here, because later code doesn't know the charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
@@ -18,20 +18,23 @@
 //! read of a `style`.
 //!
 //! ```
-//! use crawl_extractor::{Element, Limits, Rel, read_html};
+//! use crawl_extractor::{LinkElement, ReadingLimits, Rel, read_html};
 //!
 //! let html = br#"<title>Tea</title><a rel=nofollow href=" /green ">Green tea</a>"#;
-//! let page = read_html(html, Some("text/html; charset=utf-8"), &Limits::default());
+//! let page = read_html(html, Some("text/html; charset=utf-8"), &ReadingLimits::default());
 //! assert_eq!(page.title.as_deref(), Some("Tea"));
 //! assert_eq!(page.charset, "UTF-8");
 //! let link = &page.links[0];
-//! assert_eq!((link.element, link.href.as_str()), (Element::A, "/green"));
+//! assert_eq!((link.element, link.href.as_str()), (LinkElement::A, "/green"));
 //! assert_eq!(link.text.as_deref(), Some("Green tea"));
 //! assert!(link.rel.contains(Rel::NOFOLLOW));
 //! ```
 
+mod address_rewriter;
 mod charset;
 mod charset_guess;
+mod charset_prescan;
+mod collapsed_text;
 mod content;
 mod content_type;
 mod css;
@@ -40,31 +43,28 @@ mod feed;
 mod feed_url;
 mod head_end;
 mod html;
-mod limits;
 mod link;
 mod link_header;
-mod new_address;
+mod link_rel;
+mod meta_refresh;
 mod oddities;
 mod page;
-mod prescan;
 mod query_encoding;
-mod refresh;
-mod rel;
-mod rewrite;
+mod reading_limits;
+mod reference_rewriting;
 mod sitemap;
-mod text;
 mod text_edits;
 mod xml;
 
 pub use charset::CharsetSource;
 pub use content::{
-    Block, BlockKind, BlockPlace, Content, ContentLimits, ContentOddity, ContentOddityKind,
-    DateKind, DateSource, DeclaredLanguage, DetectedLanguage, JsonLd, Language, LanguageSource,
+    Block, BlockKind, BlockRole, Content, ContentLimits, ContentOddity, ContentOddityKind,
+    DateKind, DateSource, DeclaredLanguage, DetectedLanguage, JsonLdItem, Language, LanguageSource,
     Moment, OpenGraph, PageContext, PageDate, Precision, Section, escape_markdown, read_content,
     read_markdown, read_page, read_page_text,
 };
 pub use content_type::essence;
-pub use css::{Css, read_css};
+pub use css::{StyleSheetLinks, read_css};
 pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
 };
@@ -75,13 +75,14 @@ pub use html::{
     ElementAudit, PageObserver, PageText, PostForm, audit_elements, read_anchors, read_html,
     read_post_forms, read_text, walk_tokens,
 };
-pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
-pub use link::{Element, Link, LinkKind};
+pub use link::{Link, LinkElement, LinkKind};
 pub use link_header::{link_header, refresh_header};
+pub use link_rel::Rel;
 pub use oddities::Oddity;
-pub use page::{Meta, Outline, Page};
-pub use rel::Rel;
-pub use rewrite::{rewrite_css, rewrite_html};
+pub use page::{NamedMeta, Page, VisibleSummary};
+pub use reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits};
+pub use reference_rewriting::{rewrite_css, rewrite_html};
 pub use sitemap::{
-    Alternate, ChangeFreq, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video, read_sitemap,
+    ChangeFreq, NewsEntry, Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, Video,
+    read_sitemap,
 };

@@ -1,8 +1,8 @@
 //! Links of documents.
 
-use crate::limits::{DocumentOddityKind, Limits};
-use crate::rel::Rel;
-use crate::text::trim;
+use crate::collapsed_text::trim;
+use crate::link_rel::Rel;
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
 /// A link in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Link {
     /// percent-encoded in that charset.
     pub href: String,
     /// The element that contains the link.
-    pub element: Element,
+    pub element: LinkElement,
     /// The attribute that contains the link, in lower case. For CSS, `url` or `@import`; for a
     /// header, the header's name.
     pub attribute: &'static str,
@@ -31,7 +31,7 @@ impl Link {
     /// Creates a link without types or text.
     pub(crate) fn new(
         href: String,
-        element: Element,
+        element: LinkElement,
         attribute: &'static str,
         kind: LinkKind,
     ) -> Link {
@@ -70,7 +70,7 @@ pub enum LinkKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
-pub enum Element {
+pub enum LinkElement {
     /// `<a href>`, in HTML or SVG.
     A,
     /// `<area href>`
@@ -184,7 +184,7 @@ fn is_data(media_type: &str) -> bool {
 
 /// Collects links up to the limits.
 #[derive(Debug, Default)]
-pub(crate) struct Links {
+pub(crate) struct LinkCollector {
     pub(crate) found: Vec<Link>,
     /// Number of resources among the links in `found`.
     resources: usize,
@@ -193,10 +193,10 @@ pub(crate) struct Links {
 /// Initial capacity: enough for most pages.
 const USUAL_LINKS: usize = 128;
 
-impl Links {
+impl LinkCollector {
     /// Creates a collector with room for the links of a typical page.
-    pub(crate) fn of_page() -> Links {
-        Links {
+    pub(crate) fn of_page() -> LinkCollector {
+        LinkCollector {
             found: Vec::with_capacity(USUAL_LINKS),
             resources: 0,
         }
@@ -212,7 +212,7 @@ impl Links {
         &self,
         href: &str,
         kind: LinkKind,
-        limits: &Limits,
+        limits: &ReadingLimits,
     ) -> Result<String, Option<DocumentOddityKind>> {
         let href = trim(href);
         if kind == LinkKind::Resource {
@@ -231,7 +231,7 @@ impl Links {
         Ok(href.to_owned())
     }
 
-    /// Adds a link that [`Links::room`] allowed, and returns its index.
+    /// Adds a link that [`LinkCollector::room`] allowed, and returns its index.
     pub(crate) fn push(&mut self, link: Link) -> usize {
         self.resources += usize::from(link.kind == LinkKind::Resource);
         self.found.push(link);

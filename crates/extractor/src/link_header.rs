@@ -1,19 +1,19 @@
 //! Links in the headers of a response.
 
-use crate::limits::Limits;
-use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
-use crate::refresh::refresh_target;
-use crate::rel::Rel;
+use crate::link::{Link, LinkCollector, LinkElement, LinkKind, kind_of_link};
+use crate::link_rel::Rel;
+use crate::meta_refresh::refresh_target;
+use crate::reading_limits::ReadingLimits;
 
 /// Returns the links in the value of a `Link` header, parsed as in RFC 8288 appendix B. Several
 /// headers are read one by one, or joined by commas.
 ///
 /// Addresses are relative to the URL of the requested page, not to its `base`. Skips links that the
 /// header declares for another page (with `anchor`), as section 3.2 allows. Skips links beyond
-/// [`Limits::links`] and [`Limits::resources`]. Never fails.
+/// [`ReadingLimits::links`] and [`ReadingLimits::resources`]. Never fails.
 #[must_use]
-pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
-    let mut links = Links::default();
+pub fn link_header(value: &str, limits: &ReadingLimits) -> Vec<Link> {
+    let mut links = LinkCollector::default();
     let mut parser = Parser { rest: value };
     while let Some(target) = parser.target() {
         let parameters = parser.parameters();
@@ -28,7 +28,7 @@ pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
             continue;
         }
         if let Ok(href) = links.room(target, kind, limits) {
-            let link = Link::new(href, Element::Header, "link", kind);
+            let link = Link::new(href, LinkElement::Header, "link", kind);
             links.push(Link {
                 rel,
                 media_type,
@@ -42,10 +42,17 @@ pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
 /// Returns the target of a `Refresh` header. Browsers read the header like a `meta` refresh (HTML
 /// Standard 4.2.5.3).
 #[must_use]
-pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {
+pub fn refresh_header(value: &str, limits: &ReadingLimits) -> Option<Link> {
     let target = refresh_target(value)?;
-    let href = Links::default().room(target, LinkKind::Page, limits).ok()?;
-    Some(Link::new(href, Element::Header, "refresh", LinkKind::Page))
+    let href = LinkCollector::default()
+        .room(target, LinkKind::Page, limits)
+        .ok()?;
+    Some(Link::new(
+        href,
+        LinkElement::Header,
+        "refresh",
+        LinkKind::Page,
+    ))
 }
 
 /// The relevant parameters of one link. If a name occurs more than once, its first value counts.

@@ -3,8 +3,8 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::charset::CharsetSource;
-use crate::limits::DocumentOddity;
 use crate::link::Link;
+use crate::reading_limits::DocumentOddity;
 
 /// The links and metadata of a page.
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ pub struct Page {
     /// Links in page order, including resources. Duplicates are kept.
     pub links: Vec<Link>,
     /// `meta` elements with a name, in page order.
-    pub metas: Vec<Meta>,
+    pub metas: Vec<NamedMeta>,
     /// Numbers that distinguish forms and notices from pages of text.
-    pub outline: Outline,
+    pub outline: VisibleSummary,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
     /// How the charset was determined.
@@ -93,7 +93,7 @@ impl Default for Page {
             redirect: None,
             links: Vec::new(),
             metas: Vec::new(),
-            outline: Outline::default(),
+            outline: VisibleSummary::default(),
             charset: "UTF-8",
             charset_source: CharsetSource::ValidUtf8,
             oddities: Vec::new(),
@@ -104,7 +104,7 @@ impl Default for Page {
 /// The amount of text, links and password fields that a page shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outline {
+pub struct VisibleSummary {
     /// The text of the first non-empty `h1`, with white space collapsed.
     pub heading: Option<String>,
     /// Number of password fields.
@@ -119,7 +119,7 @@ pub struct Outline {
 /// A `meta` element with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Meta {
+pub struct NamedMeta {
     /// The name in lower case, trimmed.
     pub name: String,
     /// The content as written.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 
-use crate::link::Element;
+use crate::link::LinkElement;
 use crate::page::Page;
 
 /// Maximum bytes that the encoder writes per call.
@@ -33,7 +33,7 @@ pub(crate) fn encode_queries(
         href.len() <= max_bytes
     };
     page.links.retain_mut(|link| {
-        let is_css = link.element == Element::Style || link.attribute == "style";
+        let is_css = link.element == LinkElement::Style || link.attribute == "style";
         is_css || fits(&mut link.href)
     });
     for named in [

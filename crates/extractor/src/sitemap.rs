@@ -6,7 +6,7 @@ mod xml;
 use std::borrow::Cow;
 
 use crate::charset;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
+use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
 
 /// The entries of a sitemap.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct SitemapEntry {
     /// The rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
     /// The same page in other languages or forms (`xhtml:link`). These count as pages.
-    pub alternates: Vec<Alternate>,
+    pub alternates: Vec<SitemapAlternate>,
     /// Addresses of images on the page (`image:loc`). Images count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
@@ -59,7 +59,7 @@ pub struct SitemapEntry {
 /// The same page in another language or form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Alternate {
+pub struct SitemapAlternate {
     /// The address as written, trimmed; never empty.
     pub href: String,
     /// The language, as written.
@@ -126,7 +126,7 @@ pub enum ChangeFreq {
 /// any `loc`. Each of these is noted as an oddity. XML prefixes and namespaces are ignored. URLs in
 /// extensions, such as images, are not listed as pages.
 #[must_use]
-pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
+pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
     let body = &body[skip..];
     let too_long = body.len() > limits.sitemap_bytes;

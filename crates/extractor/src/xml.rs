@@ -4,7 +4,7 @@
 //! grow large. An end tag that matches no open element is skipped. An end tag that matches an outer
 //! element also ends the elements within it.
 
-mod names;
+mod namespaces;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::feed_url::Base;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
-use names::{Bindings, Space as Namespace, fingerprint};
+use crate::feed_url::XmlBase;
+use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
+use namespaces::{Bindings, XmlNamespace as Namespace, fingerprint};
 
-pub(crate) use names::Space;
+pub(crate) use namespaces::XmlNamespace;
 
 /// Maximum number of open elements that a single end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
@@ -25,7 +25,7 @@ const MAX_MENDED_LEVELS: usize = 32;
 /// One step of a walk over a document.
 pub(crate) enum XmlEvent<'a> {
     /// An element begins. If it is empty (`<a/>`), the next step is its end.
-    Start(Tag<'a>),
+    Start(XmlTag<'a>),
     /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
     /// The innermost element ends.
@@ -33,13 +33,13 @@ pub(crate) enum XmlEvent<'a> {
 }
 
 /// The start tag of an element.
-pub(crate) struct Tag<'a> {
+pub(crate) struct XmlTag<'a> {
     tag: BytesStart<'a>,
-    pub(crate) space: Space,
+    pub(crate) space: XmlNamespace,
     attributes: usize,
 }
 
-impl Tag<'_> {
+impl XmlTag<'_> {
     /// Returns the name without its prefix.
     pub(crate) fn name(&self) -> &str {
         self.tag.local_name().into_inner()
@@ -69,7 +69,7 @@ impl Tag<'_> {
 }
 
 /// A walk over an XML document. Call `next` until it returns `None`.
-pub(crate) struct Xml<'a> {
+pub(crate) struct XmlReader<'a> {
     text: &'a str,
     /// The offset in the text at which the document begins.
     start: usize,
@@ -80,19 +80,19 @@ pub(crate) struct Xml<'a> {
     to_end: usize,
     bindings: Bindings,
     /// The `xml:base` values of the open elements, each with the depth of its element.
-    bases: Vec<(usize, Arc<Base>)>,
+    bases: Vec<(usize, Arc<XmlBase>)>,
     attributes: usize,
     href_bytes: usize,
     pub(crate) oddities: Vec<DocumentOddity>,
 }
 
-impl<'a> Xml<'a> {
-    pub(crate) fn new(text: &'a str, limits: &Limits) -> Xml<'a> {
-        Xml::from(text, 0, limits)
+impl<'a> XmlReader<'a> {
+    pub(crate) fn new(text: &'a str, limits: &ReadingLimits) -> XmlReader<'a> {
+        XmlReader::from(text, 0, limits)
     }
 
     /// Starts a walk over the document that begins at the offset `start` of `text`.
-    pub(crate) fn from(text: &'a str, start: usize, limits: &Limits) -> Xml<'a> {
+    pub(crate) fn from(text: &'a str, start: usize, limits: &ReadingLimits) -> XmlReader<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
         // A `&` without a name is common in addresses, and is read as a plain `&`.
@@ -100,7 +100,7 @@ impl<'a> Xml<'a> {
         config.allow_unmatched_ends = true;
         config.check_end_names = false;
         config.expand_empty_elements = true;
-        Xml {
+        XmlReader {
             text,
             start,
             reader,
@@ -131,7 +131,7 @@ impl<'a> Xml<'a> {
     }
 
     /// Returns the innermost `xml:base` of the open elements.
-    pub(crate) fn base(&self) -> Option<&Arc<Base>> {
+    pub(crate) fn base(&self) -> Option<&Arc<XmlBase>> {
         self.bases.last().map(|(_, base)| base)
     }
 
@@ -177,10 +177,10 @@ impl<'a> Xml<'a> {
         note(&mut self.oddities, what, line);
     }
 
-    fn start(&mut self, tag: BytesStart<'a>) -> Tag<'a> {
+    fn start(&mut self, tag: BytesStart<'a>) -> XmlTag<'a> {
         self.open.push(fingerprint(tag.name().into_inner()));
         let depth = self.open.len();
-        let mut tag = Tag {
+        let mut tag = XmlTag {
             tag,
             space: Namespace::None,
             attributes: self.attributes,
@@ -191,7 +191,7 @@ impl<'a> Xml<'a> {
         // tags have an `xml:base`.
         if tag.tag.contains("xml:base")
             && let Some(href) = tag.short_attribute("xml:base", self.href_bytes)
-            && let Some(base) = Base::within(self.base(), href)
+            && let Some(base) = XmlBase::within(self.base(), href)
         {
             self.bases.push((depth, base));
         }

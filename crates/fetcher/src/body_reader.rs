@@ -9,7 +9,7 @@ use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
-use crate::client_error::{self, Finding};
+use crate::client_error::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
 /// How many bytes of each body are read without reserving [`BodyMemory`]. Most pages are shorter.
@@ -18,7 +18,7 @@ pub(crate) const FREE_BYTES: usize = 256 << 10;
 const MAX_RESERVED: u64 = 1 << 20;
 
 /// The limits of one body.
-pub(crate) struct Bounds<'a> {
+pub(crate) struct BodyLimits<'a> {
     /// Maximum bytes to keep; longer bodies are cut.
     pub(crate) bytes: u64,
     /// Maximum time between two bytes.
@@ -31,20 +31,20 @@ pub(crate) struct Bounds<'a> {
 }
 
 /// The part of a body that was read.
-pub(crate) struct Collected {
+pub(crate) struct CollectedBody {
     pub(crate) body: Bytes,
     pub(crate) room: BodyMemory,
-    pub(crate) end: End,
+    pub(crate) end: BodyEnd,
 }
 
 /// How a body ended.
-pub(crate) enum End {
+pub(crate) enum BodyEnd {
     /// The body ended where the server had announced.
     Whole,
     /// The body reached the limit of kept bytes.
     Cut,
     /// The transfer of the body failed before its end.
-    Broken(Finding),
+    Broken(ClassifiedError),
 }
 
 /// Reads the body within its limits. A body that arrives in one piece is not copied. If
@@ -52,8 +52,8 @@ pub(crate) enum End {
 pub(crate) async fn collect(
     mut response: Response,
     until_close: bool,
-    bounds: Bounds<'_>,
-) -> Collected {
+    bounds: BodyLimits<'_>,
+) -> CollectedBody {
     let announced = response.content_length();
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
     let mut bytes_kept = Kept::new(limit, announced.unwrap_or(0));
@@ -63,41 +63,41 @@ pub(crate) async fn collect(
         if now >= bounds.deadline {
             // Check the time here, because bytes that are already buffered are read before any
             // timer is polled.
-            break End::Broken(bounds.late(bounds.deadline));
+            break BodyEnd::Broken(bounds.late(bounds.deadline));
         }
         let patience = bounds.deadline.min(now + bounds.idle);
         let chunk = match timeout_at(patience, response.chunk()).await {
-            Err(_) => break End::Broken(bounds.late(patience)),
+            Err(_) => break BodyEnd::Broken(bounds.late(patience)),
             Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
             Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => break End::Whole,
+            Ok(Ok(None)) => break BodyEnd::Whole,
             // Without an announced length, the body ends when the connection closes. Many servers
             // close a TLS connection without `close_notify`, so accept that.
             Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
-                break End::Whole;
+                break BodyEnd::Whole;
             }
-            Ok(Err(error)) => break End::Broken(client_error::in_body(&error)),
+            Ok(Err(error)) => break BodyEnd::Broken(client_error::in_body(&error)),
         };
         if room.is_none() && bytes_kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
             let max_bytes = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));
             match timeout_at(bounds.deadline, bounds.rooms.take(max_bytes)).await {
                 Ok(given) => room = Some(given),
-                Err(_) => break End::Broken(bounds.no_room()),
+                Err(_) => break BodyEnd::Broken(bounds.no_room()),
             }
         }
         if !bytes_kept.push(&chunk) {
-            break End::Cut;
+            break BodyEnd::Cut;
         }
     };
-    Collected {
+    CollectedBody {
         body: bytes_kept.into_bytes(),
         room: room.unwrap_or_default(),
         end,
     }
 }
 
-impl Bounds<'_> {
-    fn late(&self, patience: Instant) -> Finding {
+impl BodyLimits<'_> {
+    fn late(&self, patience: Instant) -> ClassifiedError {
         let (kind, detail) = if patience == self.deadline {
             (FailureKind::Timeout, not_within(self.total))
         } else {
@@ -105,12 +105,12 @@ impl Bounds<'_> {
             let detail = format!("no data for {seconds} s");
             (FailureKind::IdleTimeout, detail)
         };
-        Finding::new(kind, FailurePhase::Body, detail)
+        ClassifiedError::new(kind, FailurePhase::Body, detail)
     }
 
-    fn no_room(&self) -> Finding {
+    fn no_room(&self) -> ClassifiedError {
         let detail = "other bodies use all memory for bodies".to_owned();
-        Finding::new(FailureKind::NoRoom, FailurePhase::Body, detail)
+        ClassifiedError::new(FailureKind::NoRoom, FailurePhase::Body, detail)
     }
 }
 

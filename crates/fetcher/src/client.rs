@@ -9,9 +9,9 @@ use rustls::ClientConfig;
 use tower::util::MapFutureLayer;
 
 use crate::config::{FetchConfig, SetupError};
-use crate::connect::connect_only;
+use crate::connect_only::connect_only;
 use crate::deadline::noted;
-use crate::http2::limits_of_http2;
+use crate::http2_limits::limits_of_http2;
 
 /// The `Accept` field: types that the crawler reads are preferred, but any type is accepted.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -44,7 +44,8 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupE
     Ok(headers)
 }
 
-/// Creates a client. All clients of a fetcher have clones of the same `tls`, so they share sessions.
+/// Creates a client. All clients of a fetcher have clones of the same `tls`, so they share
+/// sessions.
 pub(crate) fn client(
     config: &FetchConfig,
     tls: &ClientConfig,
@@ -55,7 +56,8 @@ pub(crate) fn client(
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
-/// error [`Stands`](crate::connect::Stands), or with the reason why connecting failed.
+/// error [`ConnectionEstablished`](crate::connect::ConnectionEstablished), or with the reason why
+/// connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     tls: &ClientConfig,

@@ -6,7 +6,7 @@ use std::io;
 use rustls::CertificateError;
 
 use crate::address_rules::AddressRefused;
-use crate::connect::Stands;
+use crate::connect_only::ConnectionEstablished;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
@@ -16,7 +16,7 @@ const UNKNOWN_ISSUER: &str = "unknown issuer";
 
 /// The classification of a client error.
 #[derive(Debug)]
-pub(crate) struct Finding {
+pub(crate) struct ClassifiedError {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
     /// Whether a retry of this request is pointless, although other failures of the same kind are
@@ -25,10 +25,10 @@ pub(crate) struct Finding {
     pub(crate) detail: String,
 }
 
-impl Finding {
+impl ClassifiedError {
     /// Creates a finding that follows the retry rule of its kind (`lasting` is false).
-    pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
-        Finding {
+    pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> ClassifiedError {
+        ClassifiedError {
             kind,
             phase,
             lasting: false,
@@ -37,31 +37,31 @@ impl Finding {
     }
 }
 
-/// Returns whether the error is [`Stands`]: the connection was established, but no request was
-/// sent.
+/// Returns whether the error is [`ConnectionEstablished`]: the connection was established, but no
+/// request was sent.
 pub(crate) fn is_established(error: &reqwest::Error) -> bool {
-    find::<Stands>(&causes(error)).is_some()
+    find::<ConnectionEstablished>(&causes(error)).is_some()
 }
 
 /// Classifies an error of `execute`: either no connection was made, or no complete head arrived.
-pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
+pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedError {
     let causes = causes(error);
     let mut lasting = false;
     let (kind, phase) = if let Some(refused) = find::<AddressRefused>(&causes) {
-        return Finding {
+        return ClassifiedError {
             kind: FailureKind::AddressRefused,
             phase: FailurePhase::Address,
             lasting: true,
             detail: refused.to_string(),
         };
     } else if is_out_of_descriptors(&causes) {
-        return Finding::new(
+        return ClassifiedError::new(
             FailureKind::NoDescriptors,
             FailurePhase::Connect,
             story(error),
         );
     } else if let Some(why) = find::<NoAddresses>(&causes) {
-        return Finding::new(why.kind, FailurePhase::Dns, why.detail.clone());
+        return ClassifiedError::new(why.kind, FailurePhase::Dns, why.detail.clone());
     } else if error.is_builder() {
         (FailureKind::BadUrl, FailurePhase::Request)
     } else if error.is_connect() {
@@ -70,7 +70,7 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     } else {
         (answering(error, &causes), FailurePhase::FirstByte)
     };
-    Finding {
+    ClassifiedError {
         kind,
         phase,
         lasting,
@@ -98,7 +98,7 @@ fn certificate_fault(causes: &[&(dyn Error + 'static)]) -> Option<String> {
 }
 
 /// Classifies an error from reading the body.
-pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
+pub(crate) fn in_body(error: &reqwest::Error) -> ClassifiedError {
     let causes = causes(error);
     let http = find::<hyper::Error>(&causes);
     let kind = if error.is_timeout() {
@@ -112,7 +112,7 @@ pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
             _ => FailureKind::BadBody,
         }
     };
-    Finding {
+    ClassifiedError {
         kind,
         phase: FailurePhase::Body,
         lasting: false,

@@ -170,7 +170,7 @@ impl ResolveOverride {
 /// Why a file can't be used as root certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadRoots {
+pub enum BadRootCertificates {
     /// The PEM is broken.
     #[error("not a PEM file: {0}")]
     Pem(String),
@@ -190,20 +190,20 @@ pub enum BadRoots {
 /// Checks that PEM certificates are usable as [`FetchConfig::extra_roots`].
 ///
 /// # Errors
-/// Fails with a [`BadRoots`] that describes the first defect.
-pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
+/// Fails with a [`BadRootCertificates`] that describes the first defect.
+pub fn check_roots(pem: &[u8]) -> Result<(), BadRootCertificates> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(CertificateDer::pem_slice_iter(pem)) {
-        let certificate = certificate.map_err(|why| BadRoots::Pem(why.to_string()))?;
+        let certificate = certificate.map_err(|why| BadRootCertificates::Pem(why.to_string()))?;
         roots
             .add(certificate)
-            .map_err(|why| BadRoots::Certificate {
+            .map_err(|why| BadRootCertificates::Certificate {
                 number,
                 why: why.to_string(),
             })?;
     }
     match roots.is_empty() {
-        true => Err(BadRoots::None),
+        true => Err(BadRootCertificates::None),
         false => Ok(()),
     }
 }
@@ -230,7 +230,7 @@ pub enum SetupError {
     },
     /// The extra roots are not PEM certificates.
     #[error("can't read the extra root certificates")]
-    Roots(#[source] BadRoots),
+    Roots(#[source] BadRootCertificates),
     /// The TLS library supports none of its own protocol versions.
     #[error("can't set up TLS")]
     Tls(#[source] rustls::Error),

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_identity::{Message, SignatureRequest};
-use crawl_scheduler::{Permit, Spent, Tick};
+use crawl_identity::{SignableMessage, SignatureRequest};
+use crawl_scheduler::{Permit, SpentPermit, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
 use http::header::{
@@ -22,11 +22,13 @@ use tokio::time::Instant;
 
 use crate::address_rules::AddressRules;
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
-use crate::body_reader::{Bounds, Collected, End, collect, ends_with_connection, not_within};
+use crate::body_reader::{
+    BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
+};
 use crate::client::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
-use crate::client_error::{self, Finding};
+use crate::client_error::{self, ClassifiedError};
 use crate::clock::Clock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
 use crate::deadline::{TimedOut, in_time};
@@ -35,12 +37,12 @@ use crate::exchange::{Exchange, FetchRequest, SentFields, TlsVersion, Truncation
 use crate::failure::Failure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_access::HostAccesses;
-use crate::kept_connections::{KeptConnection, KeptConnections, MAX_KEPT_CONNECTIONS};
-use crate::name_servers::{Source, unusable};
+use crate::keep_alive_limit::{KeepAliveLimit, KeepAliveSlot, MAX_KEPT_CONNECTIONS};
+use crate::name_servers::{NameServerResolver, unusable};
 use crate::referer::referer;
-use crate::resolver::{Fixed, Names};
-use crate::send_guard::{SendGuard, until_over};
-use crate::signing::{Challenge, Challenges, demanded};
+use crate::resolver::{CheckedResolver, FixedResolver};
+use crate::send_lease::{SendLease, until_over};
+use crate::signing::{DemandedSignatures, SignatureDemand, demanded};
 use crate::tls::tls_settings;
 
 /// Makes exchanges. A fetcher owns the kept connections, so create only one and share it by
@@ -49,15 +51,15 @@ pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
     rules: Arc<AddressRules>,
-    names: Names,
+    names: CheckedResolver,
     rooms: BodyMemoryPool,
     accesses: HostAccesses,
     descriptor_limit: DescriptorLimit,
     is_given_up: watch::Sender<bool>,
-    guard: Option<Arc<dyn SendGuard>>,
-    challenges: Challenges,
+    guard: Option<Arc<dyn SendLease>>,
+    challenges: DemandedSignatures,
     headers: HeaderMap,
-    kept: KeptConnections,
+    kept: KeepAliveLimit,
     /// The trusted certificates, and sessions that all clients can resume.
     tls: ClientConfig,
     client: Clients,
@@ -78,7 +80,11 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(config: &FetchConfig, tls: &ClientConfig, names: Names) -> Result<Clients, SetupError> {
+    fn new(
+        config: &FetchConfig,
+        tls: &ClientConfig,
+        names: CheckedResolver,
+    ) -> Result<Clients, SetupError> {
         Ok(Clients {
             keeping: client(config, tls, names)?,
             closing: OnceLock::new(),
@@ -89,7 +95,7 @@ impl Clients {
         &self,
         config: &FetchConfig,
         tls: &ClientConfig,
-        names: impl FnOnce() -> Names,
+        names: impl FnOnce() -> CheckedResolver,
     ) -> &Client {
         self.closing.get_or_init(|| {
             let config = FetchConfig {
@@ -117,9 +123,9 @@ impl Fetcher {
         );
         rules.note_public(&config.public_names);
         let rules = Arc::new(rules);
-        let names = Names::new(
+        let names = CheckedResolver::new(
             Arc::clone(&rules),
-            Source::new(
+            NameServerResolver::new(
                 &config.name_servers,
                 config.name_server_rate,
                 config.connect_timeout,
@@ -134,7 +140,7 @@ impl Fetcher {
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
-            kept: KeptConnections::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
+            kept: KeepAliveLimit::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
             client: Clients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
@@ -147,7 +153,7 @@ impl Fetcher {
             descriptor_limit: DescriptorLimit::new(),
             is_given_up: watch::Sender::new(false),
             guard: None,
-            challenges: Challenges::default(),
+            challenges: DemandedSignatures::default(),
             names,
             rules,
             clock,
@@ -157,7 +163,7 @@ impl Fetcher {
 
     /// Makes the fetcher end all requests and send no more once `guard` expires.
     #[must_use]
-    pub fn guarded(self, guard: Arc<dyn SendGuard>) -> Fetcher {
+    pub fn guarded(self, guard: Arc<dyn SendLease>) -> Fetcher {
         Fetcher {
             guard: Some(guard),
             ..self
@@ -241,7 +247,7 @@ impl Fetcher {
         &self,
         permit: Permit,
         request: FetchRequest,
-    ) -> (Spent, Result<Exchange, Failure>) {
+    ) -> (SpentPermit, Result<Exchange, Failure>) {
         let fits = *permit.host() == request.url.host_key();
         let started = self.clock.now();
         let signing = self.config.signing.as_ref();
@@ -254,12 +260,12 @@ impl Fetcher {
                 () = self.given_up() => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "the time limit of the run was reached".to_owned();
-                    Err(self.failed(started, None, Finding::new(kind, phase, why)))
+                    Err(self.failed(started, None, ClassifiedError::new(kind, phase, why)))
                 }
                 ended = until_over(self.guard.as_deref()) => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another worker now owns this host".to_owned();
-                    let failure = self.failed(started, None, Finding::new(kind, phase, why));
+                    let failure = self.failed(started, None, ClassifiedError::new(kind, phase, why));
                     // A frozen process gets here late. So record the guard's deadline as the end of
                     // the request, not the current time.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -277,7 +283,7 @@ impl Fetcher {
             Err(self.failed(
                 started,
                 None,
-                Finding::new(kind, FailurePhase::Request, detail),
+                ClassifiedError::new(kind, FailurePhase::Request, detail),
             ))
         };
         (
@@ -300,7 +306,7 @@ impl Fetcher {
         result.map_err(|finding| self.failed(started, None, finding))
     }
 
-    async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), Finding> {
+    async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), ClassifiedError> {
         let client = match self.resolve_override(url) {
             Some(known) => connecting_client(&self.config, &self.tls, fixed(known, &self.names)),
             None if self.rules.is_typed(url) => {
@@ -309,7 +315,7 @@ impl Fetcher {
             None => connecting_client(&self.config, &self.tls, self.names.clone()),
         };
         let client = client.map_err(|why| {
-            Finding::new(
+            ClassifiedError::new(
                 FailureKind::ConnectFailed,
                 FailurePhase::Request,
                 why.to_string(),
@@ -406,9 +412,9 @@ impl Fetcher {
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
         match self.learn_challenge(&exchange) {
-            Challenge::None => {}
-            Challenge::Met => exchange.challenged = true,
-            Challenge::Unmet(why) => exchange.unmet_signature = Some(why),
+            SignatureDemand::None => {}
+            SignatureDemand::Met => exchange.challenged = true,
+            SignatureDemand::Unmet(why) => exchange.unmet_signature = Some(why),
         }
         if !request.is_anonymous {
             let sessions = &self.config.sessions;
@@ -429,23 +435,23 @@ impl Fetcher {
             return Ok(exchange);
         }
         let max_body = request.max_body.unwrap_or(self.config.max_body);
-        let bounds = Bounds {
+        let bounds = BodyLimits {
             bytes: filter.map_or(max_body, |filter| filter.at_most(max_body)),
             idle: self.config.idle_timeout,
             deadline,
             total: self.config.timeout,
             rooms: &self.rooms,
         };
-        let Collected { body, room, end } = collect(response, until_close, bounds).await;
+        let CollectedBody { body, room, end } = collect(response, until_close, bounds).await;
         exchange.ended = self.clock.now();
         (exchange.body, exchange.room) = (body, room);
         match end {
-            End::Whole => Ok(exchange),
-            End::Cut => {
+            BodyEnd::Whole => Ok(exchange),
+            BodyEnd::Cut => {
                 exchange.truncated = Some(Truncation::Length);
                 Ok(exchange)
             }
-            End::Broken(finding) => {
+            BodyEnd::Broken(finding) => {
                 exchange.truncated = Some(Truncation::by(finding.kind));
                 Err(Failure {
                     ended: exchange.ended,
@@ -457,12 +463,12 @@ impl Fetcher {
     }
 
     /// Returns why a URL may not be fetched, if that is known without a look-up. Otherwise `None`.
-    fn barred(&self, url: &CanonicalUrl) -> Option<Finding> {
+    fn barred(&self, url: &CanonicalUrl) -> Option<ClassifiedError> {
         if self.is_overridden(url) {
             return None;
         }
         if let Some(why) = unusable(url.host()).filter(|_| host_address(url.host()).is_none()) {
-            return Some(Finding::new(
+            return Some(ClassifiedError::new(
                 FailureKind::NameTooLong,
                 FailurePhase::Dns,
                 why,
@@ -472,7 +478,7 @@ impl Fetcher {
         judged.err().map(|why| refusal(why.to_string()))
     }
 
-    fn client(&self, url: &CanonicalUrl, kept: Option<&KeptConnection<'_>>) -> &Client {
+    fn client(&self, url: &CanonicalUrl, kept: Option<&KeepAliveSlot<'_>>) -> &Client {
         if let Some(client) = self.overridden(url) {
             return client;
         }
@@ -510,11 +516,11 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Learns from an answer whether the host demands a signature. After [`Challenge::Met`], the
-    /// caller should send the same request again, which will then carry the demanded signature.
-    fn learn_challenge(&self, exchange: &Exchange) -> Challenge {
+    /// Learns from an answer whether the host demands a signature. After [`SignatureDemand::Met`],
+    /// the caller should send the same request again, which will then carry the demanded signature.
+    fn learn_challenge(&self, exchange: &Exchange) -> SignatureDemand {
         let Some(signing) = &self.config.signing else {
-            return Challenge::None;
+            return SignatureDemand::None;
         };
         let sent = &exchange.sent;
         let method = match (sent.is_head, &sent.posted) {
@@ -600,7 +606,7 @@ impl Fetcher {
         Ok(address)
     }
 
-    async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
+    async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> ClassifiedError {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
         // No connection could be made to the cached addresses, so they may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
@@ -609,17 +615,19 @@ impl Fetcher {
         finding
     }
 
-    fn too_late(&self, late: TimedOut) -> Finding {
+    fn too_late(&self, late: TimedOut) -> ClassifiedError {
         let total = not_within(self.config.timeout);
         match late {
             TimedOut::Connection => {
-                Finding::new(FailureKind::Timeout, FailurePhase::Connect, total)
+                ClassifiedError::new(FailureKind::Timeout, FailurePhase::Connect, total)
             }
-            TimedOut::Head => Finding::new(FailureKind::Timeout, FailurePhase::FirstByte, total),
+            TimedOut::Head => {
+                ClassifiedError::new(FailureKind::Timeout, FailurePhase::FirstByte, total)
+            }
             TimedOut::FirstByte => {
                 let seconds = self.config.first_byte_timeout.as_secs_f64();
                 let detail = format!("no answer within {seconds} s");
-                Finding::new(
+                ClassifiedError::new(
                     FailureKind::FirstByteTimeout,
                     FailurePhase::FirstByte,
                     detail,
@@ -628,7 +636,12 @@ impl Fetcher {
         }
     }
 
-    fn failed(&self, started: Tick, address: Option<SocketAddr>, finding: Finding) -> Failure {
+    fn failed(
+        &self,
+        started: Tick,
+        address: Option<SocketAddr>,
+        finding: ClassifiedError,
+    ) -> Failure {
         Failure {
             kind: finding.kind,
             phase: finding.phase,
@@ -653,8 +666,8 @@ impl std::fmt::Debug for Fetcher {
 }
 
 /// Creates a resolver that returns an override's addresses for the override's name.
-fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
-    Fixed {
+fn fixed(known: &ResolveOverride, names: &CheckedResolver) -> FixedResolver {
+    FixedResolver {
         host: known.host.clone(),
         sockets: known.sockets(),
         others: names.clone(),
@@ -676,7 +689,7 @@ fn signed_message(
     url: &CanonicalUrl,
     fields: &HeaderMap,
     own: &[HeaderName],
-) -> Message {
+) -> SignableMessage {
     let url = url.as_url();
     let query = url.query().map(|query| format!("?{query}"));
     let is_covered = |name: &HeaderName| {
@@ -687,7 +700,7 @@ fn signed_message(
             )
     };
     let fields = fields.iter().filter(|(name, _)| is_covered(name));
-    Message {
+    SignableMessage {
         method: method.to_owned(),
         scheme: url.scheme().to_owned(),
         authority: url.authority().to_owned(),
@@ -726,7 +739,7 @@ fn with_own(headers: &HeaderMap, own: &HeaderMap) -> HeaderMap {
 
 /// Applies the same header limits to HTTP/1.1 and HTTP/2. The client itself limits only the number
 /// of fields in HTTP/1.1, and only their bytes in HTTP/2.
-fn too_large(headers: &HeaderMap) -> Option<Finding> {
+fn too_large(headers: &HeaderMap) -> Option<ClassifiedError> {
     let bytes: usize = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
@@ -741,7 +754,7 @@ fn too_large(headers: &HeaderMap) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(Finding::new(
+    Some(ClassifiedError::new(
         FailureKind::HeadersTooLarge,
         FailurePhase::FirstByte,
         detail,
@@ -757,8 +770,8 @@ fn tls_version(response: &Response) -> Option<TlsVersion> {
     }
 }
 
-fn refusal(why: String) -> Finding {
-    Finding::new(FailureKind::AddressRefused, FailurePhase::Address, why)
+fn refusal(why: String) -> ClassifiedError {
+    ClassifiedError::new(FailureKind::AddressRefused, FailurePhase::Address, why)
 }
 
 /// Joins the cookies of two `Cookie` fields into one field.

@@ -24,22 +24,22 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
-use crate::body_reader::{Bounds, Collected, End, collect, ends_with_connection};
+use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection};
 use crate::client::MAX_HEADER_FIELDS;
 use crate::exchange::{Exchange, FetchRequest, SentFields, Truncation, Validators};
 use crate::failure_kind::FailureKind;
 use crate::interstitial::{PageOutline, interstitial};
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
-use crate::robots::{MAX_ROBOTS_BYTES, RobotsAnswer, RobotsTimes, lifetime};
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsAnswer, RobotsTimeLimits, lifetime};
 use crate::sessions::SiteSessions;
 use crate::signing::demanded;
 
 /// The time of an answer: 2026-11-20.
 const NOW: Tick = Tick::from_micros(1_795_132_800_000_000);
 
-/// Reads the bytes after the first two as the answer of a server. The first byte limits the bytes of
-/// a body that are kept, and the second the length of the pieces that arrive.
+/// Reads the bytes after the first two as the answer of a server. The first byte limits the bytes
+/// of a body that are kept, and the second the length of the pieces that arrive.
 pub fn answers(data: &[u8]) {
     let [limit, piece, answer @ ..] = data else {
         return;
@@ -153,7 +153,7 @@ async fn exchange(server: Server, limit: u64) -> Option<(Exchange, Option<Failur
 async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<FailureKind>) {
     let total = Duration::from_secs(600);
     let rooms = BodyMemoryPool::new(1 << 20);
-    let bounds = Bounds {
+    let bounds = BodyLimits {
         bytes: limit,
         idle: total,
         deadline: Instant::now() + total,
@@ -179,15 +179,15 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
     };
     let until_close = ends_with_connection(&response);
     exchange.headers = std::mem::take(response.headers_mut());
-    let Collected { body, end, .. } = collect(response, until_close, bounds).await;
+    let CollectedBody { body, end, .. } = collect(response, until_close, bounds).await;
     exchange.body = body;
     let kind = match end {
-        End::Whole => None,
-        End::Cut => {
+        BodyEnd::Whole => None,
+        BodyEnd::Cut => {
             exchange.truncated = Some(Truncation::Length);
             None
         }
-        End::Broken(finding) => {
+        BodyEnd::Broken(finding) => {
             exchange.truncated = Some(Truncation::by(finding.kind));
             Some(finding.kind)
         }
@@ -198,7 +198,7 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
 fn check_headers(exchange: &Exchange) {
     let headers = &exchange.headers;
     assert!(headers.len() <= MAX_HEADER_FIELDS);
-    let times = RobotsTimes::default();
+    let times = RobotsTimeLimits::default();
     let valid = lifetime(headers, &times, NOW);
     assert!(!valid.is_zero() && valid <= times.most);
     let wait = retry_after(headers, NOW);

@@ -53,7 +53,7 @@ pub struct HostAccess {
 /// Why a field can't be sent. The error does not contain the field's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AccessError {
+pub enum HostAccessError {
     /// An invalid header field name, or a cookie name that contains separators.
     #[error("`{0}` isn't a valid name")]
     Name(String),
@@ -99,12 +99,12 @@ impl HostAccess {
     ///
     /// # Errors
     /// Fails if the colon is missing or control characters occur.
-    pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, AccessError> {
+    pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, HostAccessError> {
         if credentials.chars().any(char::is_control) {
-            return Err(AccessError::Value("basic-auth".to_owned()));
+            return Err(HostAccessError::Value("basic-auth".to_owned()));
         }
         if !credentials.contains(':') {
-            return Err(AccessError::NoPassword);
+            return Err(HostAccessError::NoPassword);
         }
         let value = format!("Basic {}", BASE64.encode(credentials.as_bytes()));
         self.insert(AUTHORIZATION, &value)
@@ -115,12 +115,12 @@ impl HostAccess {
     /// # Errors
     /// Fails if the name is invalid or reserved for the crawler, or if the value is not allowed in
     /// a field.
-    pub fn header(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
+    pub fn header(self, name: &str, value: &str) -> Result<HostAccess, HostAccessError> {
         let header_name: HeaderName = name
             .parse()
-            .map_err(|_| AccessError::Name(name.to_owned()))?;
+            .map_err(|_| HostAccessError::Name(name.to_owned()))?;
         if OWN_FIELDS.contains(&header_name.as_str()) {
-            return Err(AccessError::Own(name.to_owned()));
+            return Err(HostAccessError::Own(name.to_owned()));
         }
         self.insert(header_name, value)
     }
@@ -129,16 +129,16 @@ impl HostAccess {
     ///
     /// # Errors
     /// Fails if the name or value contains characters that separate cookies.
-    pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
+    pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, HostAccessError> {
         let fits = |text: &str, barred: &str| {
             text.chars()
                 .all(|c| c.is_ascii_graphic() && !barred.contains(c))
         };
         if name.is_empty() || !fits(name, "()<>@,;:\\\"/[]?={}") {
-            return Err(AccessError::Name(name.to_owned()));
+            return Err(HostAccessError::Name(name.to_owned()));
         }
         if !fits(value, ",;\\\"") {
-            return Err(AccessError::Value(name.to_owned()));
+            return Err(HostAccessError::Value(name.to_owned()));
         }
         let before = self.fields.get(COOKIE).and_then(|text| text.to_str().ok());
         let cookies = match before {
@@ -152,9 +152,9 @@ impl HostAccess {
         &self.fields
     }
 
-    fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, AccessError> {
+    fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, HostAccessError> {
         let mut value =
-            HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_string()))?;
+            HeaderValue::from_str(value).map_err(|_| HostAccessError::Value(name.to_string()))?;
         // Sensitive values are kept out of HTTP/2's compression tables and the client's logs.
         value.set_sensitive(true);
         self.fields.insert(name, value);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn errors_name_the_field_without_its_value() {
         let new = || HostAccess::new("a.example");
-        let message = |result: Result<HostAccess, AccessError>| result.unwrap_err().to_string();
+        let message = |result: Result<HostAccess, HostAccessError>| result.unwrap_err().to_string();
         assert_eq!(
             message(new().header("a b", "s")),
             "`a b` isn't a valid name"

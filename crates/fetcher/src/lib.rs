@@ -20,7 +20,7 @@ mod client;
 mod client_error;
 mod clock;
 mod config;
-mod connect;
+mod connect_only;
 mod contact;
 mod deadline;
 mod descriptor_limit;
@@ -32,9 +32,9 @@ mod fetch;
 pub mod fuzzed;
 mod host_access;
 #[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
-mod http2;
+mod http2_limits;
 mod interstitial;
-mod kept_connections;
+mod keep_alive_limit;
 mod name_servers;
 mod rate_limit;
 mod referer;
@@ -42,7 +42,7 @@ mod resolver;
 mod retry_after;
 pub mod robots;
 mod secrets;
-mod send_guard;
+mod send_lease;
 mod sessions;
 mod signing;
 mod tls;
@@ -50,7 +50,9 @@ mod tls;
 pub use body_filter::BodyFilter;
 pub use body_memory::BodyMemory;
 pub use clock::Clock;
-pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};
+pub use config::{
+    BadRootCertificates, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
+};
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
 pub use exchange::{
     Exchange, FetchRequest, FormBody, PostBody, SentFields, TlsVersion, Truncation, Validators,
@@ -58,11 +60,11 @@ pub use exchange::{
 pub use failure::Failure;
 pub use failure_kind::{FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;
-pub use host_access::{AccessError, HostAccess};
+pub use host_access::{HostAccess, HostAccessError};
 pub use interstitial::{Interstitial, PageOutline, interstitial};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};
-pub use send_guard::SendGuard;
+pub use send_lease::SendLease;
 pub use sessions::{BadCookieLine, CookieFile, CredentialsDigest, SiteSessions};
 pub use signing::{RequestSigner, SignWhen, Signing};

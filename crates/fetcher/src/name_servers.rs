@@ -64,7 +64,7 @@ pub(crate) struct NoAddresses {
 /// Names are used unchanged. If a search domain were appended, names that don't exist would resolve
 /// to the address of the domain's wildcard. Name servers don't know names without a dot or under
 /// `local`, so the system resolves these names.
-pub(crate) struct Source {
+pub(crate) struct NameServerResolver {
     /// Name servers to use instead of the system's.
     servers: Vec<SocketAddr>,
     /// Maximum look-ups per second to each name server that is not on loopback. `None` or 0 means
@@ -77,11 +77,15 @@ pub(crate) struct Source {
     hosts: OnceLock<Hosts>,
 }
 
-impl Source {
+impl NameServerResolver {
     /// Creates a source that answers within `time`. If no answer is found by then, it reports a
     /// failure.
-    pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
-        Source {
+    pub(crate) fn new(
+        servers: &[SocketAddr],
+        rate: Option<f64>,
+        time: Duration,
+    ) -> NameServerResolver {
+        NameServerResolver {
             servers: servers.to_vec(),
             rate,
             one_try: (time / (MAX_TRIES + 1)).min(ONE_TRY_TIMEOUT),
@@ -167,8 +171,8 @@ impl NameServers {
         options.attempts = MAX_TRIES as usize - 1;
         // The resolver caches no answers, because the caller caches them.
         options.cache_size = 0;
-        // `Source` reads the hosts file itself. If the file has only one address family of a name,
-        // the resolver would query name servers for the other family.
+        // `NameServerResolver` reads the hosts file itself. If the file has only one address family
+        // of a name, the resolver would query name servers for the other family.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
         let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));

@@ -15,7 +15,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::address_rules::{AddressRefused, AddressRules, NameSource};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
-use crate::name_servers::{NameAnswer, Rest, Source};
+use crate::name_servers::{NameAnswer, NameServerResolver, Rest};
 
 /// Maximum cached names, found or not. An entry takes some 200 bytes.
 /// Beyond the limit: looked up again.
@@ -41,9 +41,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The resolver of all connections, which caches answers and refuses addresses that are not
 /// allowed.
 #[derive(Clone)]
-pub(crate) struct Names {
+pub(crate) struct CheckedResolver {
     rules: Arc<AddressRules>,
-    source: Arc<Source>,
+    source: Arc<NameServerResolver>,
     known: Cache<String, Entry>,
     late: Arc<Semaphore>,
     /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
@@ -80,12 +80,12 @@ impl Expiry<String, Entry> for PerEntryExpiry {
     }
 }
 
-impl Names {
-    pub(crate) fn new(rules: Arc<AddressRules>, source: Source) -> Names {
+impl CheckedResolver {
+    pub(crate) fn new(rules: Arc<AddressRules>, source: NameServerResolver) -> CheckedResolver {
         let builder = Cache::builder()
             .max_capacity(MAX_NAMES)
             .expire_after(PerEntryExpiry);
-        Names {
+        CheckedResolver {
             rules,
             source: Arc::new(source),
             known: builder.build(),
@@ -96,8 +96,8 @@ impl Names {
     }
 
     /// Returns a resolver with the same cache, for hosts and ports that the operator typed.
-    pub(crate) fn for_typed(&self) -> Names {
-        Names {
+    pub(crate) fn for_typed(&self) -> CheckedResolver {
+        CheckedResolver {
             name_source: NameSource::Typed,
             ..self.clone()
         }
@@ -230,7 +230,7 @@ impl Known {
     }
 }
 
-impl Resolve for Names {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let names = self.clone();
         Box::pin(async move {
@@ -242,13 +242,13 @@ impl Resolve for Names {
 
 /// The resolver of a client for an override. Returns the override's fixed addresses.
 #[derive(Clone)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedResolver {
     pub(crate) host: String,
     pub(crate) sockets: Vec<SocketAddr>,
-    pub(crate) others: Names,
+    pub(crate) others: CheckedResolver,
 }
 
-impl Resolve for Fixed {
+impl Resolve for FixedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         if without_trailing_dot(name.as_str()) != self.host {
             return self.others.resolve(name);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawl_identity::{BaseError, Message, SignatureRequest, UnmetRequest};
+use crawl_identity::{BaseError, SignableMessage, SignatureRequest, UnmetRequest};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -24,7 +24,7 @@ pub trait RequestSigner: fmt::Debug + Send + Sync {
     /// Fails if the server requested to cover something that the request doesn't have.
     fn sign(
         &self,
-        request: &Message,
+        request: &SignableMessage,
         asked: &SignatureRequest,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError>;
 }
@@ -49,7 +49,7 @@ pub struct Signing {
 
 /// Whether an answer demands a signature, and whether the crawl can make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Challenge {
+pub(crate) enum SignatureDemand {
     /// The answer demands no signature.
     None,
     /// The next request will carry the signature that the server requested.
@@ -61,7 +61,7 @@ pub(crate) enum Challenge {
 
 /// The signatures that hosts demanded since the fetcher was created.
 #[derive(Debug, Default)]
-pub(crate) struct Challenges {
+pub(crate) struct DemandedSignatures {
     hosts: Mutex<HashMap<HostKey, Demand>>,
 }
 
@@ -72,7 +72,7 @@ struct Demand {
     used_nonce: Option<String>,
 }
 
-impl Challenges {
+impl DemandedSignatures {
     /// Returns whether requests for this URL are signed.
     pub(crate) fn is_signed(&self, signing: Option<&Signing>, url: &CanonicalUrl) -> bool {
         match signing.map(|signing| signing.when) {
@@ -102,9 +102,9 @@ impl Challenges {
         was_signed: bool,
         demanded: Option<Result<SignatureRequest, UnmetRequest>>,
         can_cover: impl FnOnce(&SignatureRequest) -> Result<(), BaseError>,
-    ) -> Challenge {
+    ) -> SignatureDemand {
         let Some(asked) = demanded else {
-            return Challenge::None;
+            return SignatureDemand::None;
         };
         let coverable = asked.and_then(|asked| {
             can_cover(&asked).map_err(UnmetRequest::Component)?;
@@ -112,7 +112,7 @@ impl Challenges {
         });
         let asked = match coverable {
             Ok(asked) => asked,
-            Err(why) => return Challenge::Unmet(why.to_string()),
+            Err(why) => return SignatureDemand::Unmet(why.to_string()),
         };
         let mut hosts = self.hosts();
         let host = url.host_key();
@@ -125,14 +125,14 @@ impl Challenges {
         };
         let has_own_nonce = earlier.is_none_or(|earlier| earlier.used_nonce.is_none());
         if was_signed && is_repeated && !(asked.nonce.is_some() && has_own_nonce) {
-            return Challenge::Unmet("the signature as requested was refused".to_owned());
+            return SignatureDemand::Unmet("the signature as requested was refused".to_owned());
         }
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
         let used_nonce = None;
         hosts.insert(host, Demand { asked, used_nonce });
-        Challenge::Met
+        SignatureDemand::Met
     }
 
     fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, Demand>> {
@@ -159,7 +159,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
-    use super::{Challenge, Challenges, demanded};
+    use super::{DemandedSignatures, SignatureDemand, demanded};
 
     const FIELD: &str = r#"sig1=("@authority");tag="web-bot-auth""#;
 
@@ -180,45 +180,45 @@ mod tests {
 
     #[test]
     fn rfc9421_5_2_a_requested_signature_is_tried_once() {
-        let challenges = Challenges::default();
+        let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let learn = |was_signed, field: &str| {
             challenges.learn(&url, was_signed, SignatureRequest::of(field), |_| Ok(()))
         };
-        let refused = Challenge::Unmet("the signature as requested was refused".to_owned());
-        assert_eq!(learn(false, ""), Challenge::None);
+        let refused = SignatureDemand::Unmet("the signature as requested was refused".to_owned());
+        assert_eq!(learn(false, ""), SignatureDemand::None);
         // The usual signature was refused.
         assert_eq!(learn(true, FIELD), refused);
-        assert_eq!(learn(false, FIELD), Challenge::Met);
+        assert_eq!(learn(false, FIELD), SignatureDemand::Met);
         assert_eq!(challenges.asked(&url).nonce, None);
         // The server requests a nonce of its own. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
-        assert_eq!(learn(true, &nonce), Challenge::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemand::Met);
         assert_eq!(challenges.asked(&url).nonce.as_deref(), Some("n"));
         assert_eq!(learn(true, &nonce), refused);
         assert_eq!(challenges.asked(&url).nonce, None);
-        assert_eq!(learn(true, &nonce), Challenge::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemand::Met);
         // The server requests a signature over another component.
-        assert_eq!(learn(true, r#"x=("@method")"#), Challenge::Met);
+        assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemand::Met);
         assert_eq!(learn(true, r#"x=("@method")"#), refused);
     }
 
     #[test]
     fn a_component_that_cannot_be_covered_is_refused_by_name() {
-        let challenges = Challenges::default();
+        let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let asked = SignatureRequest::of(r#"a=("cookie")"#);
         let missing = |_: &SignatureRequest| Err(BaseError::Missing("\"cookie\"".to_owned()));
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
             challenges.learn(&url, false, asked, missing),
-            Challenge::Unmet(why)
+            SignatureDemand::Unmet(why)
         );
         let rsa = SignatureRequest::of(r#"a=();alg="rsa-v1_5-sha256""#);
         let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
         assert_eq!(
             challenges.learn(&url, false, rsa, |_| Ok(())),
-            Challenge::Unmet(why)
+            SignatureDemand::Unmet(why)
         );
         assert!(challenges.hosts().is_empty());
     }

@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-use crate::config::{BadRoots, SetupError};
-use crate::http2::PROTOCOLS;
+use crate::config::{BadRootCertificates, SetupError};
+use crate::http2_limits::PROTOCOLS;
 
 /// Maximum hosts whose last TLS session is kept, so that the next connection needs no certificates.
 /// Each holds the certificates of the server.
@@ -26,7 +26,8 @@ pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, S
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(extra_roots.unwrap_or_default()).collect();
-    let roots = roots.map_err(|why| SetupError::Roots(BadRoots::Pem(why.to_string())))?;
+    let roots =
+        roots.map_err(|why| SetupError::Roots(BadRootCertificates::Pem(why.to_string())))?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(rustls::ALL_VERSIONS)
         .map_err(SetupError::Tls)?;
@@ -128,7 +129,8 @@ impl ClientSessionStore for Sessions {
     }
 
     fn take_tls13_ticket(&self, host: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        // A ticket is used once, so that an observer can't link connections (RFC 8446 appendix C.4).
+        // A ticket is used once, so that an observer can't link connections (RFC 8446 appendix
+        // C.4).
         self.state().hosts.get_mut(host)?.tls13.take()
     }
 }

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use crate::config::{FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
 use crate::locale::Locale;
-use crate::rule::{Field, Part, Rule, Source};
+use crate::rule::{ElementPart, Field, Rule, Source};
 use crate::rule_error::RuleError;
 use crate::select::Selector;
 use crate::value::ValueType;
@@ -240,8 +240,8 @@ impl Check<'_> {
         let source = self.source(table, groups, key);
         self.check_keys(name, table);
         let part = match &table.attr {
-            Some(attr) => Part::Attribute(attr.to_ascii_lowercase()),
-            None => Part::Content(table.content.unwrap_or_default()),
+            Some(attr) => ElementPart::Attribute(attr.to_ascii_lowercase()),
+            None => ElementPart::Content(table.content.unwrap_or_default()),
         };
         let locale = table
             .locale

@@ -72,7 +72,7 @@ pub struct FieldTable {
     pub attr: Option<String>,
     /// The part of the element to take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Content>,
+    pub content: Option<ElementContent>,
     /// Whether to return all matches as a list instead of only the first match.
     #[serde(default, skip_serializing_if = "is_false")]
     pub all: bool,
@@ -98,7 +98,7 @@ pub struct FieldTable {
 /// The part of an element that a field takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Content {
+pub enum ElementContent {
     /// The text of the element and its descendants, without that of scripts and styles.
     #[default]
     Text,

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::budget::{Budget, MAX_VALUES};
-use crate::config::{Content, FieldKind};
+use crate::config::{ElementContent, FieldKind};
+use crate::element_text::{html_of, normalized, own_text, text_of};
 use crate::json_ld::JsonLd;
-use crate::page::Extract;
-use crate::rule::{Field, Part, Rule, Source};
+use crate::page_facts::Extract;
+use crate::rule::{ElementPart, Field, Rule, Source};
 use crate::select::Selector;
-use crate::text::{html_of, normalized, own_text, text_of};
 use crate::tree::Tree;
 use crate::{json_ld, microdata};
 
@@ -166,7 +166,7 @@ impl<'a> Page<'a> {
     /// returns at most one text. Leaves out empty texts unless the type is bool: for a bool, any
     /// matching element counts, even without text.
     fn texts(&self, field: &Field, scope: ElementRef<'_>) -> Vec<String> {
-        let is_markup = matches!(field.part, Part::Content(Content::Html));
+        let is_markup = matches!(field.part, ElementPart::Content(ElementContent::Html));
         let texts: Vec<String> = match &field.source {
             Source::Select { .. } | Source::GroupElement => {
                 let elements = self.elements(field, scope);
@@ -227,13 +227,13 @@ impl<'a> Page<'a> {
 
     fn part(&self, field: &Field, element: ElementRef<'_>) -> Option<String> {
         match &field.part {
-            Part::Attribute(name) => {
+            ElementPart::Attribute(name) => {
                 let value = element.attr(name)?;
                 Some(normalized(value, self.budget))
             }
-            Part::Content(Content::Text) => Some(text_of(element, self.budget)),
-            Part::Content(Content::OwnText) => Some(own_text(element, self.budget)),
-            Part::Content(Content::Html) => Some(html_of(element, self.budget)),
+            ElementPart::Content(ElementContent::Text) => Some(text_of(element, self.budget)),
+            ElementPart::Content(ElementContent::OwnText) => Some(own_text(element, self.budget)),
+            ElementPart::Content(ElementContent::Html) => Some(html_of(element, self.budget)),
         }
     }
 

@@ -2,7 +2,7 @@
 //! can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
-use crate::page::{Extract, Nearest, PageFacts};
+use crate::page_facts::{Extract, NoMatchReason, PageFacts};
 use crate::rule_error::RuleError;
 
 /// The compiled rules of a crawl. Always empty in a build without the feature `tree`.
@@ -60,7 +60,7 @@ impl Rules {
 
     /// Returns no explanations, because there are no rules.
     #[must_use]
-    pub fn nearest(&self, _: &str, _: &str, _: &[&str]) -> Vec<Option<Nearest>> {
+    pub fn nearest(&self, _: &str, _: &str, _: &[&str]) -> Vec<Option<NoMatchReason>> {
         Vec::new()
     }
 }

@@ -35,6 +35,8 @@ mod config;
 #[cfg(feature = "tree")]
 mod dates;
 #[cfg(feature = "tree")]
+mod element_text;
+#[cfg(feature = "tree")]
 mod evaluate;
 #[cfg(feature = "tree")]
 mod json_ld;
@@ -45,10 +47,10 @@ mod locale;
 #[cfg(feature = "tree")]
 mod microdata;
 #[cfg(feature = "tree")]
-mod nearest;
+mod no_match_reason;
 #[cfg(feature = "tree")]
 mod number;
-mod page;
+mod page_facts;
 #[cfg(feature = "tree")]
 mod page_selector;
 #[cfg(feature = "tree")]
@@ -59,16 +61,14 @@ mod rules;
 #[cfg(feature = "tree")]
 mod select;
 #[cfg(feature = "tree")]
-mod text;
-#[cfg(feature = "tree")]
 mod tree;
 #[cfg(feature = "tree")]
 mod value;
 
-pub use config::{Content, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
+pub use config::{ElementContent, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
 #[cfg(not(feature = "tree"))]
 pub use left_out::{PageSelector, Rules, tree_listing};
-pub use page::{Extract, Nearest, PageFacts};
+pub use page_facts::{Extract, NoMatchReason, PageFacts};
 #[cfg(feature = "tree")]
 pub use page_selector::PageSelector;
 pub use rule_error::RuleError;

@@ -7,7 +7,7 @@ use scraper::ElementRef;
 use url::Url;
 
 use crate::budget::Budget;
-use crate::text::text_of;
+use crate::element_text::text_of;
 
 /// Returns the values at a path, in page order.
 pub(crate) fn values(

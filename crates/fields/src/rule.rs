@@ -3,8 +3,8 @@
 use regex::Regex;
 use url::Url;
 
-use crate::config::Content;
-use crate::page::PageFacts;
+use crate::config::ElementContent;
+use crate::page_facts::PageFacts;
 use crate::select::Selector;
 use crate::value::ValueType;
 
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) source: Source,
-    pub(crate) part: Part,
+    pub(crate) part: ElementPart,
     pub(crate) all: bool,
     pub(crate) regex: Option<Regex>,
     pub(crate) value: ValueType,
@@ -51,8 +51,8 @@ pub(crate) enum Source {
 
 /// The part of an element that a field takes: its content or one attribute.
 #[derive(Clone, Debug)]
-pub(crate) enum Part {
-    Content(Content),
+pub(crate) enum ElementPart {
+    Content(ElementContent),
     Attribute(String),
 }
 

@@ -3,11 +3,11 @@
 use url::Url;
 
 use crate::config::RuleConfig;
-use crate::page::{Extract, Nearest, PageFacts};
+use crate::page_facts::{Extract, NoMatchReason, PageFacts};
 use crate::rule::Rule;
 use crate::rule_error::RuleError;
 use crate::tree::Tree;
-use crate::{compile, evaluate, nearest};
+use crate::{compile, evaluate, no_match_reason};
 
 /// Compiled rules.
 #[derive(Clone, Debug, Default)]
@@ -81,10 +81,10 @@ impl Rules {
     /// Returns, for each of `fields` of a rule, hints why its selector matches nothing on a page.
     /// `None` for a field without a selector. A field of a group is named `group.field`.
     #[must_use]
-    pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<Nearest>> {
+    pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<NoMatchReason>> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);
         let tree = Tree::parse(html);
-        let nearest = |field: &&str| nearest::nearest(&rule?.fields, field, &tree);
+        let nearest = |field: &&str| no_match_reason::nearest(&rule?.fields, field, &tree);
         fields.iter().map(nearest).collect()
     }
 }

@@ -23,7 +23,7 @@ pub struct Admission {
     /// 0.
     pub priority: u8,
     /// Whether the URL may be fetched.
-    pub state: NewState,
+    pub state: RequestedState,
     /// Whether the user named the URL.
     pub is_seed: bool,
     /// The kind of document that the response is read as.
@@ -57,7 +57,7 @@ impl Admission {
             redirects: 0,
             via: Some(via),
             priority: LINK_PRIORITY,
-            state: NewState::Pending,
+            state: RequestedState::Pending,
             is_seed: false,
             kind: UrlKind::Page,
         }
@@ -95,7 +95,7 @@ pub fn depth_and_hops(distance: u32) -> (u32, u8) {
 
 /// The state that an admission requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NewState {
+pub enum RequestedState {
     /// To be fetched.
     Pending,
     /// Not to be fetched for now, because the path to the URL is too deep, behind a nofollow, or
@@ -121,7 +121,7 @@ pub enum UrlKind {
 
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Admitted {
+pub enum AdmissionResult {
     /// The URL was unknown, and now has the state of the admission.
     New,
     /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a

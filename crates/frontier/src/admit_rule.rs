@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, NewState, UrlKind, depth_and_hops};
+use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops};
 use crate::exclusion::Exclusion;
 use crate::url_state::WaitingUrl;
 
@@ -32,7 +32,7 @@ pub struct QueuePlace {
 
 /// The order of a pending URL among the URLs of its origin. The lowest rank goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub struct QueueRank {
     /// 1 for a retry, else 0.
     pub round: u8,
     /// The priority of the URL's [`QueuePlace`]; 0 for a retry.
@@ -45,7 +45,7 @@ pub struct Rank {
 
 /// A pending URL as queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueuedUrl {
     /// The URL's place in its queue.
     pub place: QueuePlace,
     /// The number of the next attempt, from 1.
@@ -58,7 +58,7 @@ pub struct Queued {
 
 /// A deferred URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deferred {
+pub(crate) struct DeferredUrl {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
     /// A distance, as in [`QueuePlace::depth`].
@@ -140,8 +140,8 @@ impl QueuePlace {
     /// Returns the rank of this queue place. A retry goes behind all first attempts, and retries
     /// are ordered by `seq` alone.
     #[must_use]
-    pub fn rank(&self) -> Rank {
-        Rank {
+    pub fn rank(&self) -> QueueRank {
+        QueueRank {
             round: u8::from(self.retried),
             priority: if self.retried { 0 } else { self.priority },
             depth: if self.retried { 0 } else { self.depth },
@@ -150,11 +150,11 @@ impl QueuePlace {
     }
 }
 
-impl Queued {
+impl QueuedUrl {
     /// Creates the entry of a URL that is admitted as pending.
     #[must_use]
-    pub fn new(admission: Admission, seq: u64) -> Queued {
-        Queued {
+    pub fn new(admission: Admission, seq: u64) -> QueuedUrl {
+        QueuedUrl {
             place: QueuePlace::of(&admission, seq),
             attempt: 1,
             url: admission.url,
@@ -165,7 +165,7 @@ impl Queued {
     /// Returns the entry for the next attempt. The new `seq` must be higher than any other, so that
     /// the retry goes last.
     #[must_use]
-    pub fn retry(mut self, seq: u64) -> Queued {
+    pub fn retry(mut self, seq: u64) -> QueuedUrl {
         self.attempt = self.attempt.saturating_add(1);
         self.place.retried = true;
         self.place.seq = seq;
@@ -187,8 +187,8 @@ impl Queued {
     }
 
     /// Converts the entry into a deferred URL.
-    pub(crate) fn deferred(self, exclusion: Exclusion) -> Deferred {
-        Deferred {
+    pub(crate) fn deferred(self, exclusion: Exclusion) -> DeferredUrl {
+        DeferredUrl {
             url: self.url,
             via: self.via,
             depth: self.place.depth,
@@ -198,9 +198,9 @@ impl Queued {
     }
 }
 
-impl Deferred {
-    pub(crate) fn new(admission: Admission, exclusion: Exclusion) -> Deferred {
-        Deferred {
+impl DeferredUrl {
+    pub(crate) fn new(admission: Admission, exclusion: Exclusion) -> DeferredUrl {
+        DeferredUrl {
             depth: admission.distance(),
             url: admission.url,
             via: admission.via,
@@ -214,7 +214,7 @@ impl Deferred {
 /// `seq`. If the rank changed, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
-    let pending = matches!(admission.state, NewState::Pending);
+    let pending = matches!(admission.state, RequestedState::Pending);
     let nearer =
         |depth, redirects| (admission.distance(), admission.redirects) < (depth, redirects);
     match now {
@@ -226,7 +226,7 @@ pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
         CurrentState::Pending(_) => AdmitAction::Stay,
         CurrentState::Deferred { .. } if pending => AdmitAction::Revive,
         CurrentState::Deferred { depth, redirects } => match admission.state {
-            NewState::Deferred(_) if nearer(depth, redirects) => AdmitAction::DeferNearer,
+            RequestedState::Deferred(_) if nearer(depth, redirects) => AdmitAction::DeferNearer,
             _ => AdmitAction::Stay,
         },
     }
@@ -269,7 +269,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuePlace, capped, meet};
-    use crate::admission::{Admission, NewState, UrlKind, depth_and_hops, distance};
+    use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops, distance};
     use crate::exclusion::{Exclusion, Reason};
 
     /// A page at depth 3 behind two redirects, of priority 9.
@@ -283,7 +283,7 @@ mod tests {
         seq: 7,
     };
 
-    fn admission(depth: u32, redirects: u8, state: NewState) -> Admission {
+    fn admission(depth: u32, redirects: u8, state: RequestedState) -> Admission {
         let url = canonicalize(None, "http://a.example/").unwrap();
         Admission {
             redirects,
@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn only_a_nearer_path_changes_a_known_url() {
-        let put_aside = || NewState::Deferred(Exclusion::of(Reason::Depth));
-        let excluded = || NewState::Excluded(Exclusion::of(Reason::Scope));
+        let put_aside = || RequestedState::Deferred(Exclusion::of(Reason::Depth));
+        let excluded = || RequestedState::Excluded(Exclusion::of(Reason::Scope));
         let old = CurrentState::Deferred {
             depth: 3,
             redirects: 2,
@@ -308,7 +308,7 @@ mod tests {
             (3, 3, false),
             (4, 0, false),
         ] {
-            let to = |state: NewState| admission(depth, redirects, state);
+            let to = |state: RequestedState| admission(depth, redirects, state);
             let place = QueuePlace {
                 depth,
                 redirects,
@@ -322,7 +322,7 @@ mod tests {
                 false => AdmitAction::Stay,
             };
             let pending = CurrentState::Pending(OLD);
-            assert_eq!(meet(pending, &to(NewState::Pending)), improved);
+            assert_eq!(meet(pending, &to(RequestedState::Pending)), improved);
             assert_eq!(meet(pending, &to(put_aside())), AdmitAction::Stay);
             let deferred = match is_nearer {
                 true => AdmitAction::DeferNearer,
@@ -330,9 +330,12 @@ mod tests {
             };
             assert_eq!(meet(old, &to(put_aside())), deferred);
             assert_eq!(meet(old, &to(excluded())), AdmitAction::Stay);
-            assert_eq!(meet(old, &to(NewState::Pending)), AdmitAction::Revive);
+            assert_eq!(meet(old, &to(RequestedState::Pending)), AdmitAction::Revive);
             for settled in [CurrentState::Leased, CurrentState::Settled] {
-                assert_eq!(meet(settled, &to(NewState::Pending)), AdmitAction::Stay);
+                assert_eq!(
+                    meet(settled, &to(RequestedState::Pending)),
+                    AdmitAction::Stay
+                );
             }
             assert_eq!(
                 meet(CurrentState::Unknown, &to(excluded())),
@@ -345,7 +348,7 @@ mod tests {
     fn fewer_hops_off_scope_are_nearer_than_fewer_links() {
         let by = |hops_off, depth| Admission {
             hops_off,
-            ..admission(depth, 0, NewState::Pending)
+            ..admission(depth, 0, RequestedState::Pending)
         };
         let at =
             |hops_off, depth| CurrentState::Pending(QueuePlace::of(&by(hops_off, depth), OLD.seq));
@@ -365,7 +368,7 @@ mod tests {
     #[test]
     fn a_longer_path_may_still_improve_priority_seed_and_kind() {
         let improved = |change: fn(&mut Admission)| {
-            let mut admission = admission(4, 0, NewState::Pending);
+            let mut admission = admission(4, 0, RequestedState::Pending);
             change(&mut admission);
             match meet(CurrentState::Pending(OLD), &admission) {
                 AdmitAction::Improve { place, nearer } => Some((place, nearer)),

@@ -73,7 +73,7 @@ pub enum SharedError {
 /// The reason why a frontier on disk can't be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum DiskOpenError {
     /// A file can't be read or written.
     #[error("can't open the frontier in `{}`", path.display())]
     Io {

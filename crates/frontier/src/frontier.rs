@@ -47,7 +47,7 @@ use crate::visit::Visit;
 /// [`conformance`](crate::conformance) checks an implementation against these clauses.
 ///
 /// A frontier that several workers share also implements
-/// [`shared::WorkerFrontier`](crate::shared::WorkerFrontier).
+/// [`WorkerFrontier`](crate::worker_frontier::WorkerFrontier).
 pub trait Frontier: Send + Sync {
     /// Leases the first pending URL of `origin`, or returns `None` if there is none.
     ///

@@ -3,7 +3,7 @@
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::admission::{UrlKind, depth_and_hops, distance};
-use crate::admit_rule::{QueuePlace, Queued};
+use crate::admit_rule::{QueuePlace, QueuedUrl};
 use crate::exclusion::Exclusion;
 
 /// A URL handed out to be fetched.
@@ -42,8 +42,8 @@ pub struct Lease {
 
 impl Lease {
     /// Creates the lease of a queued URL, chosen after the commit numbered `after`.
-    pub fn new(origin: Origin, queued: Queued, after: u64) -> Lease {
-        let Queued {
+    pub fn new(origin: Origin, queued: QueuedUrl, after: u64) -> Lease {
+        let QueuedUrl {
             place,
             attempt,
             url,
@@ -84,13 +84,13 @@ impl Lease {
     /// changed since the lease. A place changes if the URL is admitted again by a nearer path or
     /// with a lower `priority`, as a seed, or as a greater [`UrlKind`].
     #[must_use]
-    pub fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
+    pub fn queued_at(&self, place: QueuePlace) -> Option<QueuedUrl> {
         let is_unchanged = place.depth == distance(self.depth, self.hops_off)
             && place.redirects == self.redirects
             && place.priority == self.priority
             && place.is_seed == self.is_seed
             && place.kind == self.kind;
-        is_unchanged.then(|| Queued {
+        is_unchanged.then(|| QueuedUrl {
             place,
             attempt: self.attempt,
             url: self.url.clone(),
@@ -101,7 +101,7 @@ impl Lease {
 
 /// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LeaseOutcome {
     /// A response was received and stored.
     Fetched {
         /// The HTTP status.

@@ -7,7 +7,7 @@ use std::fmt;
 use crawl_weburl::{CanonicalUrl, Origin};
 use foldhash::{HashMap, HashMapExt};
 
-use crate::admit_rule::{Queued, Rank};
+use crate::admit_rule::{QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::Lease;
@@ -27,8 +27,8 @@ pub trait QueueReader {
     fn read_behind(
         &self,
         queue: QueueId<'_>,
-        after: Option<Rank>,
-        leased: &BTreeSet<Rank>,
+        after: Option<QueueRank>,
+        leased: &BTreeSet<QueueRank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError>;
 }
@@ -46,14 +46,14 @@ pub struct QueueId<'a> {
 #[derive(Debug, Default)]
 pub struct QueuePart {
     /// The entries, in the order of their ranks.
-    pub entries: Vec<(Rank, Queued)>,
+    pub entries: Vec<(QueueRank, QueuedUrl)>,
     /// The rank of the last entry read, or `None` at the end of the queue.
-    pub last: Option<Rank>,
+    pub last: Option<QueueRank>,
 }
 
 /// The number of URLs in each state, as committed: leased URLs count as pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct CommittedCounts {
     /// Waiting to be fetched, or leased.
     pub pending: u64,
     /// Deferred.
@@ -66,7 +66,7 @@ pub struct Totals {
     pub excluded: u64,
 }
 
-impl fmt::Display for Totals {
+impl fmt::Display for CommittedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -85,8 +85,8 @@ pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,
     leased: HashMap<Fingerprint, LeasedUrl>,
-    heads: QueueHeadCache<Queued>,
-    totals: Totals,
+    heads: QueueHeadCache<QueuedUrl>,
+    totals: CommittedCounts,
     /// The number of the last commit.
     pub commit: u64,
 }
@@ -94,7 +94,7 @@ pub struct LeaseTable {
 /// A leased URL and its committed entry.
 struct LeasedUrl {
     origin: Origin,
-    queued: Queued,
+    queued: QueuedUrl,
 }
 
 struct OriginQueue {
@@ -102,7 +102,7 @@ struct OriginQueue {
     /// The number of URLs in the stored queue, including leased ones.
     queued: u64,
     /// The ranks of the leased URLs.
-    leased: BTreeSet<Rank>,
+    leased: BTreeSet<QueueRank>,
 }
 
 /// The changes of one commit.
@@ -113,7 +113,7 @@ pub struct LeaseChanges {
     /// The queues in which entries were added, removed or moved.
     pub queues: Vec<QueueChange>,
     /// The number of URLs in each state after the commit.
-    pub totals: Totals,
+    pub totals: CommittedCounts,
 }
 
 /// The changes of one commit in one origin's queue.
@@ -135,9 +135,9 @@ pub struct EntryMove {
     /// The URL's fingerprint.
     pub fingerprint: Fingerprint,
     /// The URL's rank before the commit, or `None` if the URL was not queued.
-    pub old: Option<Rank>,
+    pub old: Option<QueueRank>,
     /// The URL's entry after the commit, or `None` if the URL is no longer queued.
-    pub new: Option<Queued>,
+    pub new: Option<QueuedUrl>,
 }
 
 impl OriginQueue {
@@ -153,7 +153,7 @@ impl LeaseTable {
     #[must_use]
     pub fn new(
         queues: Vec<(Origin, u64, u64)>,
-        totals: Totals,
+        totals: CommittedCounts,
         limit: usize,
         least: usize,
     ) -> LeaseTable {
@@ -172,7 +172,7 @@ impl LeaseTable {
 
     /// Adds the queues of origins that other workers leased from until now. `totals` replaces the
     /// totals of the table.
-    pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: Totals) {
+    pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: CommittedCounts) {
         for (origin, id, queued) in queues {
             self.set_origin_queue(&origin, id, queued);
         }
@@ -181,7 +181,7 @@ impl LeaseTable {
 
     /// Removes the queues of the origins for which `is_gone` returns true. These origins must have
     /// no leased URLs. `totals` replaces the totals of the table.
-    pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: Totals) {
+    pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: CommittedCounts) {
         let removed: Vec<Origin> = self
             .queues
             .keys()
@@ -211,7 +211,7 @@ impl LeaseTable {
 
     /// Returns the committed entry of a leased URL, or `None` if the URL is not leased.
     #[must_use]
-    pub fn leased(&self, fingerprint: Fingerprint) -> Option<&Queued> {
+    pub fn leased(&self, fingerprint: Fingerprint) -> Option<&QueuedUrl> {
         let leased = self.leased.get(&fingerprint);
         leased.map(|leased| &leased.queued)
     }
@@ -240,7 +240,7 @@ impl LeaseTable {
 
     /// Returns each origin with queued URLs, its queue number and its leased ranks, in no order.
     #[must_use]
-    pub fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
+    pub fn queues(&self) -> Vec<(Origin, u64, BTreeSet<QueueRank>)> {
         let queues = self.queues.iter();
         queues
             .map(|(origin, queue)| (origin.clone(), queue.id, queue.leased.clone()))
@@ -250,7 +250,7 @@ impl LeaseTable {
     /// Returns the number of URLs in each state.
     #[must_use]
     pub fn counts(&self) -> UrlCounts {
-        let Totals {
+        let CommittedCounts {
             pending,
             deferred,
             fetched,

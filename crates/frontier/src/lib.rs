@@ -9,11 +9,11 @@
 //!
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
 //! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,
-//! for simulations and as the model in tests. [`shared`] extends the contract for a frontier that
+//! for simulations and as the model in tests. [`worker_frontier`] extends the contract for a frontier that
 //! several workers of one crawl share, and [`MemoryCrawl`] implements it in memory.
 //!
 //! ```
-//! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
+//! use crawl_frontier::{Admission, AdmissionResult, Frontier, MemoryFrontier, LeaseOutcome};
 //! use crawl_weburl::canonicalize;
 //!
 //! # fn main() -> Result<(), crawl_frontier::FrontierError> {
@@ -21,15 +21,15 @@
 //! let seed = canonicalize(None, "http://example.org/").unwrap();
 //!
 //! let mut transaction = frontier.begin()?;
-//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, Admitted::New);
-//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, Admitted::Known);
+//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, AdmissionResult::New);
+//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, AdmissionResult::Known);
 //! transaction.commit()?;
 //!
 //! let lease = frontier.lease(&seed.origin())?.unwrap();
 //! let mut transaction = frontier.begin()?;
 //! let link = canonicalize(Some(&lease.url), "/about").unwrap();
 //! transaction.admit(Admission::link(link, lease.depth + 1, seed.clone()))?;
-//! transaction.settle(lease, Outcome::Fetched { status: 200 })?;
+//! transaction.settle(lease, LeaseOutcome::Fetched { status: 200 })?;
 //! let committed = transaction.commit()?;
 //!
 //! assert_eq!(committed.origins, [(seed.origin(), 1)]);
@@ -50,7 +50,6 @@ mod lease;
 mod lease_table;
 mod memory;
 mod queue_heads;
-pub mod shared;
 mod sieve;
 mod store;
 mod stored_part;
@@ -58,34 +57,38 @@ mod transaction;
 mod url_record;
 mod url_state;
 mod visit;
+pub mod worker_frontier;
 
 /// The parts that implementations of [`Frontier`] share: the admission rule, the queue order, and
 /// the lease table.
 pub mod parts {
     pub use crate::admission::{depth_and_hops, distance};
     pub use crate::admit_rule::{
-        AdmitAction, CurrentState, QueuePlace, Queued, Rank, capped, capped_exclusion, meet,
+        AdmitAction, CurrentState, QueuePlace, QueueRank, QueuedUrl, capped, capped_exclusion, meet,
     };
     pub use crate::lease_table::{
-        EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart, QueueReader, Totals,
+        CommittedCounts, EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart,
+        QueueReader,
     };
     pub use crate::stored_part::StoredPart;
     pub use crate::url_record::{RecordState, UrlRecord};
     pub use crate::visit::StoredVisit;
 }
 
-pub use admission::{Admission, Admitted, NewState, UrlKind};
-pub use error::{FrontierError, OpenError};
+pub use admission::{Admission, AdmissionResult, RequestedState, UrlKind};
+pub use error::{DiskOpenError, FrontierError};
 pub use exclusion::{Exclusion, Reason};
 pub use file_lock::FileLock;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
-pub use lease::{Lease, Outcome};
+pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{Disk, DiskFile, SystemDisk};
 #[cfg(any(test, fuzzing))]
-pub use store::fuzzed;
-pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
+pub use store::fuzz_target;
+pub use store::{
+    Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrls, RemovalFilter,
+};
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub use visit::Visit;

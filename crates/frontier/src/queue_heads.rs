@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
 
-use crate::admit_rule::Rank;
+use crate::admit_rule::QueueRank;
 
 /// A refill of one queue head reads at most the limit divided by this number. With the default
 /// limit, these are 32 entries, which last half a minute for a host that is fetched from once a
@@ -31,7 +31,7 @@ pub(crate) struct QueueHeadCache<V> {
 /// The first entries of one queue. Invariant: `entries` has all unleased entries of the queue up to
 /// `covered`.
 struct QueueHead<V> {
-    entries: BTreeMap<Rank, V>,
+    entries: BTreeMap<QueueRank, V>,
     covered: Covered,
     refills: u32,
     used: u64,
@@ -40,22 +40,22 @@ struct QueueHead<V> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Covered {
     Nothing,
-    UpTo(Rank),
+    UpTo(QueueRank),
     All,
 }
 
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
-    Entry(Rank, V),
+    Entry(QueueRank, V),
     /// No entry is in memory, but the store may have entries behind this rank, or at any rank if
     /// the rank is `None`.
-    Unknown(Option<Rank>),
+    Unknown(Option<QueueRank>),
     /// The queue has no unleased entry.
     Nothing,
 }
 
 impl<V> QueueHead<V> {
-    fn covers(&self, rank: Rank) -> bool {
+    fn covers(&self, rank: QueueRank) -> bool {
         match self.covered {
             Covered::Nothing => false,
             Covered::UpTo(last) => rank <= last,
@@ -112,7 +112,12 @@ impl<V> QueueHeadCache<V> {
     /// Adds entries read from the store to the head of a queue. The first entry follows the head's
     /// `covered`. `entries` has all entries up to `last`, or up to the end of the queue if `last`
     /// is `None`.
-    pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
+    pub(crate) fn refill(
+        &mut self,
+        origin: &Origin,
+        entries: Vec<(QueueRank, V)>,
+        last: Option<QueueRank>,
+    ) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
             self.weight += 1;
@@ -134,7 +139,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// Adds an unleased entry to the cached head of its queue, if the head covers the entry's rank.
-    pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
+    pub(crate) fn offer(&mut self, origin: &Origin, rank: QueueRank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;
         };
@@ -159,7 +164,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// Removes an entry that the queue no longer has.
-    pub(crate) fn remove(&mut self, origin: &Origin, rank: Rank) {
+    pub(crate) fn remove(&mut self, origin: &Origin, rank: QueueRank) {
         if let Some(head) = self.heads.get_mut(origin)
             && head.entries.remove(&rank).is_some()
         {
@@ -199,10 +204,10 @@ mod tests {
     use crawl_weburl::Origin;
 
     use super::{HeadEntry, QueueHeadCache};
-    use crate::admit_rule::Rank;
+    use crate::admit_rule::QueueRank;
 
-    fn rank(seq: u64) -> Rank {
-        Rank {
+    fn rank(seq: u64) -> QueueRank {
+        QueueRank {
             round: 0,
             priority: 0,
             depth: 0,

@@ -2,9 +2,9 @@
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::admission::{Admission, Admitted};
+use crate::admission::{Admission, AdmissionResult};
 use crate::error::FrontierError;
-use crate::lease::{Lease, Outcome};
+use crate::lease::{Lease, LeaseOutcome};
 use crate::visit::Visit;
 
 /// A set of changes that takes effect as a whole or not at all.
@@ -19,24 +19,24 @@ use crate::visit::Visit;
 ///
 /// [`Frontier`](crate::Frontier) defines what the changes mean.
 pub trait Transaction {
-    /// Ends a lease. [`Outcome::Retry`] makes the URL pending again with the next attempt number,
-    /// [`Outcome::Deferred`] defers it, and every other outcome settles it.
+    /// Ends a lease. [`LeaseOutcome::Retry`] makes the URL pending again with the next attempt
+    /// number, [`LeaseOutcome::Deferred`] defers it, and every other outcome settles it.
     ///
     /// # Errors
     /// [`FrontierError::NotLeased`] if another frontier handed out the lease; any other error means
     /// that the store failed.
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
+    fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError>;
 
     /// Like [`Transaction::settle`], and stores `visit` for the next visit of the URL. With
-    /// [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is ignored, because the URL was not
-    /// visited.
+    /// [`LeaseOutcome::Retry`] and [`LeaseOutcome::Deferred`] the visit is ignored, because the
+    /// URL was not visited.
     ///
     /// # Errors
     /// Same as [`Transaction::settle`].
     fn settle_until(
         &mut self,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
         visit: Visit,
     ) -> Result<(), FrontierError>;
 
@@ -76,14 +76,17 @@ pub trait Transaction {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError>;
+    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError>;
 
     /// Admits URLs in the given order and returns one result for each. The effect is the same as of
     /// admitting the URLs one by one, but a store may look the URLs up together, which is cheaper.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. URLs before the failure are admitted.
-    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+    fn admit_all(
+        &mut self,
+        admissions: &[Admission],
+    ) -> Result<Vec<AdmissionResult>, FrontierError> {
         let each = admissions.iter();
         each.map(|admission| self.admit(admission.clone()))
             .collect()

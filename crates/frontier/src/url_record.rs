@@ -2,10 +2,10 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, NewState, depth_and_hops, distance};
-use crate::admit_rule::{CurrentState, QueuePlace, Rank, capped, capped_exclusion};
+use crate::admission::{Admission, RequestedState, depth_and_hops, distance};
+use crate::admit_rule::{CurrentState, QueuePlace, QueueRank, capped, capped_exclusion};
 use crate::exclusion::Exclusion;
-use crate::lease::Outcome;
+use crate::lease::LeaseOutcome;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 
 /// The stored record of one URL.
@@ -49,9 +49,9 @@ impl UrlRecord {
     pub fn admitted(admission: Admission, seq: u64) -> UrlRecord {
         let place = QueuePlace::of(&admission, seq);
         let state = match admission.state {
-            NewState::Pending => RecordState::Pending { attempt: 1 },
-            NewState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            NewState::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+            RequestedState::Pending => RecordState::Pending { attempt: 1 },
+            RequestedState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
+            RequestedState::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
         };
         let via = admission.via;
         UrlRecord { state, place, via }
@@ -78,13 +78,13 @@ impl UrlRecord {
     /// Returns the record after a lease ended with `outcome`. A retried URL gets the sequence
     /// number `seq`.
     #[must_use]
-    pub fn ended(mut self, outcome: Outcome, seq: u64) -> UrlRecord {
+    pub fn ended(mut self, outcome: LeaseOutcome, seq: u64) -> UrlRecord {
         self.state = match outcome {
-            Outcome::Fetched { status } => RecordState::Fetched { status },
-            Outcome::Failed { why } => RecordState::Failed { why: capped(why) },
-            Outcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
-            Outcome::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            Outcome::Retry => {
+            LeaseOutcome::Fetched { status } => RecordState::Fetched { status },
+            LeaseOutcome::Failed { why } => RecordState::Failed { why: capped(why) },
+            LeaseOutcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+            LeaseOutcome::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
+            LeaseOutcome::Retry => {
                 let attempt = self.attempt().saturating_add(1);
                 self.place.retried = true;
                 self.place.seq = seq;
@@ -96,7 +96,7 @@ impl UrlRecord {
 
     /// Returns the URL's rank in its queue, if it is pending.
     #[must_use]
-    pub fn rank(&self) -> Option<Rank> {
+    pub fn rank(&self) -> Option<QueueRank> {
         match self.state {
             RecordState::Pending { .. } => Some(self.place.rank()),
             _ => None,

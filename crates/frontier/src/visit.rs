@@ -3,7 +3,7 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::admission::distance;
-use crate::admit_rule::{QueuePlace, Queued};
+use crate::admit_rule::{QueuePlace, QueuedUrl};
 use crate::lease::Lease;
 
 /// The visit that settled a URL, stored to be used for the URL's next visit.
@@ -71,8 +71,8 @@ impl StoredVisit {
 
     /// Returns the queue entry with which the URL becomes pending again.
     #[must_use]
-    pub fn queued(&self, seq: u64) -> Queued {
-        Queued {
+    pub fn queued(&self, seq: u64) -> QueuedUrl {
+        QueuedUrl {
             place: QueuePlace { seq, ..self.place },
             attempt: 1,
             url: self.url.clone(),

@@ -8,7 +8,7 @@ use crawl_records::seeds_of;
 use toml::{Table, Value};
 
 use crate::error::GatherError;
-use crate::worker::{NOTES, WORKER, Worker, text_of};
+use crate::worker_directory::{NOTES, WORKER, WorkerDirectory, text_of};
 
 /// Which keys of a table in `crawl.toml` must have equal values in all workers.
 enum Alike {
@@ -41,7 +41,10 @@ const ALIKE: [(&str, Alike); 10] = [
 ];
 
 /// Returns an error if the two directories belong to different crawls.
-pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherError> {
+pub(crate) fn check_alike(
+    one: &WorkerDirectory,
+    other: &WorkerDirectory,
+) -> Result<(), GatherError> {
     let has_other_crawl = matches!((&one.crawl, &other.crawl), (Some(a), Some(b)) if a != b);
     let key = match has_other_crawl {
         false => differing_key(&one.config, &other.config),
@@ -84,7 +87,7 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
 /// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with times
 /// combined from all workers. If `goes_on` (a crawl will resume in the gathered directory), the
 /// text contains no worker's name.
-pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
+pub(crate) fn gathered_config(workers: &[WorkerDirectory], goes_on: bool) -> String {
     let mut config = workers
         .first()
         .map(|first| first.config.clone())

@@ -7,7 +7,7 @@
 //! while they are combined, and are not changed.
 //!
 //! A directory that is gathered only for reading contains `workers.jsonl` and no frontier, so a
-//! crawl can't resume there. A directory for resuming the crawl ([`Purpose::GoingOn`]) has no
+//! crawl can't resume there. A directory for resuming the crawl ([`GatherPurpose::GoingOn`]) has no
 //! `workers.jsonl`; the crawl's frontier is added to it later.
 //!
 //! ```no_run
@@ -16,19 +16,19 @@
 //! let workers = [PathBuf::from("w1"), PathBuf::from("w2")];
 //! let made = Path::new("both.new");
 //! std::fs::create_dir(made)?;
-//! let gathered = crawl_gather::gather(&workers, made, &crawl_gather::Purpose::Reading)?;
+//! let gathered = crawl_gather::gather(&workers, made, &crawl_gather::GatherPurpose::Reading)?;
 //! println!("{} pages", gathered.workers.iter().map(|worker| worker.pages).sum::<u64>());
 //! std::fs::rename(made, "both")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod archive;
 mod config;
+mod duplicate_rows;
 mod error;
-mod rows;
-mod settled;
-mod waiting;
-mod worker;
+mod merge_archives;
+mod merge_rows;
+mod merge_waiting;
+mod worker_directory;
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -36,7 +36,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::WorkerRow;
+use crawl_archive::rows::GatheredWorkerRow;
 use crawl_archive::{ChangedFiles, replace_file, start_digests};
 use crawl_records::{list_digests, write_report};
 use serde::Serialize;
@@ -46,14 +46,14 @@ pub use error::{GatherError, SettledTwice};
 /// The result of gathering a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gathered {
-    /// A row for each worker, in the order of the given directories. With [`Purpose::Reading`],
-    /// `workers.jsonl` contains the same rows.
-    pub workers: Vec<WorkerRow>,
+    /// A row for each worker, in the order of the given directories. With
+    /// [`GatherPurpose::Reading`], `workers.jsonl` contains the same rows.
+    pub workers: Vec<GatheredWorkerRow>,
 }
 
 /// The intended use of the gathered directory.
 #[derive(Clone, Debug)]
-pub enum Purpose<'a> {
+pub enum GatherPurpose<'a> {
     /// Reading the records.
     Reading,
     /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
@@ -81,11 +81,15 @@ const STATE_MODE: u32 = 0o700;
 /// [`GatherError`] if a directory contains no crawl, or one that is running or was killed; if the
 /// directories belong to different crawls; if a URL was settled twice in one round; or if a file
 /// can't be read or written.
-pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gathered, GatherError> {
-    let mut workers = worker::open_all(dirs)?;
+pub fn gather(
+    dirs: &[PathBuf],
+    to: &Path,
+    purpose: &GatherPurpose<'_>,
+) -> Result<Gathered, GatherError> {
+    let mut workers = worker_directory::open_all(dirs)?;
     let goes_on = match purpose {
-        Purpose::Reading => false,
-        Purpose::GoingOn { excluded } => {
+        GatherPurpose::Reading => false,
+        GatherPurpose::GoingOn { excluded } => {
             for worker in &mut workers {
                 let committed = excluded.get(worker.name()).copied();
                 worker.excluded_bytes = Some(committed.unwrap_or(0));
@@ -101,21 +105,21 @@ pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gath
             config::check_alike(first, other)?;
         }
     }
-    let mut duplicates = settled::find_duplicates(&workers, to)?;
+    let mut duplicates = duplicate_rows::find_duplicates(&workers, to)?;
     write_synced(
         &to.join("crawl.toml"),
         &config::gathered_config(&workers, goes_on),
     )?;
-    let (places, digests) = archive::gather_archives(&mut workers, to)?;
-    rows::pages(&mut workers, &places, to)?;
-    let last = rows::requests(&mut workers, to)?;
-    rows::excluded(&mut workers, &mut duplicates, to)?;
-    rows::links(&mut workers, to)?;
-    rows::extracts(&mut workers, to)?;
-    rows::operators_rows(&mut workers, goes_on, to)?;
-    waiting::write_waiting(&workers, &last, to)?;
+    let (places, digests) = merge_archives::gather_archives(&mut workers, to)?;
+    merge_rows::pages(&mut workers, &places, to)?;
+    let last = merge_rows::requests(&mut workers, to)?;
+    merge_rows::excluded(&mut workers, &mut duplicates, to)?;
+    merge_rows::links(&mut workers, to)?;
+    merge_rows::extracts(&mut workers, to)?;
+    merge_rows::operators_rows(&mut workers, goes_on, to)?;
+    merge_waiting::write_waiting(&workers, &last, to)?;
     if !goes_on {
-        rows::list_workers(&workers, to)?;
+        merge_rows::list_workers(&workers, to)?;
     }
     write_report(to)?;
     start_digests(to, digests).map_err(GatherError::io(to))?;

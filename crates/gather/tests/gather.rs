@@ -10,7 +10,7 @@ use crawl_archive::{
     Archive, ArchiveOptions, Capture, CaptureLog, CaptureMetadata, CapturedRequest, Encoder,
     RecordIds, Timestamp, WarcReader, read_record,
 };
-use crawl_gather::{GatherError, Gathered, Purpose, gather};
+use crawl_gather::{GatherError, GatherPurpose, Gathered, gather};
 use crawl_records::{Audit, audit, pages, requests, waiting};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ impl Made {
     fn gather(&self, workers: &[&str]) -> Result<(PathBuf, Gathered), GatherError> {
         let dirs: Vec<PathBuf> = workers.iter().map(|worker| self.dir(worker)).collect();
         let to = self.dir("gathered");
-        gather(&dirs, &to, &Purpose::Reading).map(|gathered| (to, gathered))
+        gather(&dirs, &to, &GatherPurpose::Reading).map(|gathered| (to, gathered))
     }
 }
 

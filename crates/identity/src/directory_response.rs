@@ -4,7 +4,7 @@ use ring::digest::{SHA256, SHA512, digest};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::key::PublicKey;
-use crate::message::{BaseError, Message, component_id};
+use crate::message::{BaseError, SignableMessage, component_id};
 use crate::verify::{seconds, text};
 
 /// The value of the parameter `tag` in signatures on directories.
@@ -68,7 +68,7 @@ pub enum ResponseFault {
 /// defects, because signatures are only recommended.
 #[must_use]
 pub fn verify_directory_response(
-    response: &Message,
+    response: &SignableMessage,
     body: &[u8],
     keys: &[PublicKey],
     now: u64,
@@ -111,7 +111,7 @@ pub fn verify_directory_response(
 }
 
 fn judge(
-    response: &Message,
+    response: &SignableMessage,
     label: &str,
     input: &sfv::InnerList,
     signature: Option<&[u8]>,
@@ -160,7 +160,7 @@ fn judge(
 }
 
 /// Returns an error if `Content-Digest` (RFC 9530) is missing or doesn't match the body.
-fn digest_matches(response: &Message, body: &[u8]) -> Result<(), ResponseFault> {
+fn digest_matches(response: &SignableMessage, body: &[u8]) -> Result<(), ResponseFault> {
     let field = response.field("content-digest");
     let field = field.ok_or(ResponseFault::NoDigest)?;
     let digests = Parser::new(&field).parse::<Dictionary>();
@@ -191,7 +191,7 @@ mod tests {
 
     use super::{DIRECTORY_TAG, ResponseFault, verify_directory_response};
     use crate::key::{KeySet, SigningKey};
-    use crate::message::Message;
+    use crate::message::SignableMessage;
     use crate::test_key::{JWK, THUMBPRINT};
 
     /// Returns a response for `authority`, signed with `key`. The signature is valid for `lifetime`
@@ -202,7 +202,7 @@ mod tests {
         body: &[u8],
         created: u64,
         lifetime: u64,
-    ) -> Message {
+    ) -> SignableMessage {
         let content_digest = BASE64.encode(digest(&SHA256, body).as_ref());
         let input = format!(
             "(\"@authority\";req \"content-digest\");created={created};expires={}\
@@ -220,13 +220,13 @@ mod tests {
             ("Signature-Input", format!("sig1={input}")),
             ("Signature", format!("sig1=:{signature}:")),
         ];
-        Message {
+        SignableMessage {
             authority: authority.to_owned(),
             fields: fields
                 .map(|(name, value)| (name.to_owned(), value))
                 .to_vec(),
             is_response: true,
-            ..Message::default()
+            ..SignableMessage::default()
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let public = keys.public();
         let body = b"{\"keys\":[]}";
         let signed = signed_directory(keys.at(0).unwrap(), "bot.example", body, 1000, 60);
-        let verify = |message: &Message, body: &[u8], now: u64| {
+        let verify = |message: &SignableMessage, body: &[u8], now: u64| {
             verify_directory_response(message, body, &public, now)
         };
         assert_eq!(verify(&signed, body, 1000), (1, vec![]));
@@ -249,7 +249,8 @@ mod tests {
         for now in [999, 1061] {
             assert_eq!(verify(&signed, body, now), (0, vec![time(now)]));
         }
-        let fault = |message: &Message, body: &[u8]| verify(message, body, 1000).1.remove(0);
+        let fault =
+            |message: &SignableMessage, body: &[u8]| verify(message, body, 1000).1.remove(0);
         assert_eq!(fault(&signed, b"{}"), ResponseFault::Digest);
         let mut elsewhere = signed.clone();
         elsewhere.authority = "other.example".to_owned();

@@ -1,33 +1,33 @@
 //! Proves the identity of a crawler with Web Bot Auth (draft-ietf-webbotauth-httpsig-protocol-01),
 //! a profile of HTTP Message Signatures (RFC 9421) with Ed25519.
 //!
-//! This crate signs requests with a [`KeySet`] and verifies the signatures of a [`Message`] with
-//! the published keys of a [`Directory`]. The crate does no I/O, reads no clock and generates no
-//! random numbers: time, nonce and key seeds are arguments.
+//! This crate signs requests with a [`KeySet`] and verifies the signatures of a [`SignableMessage`]
+//! with the published keys of a [`KeyDirectory`]. The crate does no I/O, reads no clock and
+//! generates no random numbers: time, nonce and key seeds are arguments.
 //!
 //! ```
 //! use crawl_identity::{
-//!     Directory, KeySet, LIFETIME, Message, SignatureRequest, Terms, signature_fields, verify,
+//!     KeyDirectory, KeySet, LIFETIME, SignableMessage, SignatureRequest, SignatureConditions, signature_fields, verify,
 //! };
 //!
 //! let (mut keys, agent) = (KeySet::default(), "https://bot.example/keys.json");
 //! keys.add([7; 32], None);
-//! let mut message = Message { authority: "site.example".to_owned(), ..Message::default() };
+//! let mut message = SignableMessage { authority: "site.example".to_owned(), ..SignableMessage::default() };
 //! let (key, asked) = (keys.at(1_000).unwrap(), SignatureRequest::default());
 //! let fields = signature_fields(key, agent, &message, &asked, 1_000, &[1; 32]).unwrap();
 //! message.fields = fields.map(|(name, value)| (name.to_owned(), value)).to_vec();
-//! let directories = [Directory::new(agent, keys.public())];
-//! let terms = Terms { at: 1_010, max_lifetime: LIFETIME, ..Terms::default() };
+//! let directories = [KeyDirectory::new(agent, keys.public())];
+//! let terms = SignatureConditions { at: 1_010, max_lifetime: LIFETIME, ..SignatureConditions::default() };
 //! assert!(verify(&message, &directories, &terms)[0].result.is_ok());
 //! ```
 
 mod challenge;
 mod directory;
 mod directory_response;
-mod document;
 mod key;
 mod message;
 mod sign;
+mod signed_document;
 #[cfg(test)]
 mod test_key;
 mod verify;
@@ -37,8 +37,8 @@ pub use directory::{
     Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
 };
 pub use directory_response::{ResponseFault, verify_directory_response};
-pub use document::{DocumentFault, sign_document, verify_document};
 pub use key::{KeyError, KeySet, PublicKey, SigningKey};
-pub use message::{BaseError, Message};
+pub use message::{BaseError, SignableMessage};
 pub use sign::{LIFETIME, signature_fields};
-pub use verify::{Directory, Fault, SeenNonces, Terms, Verdict, verify};
+pub use signed_document::{DocumentSignatureFault, sign_document, verify_document};
+pub use verify::{Fault, KeyDirectory, SeenNonces, SignatureConditions, Verdict, verify};

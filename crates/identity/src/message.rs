@@ -8,7 +8,7 @@ use sfv::{
 /// The parts of a request that its signature can cover. For a signed response, contains the parts
 /// of its request and the header fields of the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct SignableMessage {
     /// The method. Empty if unknown.
     pub method: String,
     /// The scheme of the URL. Empty means https.
@@ -39,7 +39,7 @@ pub enum BaseError {
     Twice(String),
 }
 
-impl Message {
+impl SignableMessage {
     /// Returns all values of a header field, joined by commas (RFC 9421 section 2.1). `None` if the
     /// message doesn't have the field.
     #[must_use]

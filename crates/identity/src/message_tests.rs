@@ -1,12 +1,12 @@
 use data_encoding::BASE64;
 use sfv::{Dictionary, InnerList, ListEntry, Parser};
 
-use super::{BaseError, Message};
+use super::{BaseError, SignableMessage};
 use crate::key::KeySet;
 use crate::test_key::JWK;
 
 /// The request of RFC 9421 appendix B.2.
-fn test_request() -> Message {
+fn test_request() -> SignableMessage {
     let fields = [
         ("Host", "example.com"),
         ("Date", "Tue, 20 Apr 2021 02:07:55 GMT"),
@@ -17,7 +17,7 @@ fn test_request() -> Message {
             r#"a="https://a.test", b="https://b.test";c"#,
         ),
     ];
-    Message {
+    SignableMessage {
         method: "POST".to_owned(),
         scheme: "https".to_owned(),
         authority: "Example.com:443".to_owned(),

@@ -5,7 +5,7 @@ use sfv::{Dictionary, ListEntry, Parser};
 
 use crate::challenge::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 use crate::key::SigningKey;
-use crate::message::{BaseError, Message};
+use crate::message::{BaseError, SignableMessage};
 
 /// How long a signature is valid, in seconds.
 pub const LIFETIME: u64 = 60;
@@ -23,7 +23,7 @@ pub const LIFETIME: u64 = 60;
 pub fn signature_fields(
     key: &SigningKey,
     agent: &str,
-    request: &Message,
+    request: &SignableMessage,
     demand: &SignatureRequest,
     created: u64,
     nonce: &[u8],
@@ -76,9 +76,9 @@ mod tests {
     use super::{LIFETIME, signature_fields};
     use crate::challenge::SignatureRequest;
     use crate::key::KeySet;
-    use crate::message::{BaseError, Message};
+    use crate::message::{BaseError, SignableMessage};
     use crate::test_key::SEED;
-    use crate::{Directory, Terms, verify};
+    use crate::{KeyDirectory, SignatureConditions, verify};
 
     /// The example "EdDSA Using Curve edwards25519" in draft-ietf-webbotauth-httpsig-protocol-01
     /// can't be reproduced, because its label and times are not those of [`signature_fields`]. The
@@ -89,9 +89,9 @@ mod tests {
         keys.add(SEED, None);
         let agent = "https://signature-agent.test/keys.json";
         let key = keys.at(0).unwrap();
-        let request = Message {
+        let request = SignableMessage {
             authority: "example.com".to_owned(),
-            ..Message::default()
+            ..SignableMessage::default()
         };
         let sign = |demand: &SignatureRequest| {
             signature_fields(key, agent, &request, demand, 100, b"nonce")
@@ -118,12 +118,12 @@ mod tests {
         let mut keys = KeySet::default();
         keys.add(SEED, None);
         let agent = "https://signature-agent.test/keys.json";
-        let request = Message {
+        let request = SignableMessage {
             method: "GET".to_owned(),
             authority: "example.com".to_owned(),
             target: "/p?q".to_owned(),
             fields: vec![("user-agent".to_owned(), "bot/1".to_owned())],
-            ..Message::default()
+            ..SignableMessage::default()
         };
         let sign = |field: &str| {
             let demand = SignatureRequest::of(field).unwrap().unwrap();
@@ -140,11 +140,11 @@ mod tests {
         for (name, value) in fields {
             signed.fields.push((name.to_owned(), value));
         }
-        let directories = [Directory::new(agent, keys.public())];
-        let terms = Terms {
+        let directories = [KeyDirectory::new(agent, keys.public())];
+        let terms = SignatureConditions {
             at: 100,
             max_lifetime: LIFETIME,
-            ..Terms::default()
+            ..SignatureConditions::default()
         };
         let verdict = &verify(&signed, &directories, &terms)[0];
         assert_eq!(verdict.result, Ok(()));

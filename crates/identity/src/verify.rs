@@ -7,7 +7,7 @@ use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
 
 use crate::challenge::TAG;
 use crate::key::PublicKey;
-use crate::message::{BaseError, Message, component_id};
+use crate::message::{BaseError, SignableMessage, component_id};
 
 /// Maximum signatures of one request that are looked at.
 /// Beyond the limit: not verified.
@@ -15,12 +15,12 @@ const MAX_SIGNATURES: usize = 16;
 
 /// A directory of public keys, with the URL that publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directory {
+pub struct KeyDirectory {
     url: String,
     keys: Vec<PublicKey>,
 }
 
-impl Directory {
+impl KeyDirectory {
     /// Returns the keys.
     #[must_use]
     pub fn keys(&self) -> &[PublicKey] {
@@ -29,8 +29,8 @@ impl Directory {
 
     /// Creates a directory from the keys found at `url`.
     #[must_use]
-    pub fn new(url: &str, keys: Vec<PublicKey>) -> Directory {
-        Directory {
+    pub fn new(url: &str, keys: Vec<PublicKey>) -> KeyDirectory {
+        KeyDirectory {
             url: normalized(url),
             keys,
         }
@@ -87,7 +87,7 @@ pub enum Fault {
     #[error("it expires before it is created")]
     Backwards,
     /// The signature is valid for too long. Contains its lifetime in seconds, which exceeds
-    /// [`Terms::max_lifetime`].
+    /// [`SignatureConditions::max_lifetime`].
     #[error("its lifetime of {0} s is too long")]
     Lifetime(u64),
     /// The signature was created this many seconds after the request.
@@ -204,7 +204,7 @@ impl Verdict {
 /// The conditions for the validity of a signature: the time of the request with its tolerances, and
 /// the maximum lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct SignatureConditions {
     /// The approximate time of the request's receipt, in seconds since 1970.
     pub at: u64,
     /// How many seconds before `at` the request may have been received.
@@ -242,7 +242,11 @@ impl SeenNonces {
 /// The key must have the thumbprint that the signature names, and be in the directory at the URL
 /// that the signature covers.
 #[must_use]
-pub fn verify(message: &Message, known: &[Directory], terms: &Terms) -> Vec<Verdict> {
+pub fn verify(
+    message: &SignableMessage,
+    known: &[KeyDirectory],
+    terms: &SignatureConditions,
+) -> Vec<Verdict> {
     let Some(inputs) = message.field("signature-input") else {
         return Vec::new();
     };
@@ -301,13 +305,18 @@ fn unread(fault: Fault) -> Verdict {
 
 /// A request with one of its signatures.
 struct Signed<'a> {
-    message: &'a Message,
+    message: &'a SignableMessage,
     input: &'a InnerList,
     signature: Option<&'a [u8]>,
 }
 
 impl Signed<'_> {
-    fn judge(&self, label: &str, known: &[Directory], terms: &Terms) -> Result<(), Fault> {
+    fn judge(
+        &self,
+        label: &str,
+        known: &[KeyDirectory],
+        terms: &SignatureConditions,
+    ) -> Result<(), Fault> {
         let no_signature = || Fault::NoSignature(label.to_owned());
         let signature = self.signature.ok_or_else(no_signature)?;
         if text(self.input, "tag").as_deref() != Some(TAG) {
@@ -404,7 +413,7 @@ impl Signed<'_> {
 }
 
 /// Checks that the key was in use when the request was received.
-fn key_in_use(key: &PublicKey, terms: &Terms) -> Result<(), Fault> {
+fn key_in_use(key: &PublicKey, terms: &SignatureConditions) -> Result<(), Fault> {
     if key
         .expires
         .is_some_and(|end| end.saturating_add(terms.before) < terms.at)

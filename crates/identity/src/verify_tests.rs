@@ -1,45 +1,48 @@
-use super::{Directory, Fault, SeenNonces, Terms, normalized, verify};
+use super::{Fault, KeyDirectory, SeenNonces, SignatureConditions, normalized, verify};
 use crate::challenge::SignatureRequest;
 use crate::key::KeySet;
-use crate::message::Message;
+use crate::message::SignableMessage;
 use crate::sign::signature_fields;
 use crate::test_key::{JWK, THUMBPRINT};
 
 const AGENT: &str = "https://signature-agent.test";
 
-fn request(fields: &[(&str, &str)]) -> Message {
+fn request(fields: &[(&str, &str)]) -> SignableMessage {
     let owned = fields
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_string()));
-    Message {
+    SignableMessage {
         authority: "example.com".to_owned(),
         fields: owned.collect(),
-        ..Message::default()
+        ..SignableMessage::default()
     }
 }
 
-fn directories() -> [Directory; 1] {
-    [Directory::new(AGENT, KeySet::parse(JWK).unwrap().public())]
+fn directories() -> [KeyDirectory; 1] {
+    [KeyDirectory::new(
+        AGENT,
+        KeySet::parse(JWK).unwrap().public(),
+    )]
 }
 
 /// Returns terms that tolerate no difference in time but any lifetime, because the signatures in
 /// the drafts are valid for a century.
-fn at(at: u64) -> Terms {
-    Terms {
+fn at(at: u64) -> SignatureConditions {
+    SignatureConditions {
         at,
         max_lifetime: u64::MAX,
-        ..Terms::default()
+        ..SignatureConditions::default()
     }
 }
 
-fn judge(message: &Message, moment: u64) -> Result<(), Fault> {
+fn judge(message: &SignableMessage, moment: u64) -> Result<(), Fault> {
     let mut verdicts = verify(message, &directories(), &at(moment));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0).result
 }
 
 /// Returns a request signed at time 1000. In the field `name`, `from` is replaced by `to`.
-fn changed(name: &str, from: &str, to: &str) -> Message {
+fn changed(name: &str, from: &str, to: &str) -> SignableMessage {
     let keys = KeySet::parse(JWK).unwrap();
     let mut message = request(&[]);
     let (key, asked) = (keys.at(0).unwrap(), SignatureRequest::default());
@@ -73,7 +76,7 @@ fn webbotauth_protocol_vector_with_a_dictionary_agent() {
     assert_eq!(verdict.result, Ok(()));
     assert_eq!(verdict.agent.as_deref(), Some(AGENT));
     assert_eq!(verdict.keyid.as_deref(), Some(THUMBPRINT));
-    let elsewhere = Message {
+    let elsewhere = SignableMessage {
         authority: "example.org".to_owned(),
         ..message
     };
@@ -127,17 +130,17 @@ fn a_signature_holds_for_a_minute() {
     assert_eq!(judge(&message, 1000), Ok(()));
     assert_eq!(judge(&message, 1060), Ok(()));
     assert_eq!(judge(&message, 1061), Err(Fault::Expired(1)));
-    let slow = Terms {
+    let slow = SignatureConditions {
         before: 5,
         ..at(1065)
     };
     assert_eq!(verify(&message, &directories(), &slow)[0].result, Ok(()));
-    let early = Terms {
+    let early = SignatureConditions {
         after: 5,
         ..at(995)
     };
     assert_eq!(verify(&message, &directories(), &early)[0].result, Ok(()));
-    let strict = Terms {
+    let strict = SignatureConditions {
         max_lifetime: 59,
         ..at(1000)
     };
@@ -254,7 +257,7 @@ fn rfc3986_6_2_spellings_of_an_agent_are_one() {
 #[test]
 fn webbotauth_a_nonce_is_used_once_per_key() {
     let mut seen = SeenNonces::default();
-    let mut judge = |message: &Message, moment: u64| {
+    let mut judge = |message: &SignableMessage, moment: u64| {
         let mut verdict = verify(message, &directories(), &at(moment)).remove(0);
         seen.judge(&mut verdict);
         verdict.result
@@ -272,7 +275,7 @@ fn webbotauth_a_nonce_is_used_once_per_key() {
 
 #[test]
 fn a_signature_for_another_host_is_told_from_one_that_is_wrong() {
-    let verdict = |message: &Message| {
+    let verdict = |message: &SignableMessage| {
         let mut verdict = verify(message, &directories(), &at(5000)).remove(0);
         verdict.reject_host("example.com");
         verdict.result
@@ -290,7 +293,7 @@ fn rfc7517_a_key_is_used_from_nbf_to_exp() {
     let mut judge = |not_before: Option<u64>, expires: Option<u64>| {
         keys[0].not_before = not_before;
         keys[0].expires = expires;
-        let directories = [Directory::new(AGENT, keys.clone())];
+        let directories = [KeyDirectory::new(AGENT, keys.clone())];
         verify(&message, &directories, &at(1000)).remove(0).result
     };
     assert_eq!(judge(Some(1000), Some(1000)), Ok(()));

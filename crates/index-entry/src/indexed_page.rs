@@ -40,7 +40,7 @@ pub struct IndexedPage {
     /// means no excerpt (`nosnippet`).
     pub max_snippet: Option<u32>,
     /// The targets of the page's links, with the link texts.
-    pub links: Vec<Anchor>,
+    pub links: Vec<OutgoingLink>,
     /// The texts of links to this page on other pages, sorted.
     pub anchors: Vec<String>,
     /// Number of pages with a link to this page.
@@ -86,7 +86,7 @@ pub struct Heading {
 
 /// A link to another page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct OutgoingLink {
     /// The target, in canonical form without fragment.
     pub url: String,
     /// The link text; empty if there is none.
@@ -157,8 +157,8 @@ impl IndexedPage {
             .links
             .iter()
             .map(|link| link.url.len() + link.text.len());
-        let parts =
-            self.headings.len() * size_of::<Heading>() + self.links.len() * size_of::<Anchor>();
+        let parts = self.headings.len() * size_of::<Heading>()
+            + self.links.len() * size_of::<OutgoingLink>();
         let texts = self.text.len() + self.beside.len();
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }

@@ -11,4 +11,4 @@ mod indexed_page;
 
 pub use byte_gate::{ByteGate, BytePass};
 pub use index_entry::IndexEntry;
-pub use indexed_page::{Anchor, Heading, IndexedPage, url_key};
+pub use indexed_page::{Heading, IndexedPage, OutgoingLink, url_key};

@@ -44,11 +44,11 @@ pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
 
 /// A query that looks up all words together and scores pages with BM25F.
 #[derive(Clone, Debug)]
-pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
+pub(crate) struct Bm25fQuery(pub(crate) Arc<QueryScoring>);
 
 /// The terms to look up and the parameters of the score.
 #[derive(Debug)]
-pub(crate) struct ScoredTerms {
+pub(crate) struct QueryScoring {
     pub(crate) words: Vec<ScoredWord>,
     pub(crate) places: Vec<FieldWeight>,
     /// The minimum number of the query's distinctive words that a page must have.
@@ -63,12 +63,12 @@ pub(crate) struct ScoredTerms {
     /// The number of occurrences of a word that yields half of the maximum score.
     pub(crate) saturation: f32,
     /// How much plain BM25 of title and text adds to the score.
-    pub(crate) text_alone: PlainBm25,
+    pub(crate) text_alone: Bm25Parameters,
     /// How much the score rises if all words of the query are in one passage of the text.
-    pub(crate) passage: Nearness,
+    pub(crate) passage: ProximityBoost,
     /// How much the score rises if all words are in the title, in one heading or in the
     /// description.
-    pub(crate) heading: Nearness,
+    pub(crate) heading: ProximityBoost,
     /// A page with fewer than `least` words still matches if its words are rare: their rarities
     /// must have at least this share of the sum over all words.
     pub(crate) least_part: f32,
@@ -80,7 +80,7 @@ pub(crate) struct ScoredTerms {
 
 /// The parameters of plain BM25 of title and text.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct PlainBm25 {
+pub(crate) struct Bm25Parameters {
     /// The maximum that plain BM25 adds, relative to the maximum score of BM25F.
     pub(crate) weight: f32,
     /// The `k1` of BM25.
@@ -91,7 +91,7 @@ pub(crate) struct PlainBm25 {
 
 /// How much the score rises if the query's words are near each other in a page.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Nearness {
+pub(crate) struct ProximityBoost {
     /// How much the score rises if all words of the query are near each other, as a share of the
     /// score.
     pub(crate) gain: f32,
@@ -165,7 +165,7 @@ fn mean_length(field: Field, statistics: &dyn Bm25StatisticsProvider) -> tantivy
 
 /// A query with the mean lengths of fields in an index.
 struct Bm25fWeight {
-    terms: Arc<ScoredTerms>,
+    terms: Arc<QueryScoring>,
     /// The mean length of each of the places, in words.
     mean_lengths: Vec<f32>,
 }
@@ -260,7 +260,8 @@ impl Bm25fWeight {
         sheet.drain(|page, tally| {
             let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
             let matches = tally.distinctive >= terms.least || part >= terms.least_part;
-            // Deleted pages would take the places of others among the pages whose words are compared.
+            // Deleted pages would take the places of others among the pages whose words are
+            // compared.
             if matches && !segment.is_deleted(page) {
                 let is_partial = tally.distinctive < terms.distinctive;
                 let factor = if is_partial { terms.partial } else { 1.0 };
@@ -290,7 +291,7 @@ impl Bm25fWeight {
         &self,
         segment: &SegmentReader,
         places: &[Field],
-        nearness: Nearness,
+        nearness: ProximityBoost,
         pages: &mut [(DocId, Score)],
     ) -> tantivy::Result<()> {
         let terms = &self.terms;

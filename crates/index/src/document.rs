@@ -6,7 +6,7 @@ use tantivy::schema::{Document, Field};
 
 use crawl_index_entry::BytePass;
 
-use crate::facets::{VersionMark, facet_values};
+use crate::facets::{VersionGroupRank, facet_values};
 use crate::page_prior::worth;
 use crate::schema::{Fields, GIVES_WAY, KIND_DUPLICATE, KIND_PAGE, LEAVING};
 use crate::tokens::of_language;
@@ -71,7 +71,7 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     for value in facet_values(page) {
         document.add_text(fields.facet, value);
     }
-    if let Some(mark) = VersionMark::of(page) {
+    if let Some(mark) = VersionGroupRank::of(page) {
         document.add_u64(fields.version_mark, mark.0);
     }
     if let Some(until) = page.until {

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use crawl_weburl::without_bidi_controls;
 
-use crate::query_plan::{MarkedTerm, MarkedWords};
-use crate::results::TextPart;
+use crate::query_plan::{MarkedWords, MatchedTerm};
+use crate::results::HighlightSpan;
 use crate::words::{Stemmer, Word, WordRelation, words};
 use crawl_index_entry::IndexedPage;
 
 /// An excerpt of a page's text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
-    pub(crate) parts: Vec<TextPart>,
+    pub(crate) parts: Vec<HighlightSpan>,
     /// The byte offset in the page's text at which the best match starts.
     pub(crate) at: usize,
     /// The byte range of the page's main text that the excerpt shows. Empty if the excerpt is taken
@@ -60,7 +60,7 @@ fn excerpt_of(
     text: &str,
     hits: &[(Range<usize>, usize)],
     max_chars: usize,
-) -> (Vec<TextPart>, usize, Range<usize>) {
+) -> (Vec<HighlightSpan>, usize, Range<usize>) {
     let around = best(text, hits, max_chars);
     let range = stretch(text, around, max_chars);
     let mut parts = cut(text, &range, hits);
@@ -74,7 +74,7 @@ pub(crate) fn marked(
     text: &str,
     language: Option<&str>,
     wanted: &MarkedWords,
-) -> (Vec<TextPart>, Vec<usize>) {
+) -> (Vec<HighlightSpan>, Vec<usize>) {
     let text_words = words(text, &Stemmer::of(language));
     let hits = without_isolated_words(text, hits(&text_words, wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
@@ -83,7 +83,7 @@ pub(crate) fn marked(
 }
 
 /// Joins the texts of all parts.
-pub(crate) fn joined(parts: &[TextPart]) -> String {
+pub(crate) fn joined(parts: &[HighlightSpan]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
@@ -94,7 +94,7 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     let mut all = Vec::new();
     for piece in wanted.likely_in(text) {
         let text_words = hits(&words(&text[piece.clone()], &stemmer), wanted);
-        let place = |(range, term): (Range<usize>, MarkedTerm)| {
+        let place = |(range, term): (Range<usize>, MatchedTerm)| {
             (piece.start + range.start..piece.start + range.end, term)
         };
         all.extend(text_words.into_iter().map(place));
@@ -105,10 +105,10 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
 /// Drops each hit with `needs_another` that is not next to a marked word of a different query term.
 fn without_isolated_words(
     text: &str,
-    hits: Vec<(Range<usize>, MarkedTerm)>,
+    hits: Vec<(Range<usize>, MatchedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
     // A word is marked if it is adjacent to a marked word of another term.
-    let is_adjacent = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
+    let is_adjacent = |a: &(Range<usize>, MatchedTerm), b: &(Range<usize>, MatchedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };
     let mut is_marked: Vec<bool> = hits.iter().map(|hit| !hit.1.needs_another).collect();
@@ -135,8 +135,8 @@ fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool
 
 /// Returns the query's words in a text: the range of each, and the term that it matches. A part of
 /// a longer word counts only if the longer word matches no term.
-fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
-    let mut hits: Vec<(Range<usize>, MarkedTerm)> = Vec::new();
+fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MatchedTerm)> {
+    let mut hits: Vec<(Range<usize>, MatchedTerm)> = Vec::new();
     for word in text_words {
         let Some(term) = wanted.term(word) else {
             continue;
@@ -226,11 +226,11 @@ fn forward_by(text: &str, from: usize, chars: usize) -> usize {
     after.nth(chars).map_or(text.len(), |(at, _)| from + at)
 }
 
-fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<TextPart> {
+fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<HighlightSpan> {
     let mut parts = Vec::new();
     let mut push = |range: Range<usize>, is_match| {
         if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
-            parts.push(TextPart {
+            parts.push(HighlightSpan {
                 text: text.to_owned(),
                 is_match,
             });
@@ -251,7 +251,7 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
 
 /// Puts the text on one line: collapses white space, removes characters that move the cursor or
 /// change the text direction, and adds dots where the text is cut off.
-fn tidy(parts: &mut Vec<TextPart>, cut_before: bool, cut_after: bool) {
+fn tidy(parts: &mut Vec<HighlightSpan>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {
         let mut line = String::with_capacity(part.text.len());
@@ -268,7 +268,7 @@ fn tidy(parts: &mut Vec<TextPart>, cut_before: bool, cut_after: bool) {
         last.text.truncate(last.text.trim_end().len());
     }
     parts.retain(|part| !part.text.is_empty());
-    let dots = |text: &str| TextPart {
+    let dots = |text: &str| HighlightSpan {
         text: text.to_owned(),
         is_match: false,
     };

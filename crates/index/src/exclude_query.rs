@@ -10,21 +10,21 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 /// To exclude pages, tantivy (0.27) may seek to documents before a query's first match. But the
 /// `seek_danger` of a phrase query does not support seeking to such documents. This wrapper avoids
 /// such calls: it only seeks forward.
-pub(crate) struct Excluded(pub(crate) Box<dyn Query>);
+pub(crate) struct ExclusionQuery(pub(crate) Box<dyn Query>);
 
-impl Clone for Excluded {
-    fn clone(&self) -> Excluded {
-        Excluded(self.0.box_clone())
+impl Clone for ExclusionQuery {
+    fn clone(&self) -> ExclusionQuery {
+        ExclusionQuery(self.0.box_clone())
     }
 }
 
-impl fmt::Debug for Excluded {
+impl fmt::Debug for ExclusionQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Excluded").field(&self.0).finish()
     }
 }
 
-impl Query for Excluded {
+impl Query for ExclusionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(Box::new(InOrder(self.0.weight(scoring)?)))
     }

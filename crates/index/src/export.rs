@@ -2,31 +2,31 @@
 //!
 //! Each format is a sink. Pass it the pages one by one, for example from
 //! [`SearchIndex::each_page`](crate::SearchIndex::each_page), and finish it at the end.
-//! [`opensearch`] and [`meilisearch`] write JSON lines. A [`Bundle`] is a folder with a complete
-//! search that any static file server can serve. A [`MarkdownFolder`] contains a file for each
-//! page. [`LlmsTxt`] and [`SitemapFolder`] list the pages.
+//! [`opensearch`] and [`meilisearch`] write JSON lines. A [`StaticSearchWriter`] is a folder with a
+//! complete search that any static file server can serve. A [`MarkdownFolder`] contains a file for
+//! each page. [`LlmsTxt`] and [`SitemapFolder`] list the pages.
 
-mod bundle;
 mod date;
 mod error;
-mod file_name;
 mod llms_txt;
+mod markdown_file_name;
 mod markdown_folder;
 mod meilisearch;
 mod opensearch;
 mod page_id;
 mod page_record;
 #[cfg(test)]
-mod samples;
+mod sample_pages;
 mod sitemap;
+mod static_search;
 
-pub use bundle::{Bundle, StaticSearchReport};
 pub use error::ExportError;
 pub use llms_txt::LlmsTxt;
-pub use markdown_folder::{MarkdownFolder, MarkdownReport, PageSource, page_markdown};
+pub use markdown_folder::{FetchedBody, MarkdownFolder, MarkdownReport, page_markdown};
 pub use meilisearch::{meilisearch, meilisearch_settings};
 pub use opensearch::{opensearch, opensearch_mapping};
 pub use sitemap::{SitemapFolder, SitemapReport};
+pub use static_search::{StaticSearchReport, StaticSearchWriter};
 
 use std::io::Write;
 
@@ -36,7 +36,7 @@ use crawl_index_entry::IndexedPage;
 
 /// The counts of an export: what was written and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct JsonExportReport {
     /// The number of pages that were written.
     pub pages: u64,
     /// The number of records that were written for the exported pages.
@@ -59,7 +59,7 @@ pub struct JsonLines<W> {
     out: W,
     now: i64,
     write: WritePage<W>,
-    done: Exported,
+    done: JsonExportReport,
 }
 
 impl<W: Write> JsonLines<W> {
@@ -68,7 +68,7 @@ impl<W: Write> JsonLines<W> {
             out,
             now,
             write,
-            done: Exported::default(),
+            done: JsonExportReport::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl<W: Write> JsonLines<W> {
     ///
     /// # Errors
     /// If the output fails.
-    pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
+    pub fn finish(mut self) -> Result<(W, JsonExportReport), ExportError> {
         self.out.flush().map_err(ExportError::Stream)?;
         Ok((self.out, self.done))
     }

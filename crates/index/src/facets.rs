@@ -8,9 +8,9 @@ use tantivy::query::{BooleanQuery, Query as Lookup, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
+use crate::page_versions::{is_versioned_folder, newer_label_first};
 use crate::query::{folder_of_any_host, site_name};
 use crate::schema::Fields;
-use crate::versions::{is_versioned_folder, newer_label_first};
 use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum number of values that a facet returns.
@@ -126,13 +126,13 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
 /// The version mark of a page that has several versions. The lowest byte is the number of newer
 /// versions. The upper bytes identify the page and are the same for all its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct VersionMark(pub(crate) u64);
+pub(crate) struct VersionGroupRank(pub(crate) u64);
 
-impl VersionMark {
-    pub(crate) fn of(page: &IndexedPage) -> Option<VersionMark> {
+impl VersionGroupRank {
+    pub(crate) fn of(page: &IndexedPage) -> Option<VersionGroupRank> {
         let newest = page.newest.as_deref()?;
         let newer = u64::from(page.newer_versions.min(0xFF));
-        Some(VersionMark(url_key(newest) & !0xFF | newer))
+        Some(VersionGroupRank(url_key(newest) & !0xFF | newer))
     }
 
     /// Returns the bytes of the mark that are the same for all versions of a page.
@@ -147,9 +147,9 @@ impl VersionMark {
 
 /// Counts how many pages have each facet value.
 #[derive(Debug, Default)]
-pub(crate) struct ValueCounts(HashMap<String, u64>);
+pub(crate) struct FacetValueCounts(HashMap<String, u64>);
 
-impl ValueCounts {
+impl FacetValueCounts {
     pub(crate) fn of(searcher: &Searcher, pages: &[(f32, DocAddress)]) -> tantivy::Result<Self> {
         let mut by_segment: HashMap<u32, HashMap<u64, u64>> = HashMap::new();
         let mut columns = HashMap::new();
@@ -179,7 +179,7 @@ impl ValueCounts {
                 }
             }
         }
-        Ok(ValueCounts(all))
+        Ok(FacetValueCounts(all))
     }
 
     fn get(&self, value: &str) -> u64 {
@@ -201,7 +201,11 @@ impl ValueCounts {
 impl Facets {
     /// Returns the facets of a search. `all` counts all matching pages. `shown` doesn't count older
     /// versions, which only appear in the results if a filter selects their version.
-    pub(crate) fn of(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Facets {
+    pub(crate) fn of(
+        all: &FacetValueCounts,
+        shown: &FacetValueCounts,
+        filters: &FacetFilters,
+    ) -> Facets {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);
             let values = values.map(|(value, count)| FacetCount {
@@ -226,7 +230,11 @@ impl Facets {
 
 /// Returns the subfolders of the folder in the filter, with page counts. If all pages are in a
 /// single subfolder, the subfolders of that folder are returned instead.
-fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Vec<(String, u64)> {
+fn folders(
+    all: &FacetValueCounts,
+    shown: &FacetValueCounts,
+    filters: &FacetFilters,
+) -> Vec<(String, u64)> {
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
     let mut here = filters.folder.as_deref().map(site_name);

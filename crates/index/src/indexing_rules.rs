@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crawl_extractor::{BlockPlace, Content, LinkKind, Page as ExtractedPage};
+use crawl_extractor::{BlockRole, Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::missing_page::says_missing;
+use crate::soft_404::says_missing;
 use crate::words::{Stemmer, Words};
-use crawl_index_entry::{Anchor, Heading, IndexedPage};
+use crawl_index_entry::{Heading, IndexedPage, OutgoingLink};
 
 /// Maximum links of a page to keep with their texts; the first ones are kept.
 /// Beyond the limit: ignored.
@@ -288,9 +288,9 @@ fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
             });
         }
         match block.place {
-            BlockPlace::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
+            BlockRole::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
             // Leave out headings here, because they are indexed as headings.
-            BlockPlace::Beside if block.kind.level().is_none() => {
+            BlockRole::Beside if block.kind.level().is_none() => {
                 add_line(&mut beside, words, MAX_BESIDE_BYTES);
             }
             _ => {}
@@ -314,8 +314,8 @@ fn links(
     fetched: &FetchedDocument<'_>,
     base: &CanonicalUrl,
     resolve: &mut ResolveLink<'_>,
-) -> Vec<Anchor> {
-    let mut links: Vec<Anchor> = Vec::new();
+) -> Vec<OutgoingLink> {
+    let mut links: Vec<OutgoingLink> = Vec::new();
     // Maps the hash of each link to its index. Storing hashes avoids copies of the links.
     let mut link_places: HashMap<u64, usize, RandomState> = HashMap::default();
     for link in &fetched.page.links {
@@ -332,7 +332,7 @@ fn links(
         if duplicate.is_none_or(|duplicate| duplicate.url != url.as_str() || duplicate.text != text)
         {
             link_places.insert(hash, links.len());
-            links.push(Anchor {
+            links.push(OutgoingLink {
                 url: url.as_str().to_owned(),
                 text: text.to_owned(),
             });

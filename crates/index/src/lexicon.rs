@@ -8,7 +8,7 @@ use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
 use crate::schema::Texts;
-use crate::statistics::Statistics;
+use crate::statistics::ScoringStatistics;
 use crate::tokens::STEM;
 
 /// Maximum words for a prefix: those with the most pages.
@@ -37,7 +37,7 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
 /// The words of all pages that a searcher can find.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
-    statistics: &'s Statistics,
+    statistics: &'s ScoringStatistics,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
     /// The field of the text outside the main text. Only words that no other field has are searched
@@ -50,7 +50,7 @@ pub(crate) struct Lexicon<'s> {
 impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
-        (searcher, statistics): (&'s Searcher, &'s Statistics),
+        (searcher, statistics): (&'s Searcher, &'s ScoringStatistics),
         texts: &Texts,
         mut languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
-use crate::versions::{Version, VersionedPage, family, unversioned};
+use crate::page_versions::{UrlVersion, VersionedPage, family, unversioned};
 use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum link texts that are kept for a page. The most frequent texts are kept.
@@ -55,7 +55,7 @@ pub(crate) struct PageFacts {
 
 /// Collects the facts about pages, one page at a time.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct PageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
     /// For each page: whether it is in the index, the number of links to it, and the texts of these
@@ -67,13 +67,13 @@ pub(crate) struct Survey {
     versions: CountedSort,
 }
 
-impl Survey {
-    pub(crate) fn new(dir: &Path) -> Survey {
-        Survey::within(dir, MAX_SORT_BYTES)
+impl PageFactsCollector {
+    pub(crate) fn new(dir: &Path) -> PageFactsCollector {
+        PageFactsCollector::within(dir, MAX_SORT_BYTES)
     }
 
-    fn within(dir: &Path, max_bytes: usize) -> Survey {
-        Survey {
+    fn within(dir: &Path, max_bytes: usize) -> PageFactsCollector {
+        PageFactsCollector {
             dir: dir.to_path_buf(),
             max_bytes,
             links: CountedSort::new(dir, max_bytes),
@@ -110,14 +110,14 @@ impl Survey {
     }
 
     /// Computes the facts about each page.
-    pub(crate) fn finish(self) -> io::Result<AllFacts> {
+    pub(crate) fn finish(self) -> io::Result<PageFactsFile> {
         let sort = || CountedSort::new(&self.dir, self.max_bytes);
         let (mut facts, mut names) = (sort(), sort());
         keep_links_within_index(self.links.finish()?, &mut facts, &mut names)?;
         keep_names(names.finish()?, &mut facts)?;
         mark_duplicates(self.texts.finish()?, &mut facts)?;
         newest_versions(self.versions.finish()?, &mut facts)?;
-        AllFacts::write(&self.dir, facts.finish()?)
+        PageFactsFile::write(&self.dir, facts.finish()?)
     }
 }
 
@@ -213,7 +213,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Resu
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
         // Prefer a page of the same version as this one.
-        let label = |url| Version::of(url).map(|version| version.label.to_owned());
+        let label = |url| UrlVersion::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {
             Some(first) => {
@@ -228,7 +228,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Resu
 
 /// Returns true if two URLs are equal apart from the version.
 fn is_other_version(a: &str, b: &str) -> bool {
-    let has_version = |url| Version::of(url).is_some();
+    let has_version = |url| UrlVersion::of(url).is_some();
     (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
 }
 
@@ -268,7 +268,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,
         )?;
-        if let Some(version) = Version::of(&page.url) {
+        if let Some(version) = UrlVersion::of(&page.url) {
             facts.add(&fact(url_key(version.folder), VERSION_FOLDER, &[]), 1)?;
         }
     }
@@ -277,7 +277,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
 
 /// The facts about all pages, stored on disk.
 #[derive(Debug)]
-pub(crate) struct AllFacts {
+pub(crate) struct PageFactsFile {
     /// A line for each page with facts: its key, then [`PageFacts`] as JSON. Sorted by key.
     file: File,
     /// The first key of each block of lines, and the block's offset.
@@ -285,8 +285,8 @@ pub(crate) struct AllFacts {
     bytes: u64,
 }
 
-impl AllFacts {
-    fn write(dir: &Path, mut facts: SortedCounts) -> io::Result<AllFacts> {
+impl PageFactsFile {
+    fn write(dir: &Path, mut facts: SortedCounts) -> io::Result<PageFactsFile> {
         let mut file = BufWriter::new(unnamed_file(dir)?);
         let (mut blocks, mut bytes, mut pages) = (Vec::new(), 0, 0_usize);
         let mut next = facts.next_key()?;
@@ -323,7 +323,7 @@ impl AllFacts {
             file.write_all(&line)?;
             bytes += line.len() as u64;
         }
-        Ok(AllFacts {
+        Ok(PageFactsFile {
             file: file.into_inner().map_err(io::IntoInnerError::into_error)?,
             blocks,
             bytes,
@@ -333,7 +333,7 @@ impl AllFacts {
     /// Returns the version in a page's URL. `None` if there is none, or if the folder that looks
     /// like a version contains no versions of pages.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
-        let Some(version) = Version::of(url) else {
+        let Some(version) = UrlVersion::of(url) else {
             return Ok(None);
         };
         let is_one = self.of(version.folder)?.is_version_folder;
@@ -372,15 +372,15 @@ fn line(page: u64, facts: &PageFacts) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Survey;
-    use crawl_index_entry::{Anchor, IndexedPage};
+    use super::PageFactsCollector;
+    use crawl_index_entry::{IndexedPage, OutgoingLink};
 
     /// Returns pages that link to each other. Each page links to the next with the text `Next` and
     /// a text of its own, and all pages link to the first one with twenty texts. Every third page
     /// has the same text as the first.
     fn pages() -> Vec<IndexedPage> {
         let url = |n: u32| format!("http://a.example/{n}");
-        let link = |n: u32, text: String| Anchor { url: url(n), text };
+        let link = |n: u32, text: String| OutgoingLink { url: url(n), text };
         let page = |n: u32| IndexedPage {
             url: url(n),
             text: match n % 3 {
@@ -403,7 +403,7 @@ mod tests {
     fn facts_are_the_same_in_little_memory_and_in_much() {
         let dir = tempfile::tempdir().unwrap();
         let facts = [0, 5000, usize::MAX].map(|max_bytes| {
-            let mut survey = Survey::within(dir.path(), max_bytes);
+            let mut survey = PageFactsCollector::within(dir.path(), max_bytes);
             for page in pages() {
                 survey.page(&page).unwrap();
             }

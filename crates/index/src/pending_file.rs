@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
 use crate::error::IndexError;
-use crate::reconcile::{EntryVisitor, PendingEntries};
+use crate::final_pass::{EntryVisitor, PendingEntries};
 use crawl_index_entry::IndexEntry;
 
 /// A file of index entries, deleted when its handle is closed. First push entries, then flush, then

@@ -1,21 +1,21 @@
 //! Plans a search: converts the terms of a query to queries of the index.
 
-mod lookups;
+mod index_queries;
 mod marked_words;
 mod phrase;
+mod ranking_weights;
 mod suggestion;
-mod weights;
 
 use std::cell::Cell;
 
 use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Lookup};
 use tantivy::schema::Field;
 
-use self::lookups::clause;
-pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
+use self::index_queries::clause;
+pub(crate) use self::marked_words::{MarkedWords, MatchedTerm};
 use self::phrase::has_parts;
+pub(crate) use self::ranking_weights::WEIGHTS;
 use self::suggestion::SuggestedTerm;
-pub(crate) use self::weights::WEIGHTS;
 use crate::bm25f::{Inflections, MIN_SITE};
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
@@ -48,7 +48,7 @@ const MAX_GUESSED_LETTERS: usize = 24;
 const MIN_OPEN_LETTERS: usize = 3;
 
 /// The index queries for a user's query.
-pub(crate) struct Plan {
+pub(crate) struct QueryPlan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
@@ -73,29 +73,29 @@ pub(crate) enum Strictness {
 }
 
 /// Converts the terms of a query to queries of one index.
-pub(crate) struct Planner<'s> {
+pub(crate) struct QueryPlanner<'s> {
     pub(crate) fields: &'s Fields,
     pub(crate) lexicon: Lexicon<'s>,
     /// Stemmers for the languages of the pages.
     pub(crate) stemmers: Vec<Stemmer>,
     pub(crate) pages: u64,
     pub(crate) rules: &'s SearchRules,
-    pub(crate) budget: Budget,
+    pub(crate) budget: PlanningBudget,
 }
 
 /// The numbers of words that the planner may still look up, correct and complete for a query.
 /// Further terms are ignored.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct PlanningBudget {
     words: Cell<u32>,
     /// How many words may still be corrected.
     guesses: Cell<u32>,
     beginnings: Cell<u32>,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget {
+impl Default for PlanningBudget {
+    fn default() -> PlanningBudget {
+        PlanningBudget {
             words: Cell::new(MAX_WORDS),
             guesses: Cell::new(MAX_GUESSES),
             beginnings: Cell::new(MAX_BEGINNINGS),
@@ -103,7 +103,7 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
+impl PlanningBudget {
     /// Takes one unit from a budget. Returns false if the budget is used up.
     fn take(of: &Cell<u32>) -> bool {
         let remaining = of.get();
@@ -150,8 +150,8 @@ enum Ending {
     Open,
 }
 
-impl Planner<'_> {
-    pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
+impl QueryPlanner<'_> {
+    pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<QueryPlan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut units, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
@@ -231,7 +231,7 @@ impl Planner<'_> {
         clauses.extend(self.look_up_words(&units, fit));
         clauses.extend(self.look_up_neighbours(&units));
         self.restrict_to_sites(query, &mut clauses);
-        Ok(Plan {
+        Ok(QueryPlan {
             lookup: Box::new(BooleanQuery::new(clauses)),
             wanted: wanted.sealed(),
             did_you_mean: self.suggestion(query, &suggested),
@@ -308,7 +308,7 @@ impl Planner<'_> {
         ending: Ending,
         guess: bool,
     ) -> tantivy::Result<Vec<Unit>> {
-        if !Budget::take(&self.budget.words) {
+        if !PlanningBudget::take(&self.budget.words) {
             return Ok(Vec::new());
         }
         let text = &word.text;
@@ -335,7 +335,7 @@ impl Planner<'_> {
             Ending::Maybe | Ending::Open => Some(WEIGHTS.beginning),
         };
         if let Some(weight) = longer
-            && Budget::take(&self.budget.beginnings)
+            && PlanningBudget::take(&self.budget.beginnings)
         {
             let more = self.lexicon.beginning_with(text)?;
             let more: Vec<_> = more.into_iter().map(|word| (word, weight)).collect();
@@ -378,7 +378,7 @@ impl Planner<'_> {
         }
         unit.is_unknown = true;
         let is_short = word.text.chars().count() <= MAX_GUESSED_LETTERS;
-        if !is_short || !Budget::take(&self.budget.guesses) {
+        if !is_short || !PlanningBudget::take(&self.budget.guesses) {
             return Ok(vec![unit]);
         }
         let near = self.lexicon.corrections_of(&word.text)?;
@@ -486,7 +486,7 @@ impl Planner<'_> {
             }
             let joined = format!("{}{}", units[n - 1].written, units[n].written);
             if self.lexicon.pages_with(&joined)? > 0 {
-                wanted.want(&joined, MarkedTerm::of(wanted.next_term()));
+                wanted.want(&joined, MatchedTerm::of(wanted.next_term()));
                 for unit in &mut units[n - 1..=n] {
                     unit.forms.push((joined.clone(), WEIGHTS.stem));
                     unit.is_unknown = false;
@@ -526,7 +526,7 @@ impl MarkedWords {
     /// Marks a word in results. If `needs_another` is set, the word is marked only next to another
     /// marked word.
     fn mark(&mut self, unit: &Unit, needs_another: bool) {
-        let term = MarkedTerm {
+        let term = MatchedTerm {
             term: self.next_term(),
             needs_another,
         };

@@ -61,9 +61,9 @@ pub struct Hit {
     /// The score, which is comparable only within one result list.
     pub score: f32,
     /// The title, split into words of the query and the text between them.
-    pub title_parts: Vec<TextPart>,
+    pub title_parts: Vec<HighlightSpan>,
     /// The excerpt, split into words of the query and the text between them.
-    pub excerpt_parts: Vec<TextPart>,
+    pub excerpt_parts: Vec<HighlightSpan>,
     /// The section that contains the excerpt. `None` if the excerpt is before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<ResultSection>,
@@ -90,7 +90,7 @@ pub struct Hit {
 
 /// A part of a title or excerpt: either a word of the query or other text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextPart {
+pub struct HighlightSpan {
     /// The text of the part.
     pub text: String,
     /// True if the part is a word of the query.

@@ -49,7 +49,7 @@ pub(crate) struct Fields {
     pub(crate) language: Field,
     /// The folders, language, version and type, in the form of [`facets`](crate::facets).
     pub(crate) facet: Field,
-    /// For versioned pages: see [`VersionMark`](crate::facets::VersionMark).
+    /// For versioned pages: see [`VersionGroupRank`](crate::facets::VersionGroupRank).
     pub(crate) version_mark: Field,
     pub(crate) texts: Texts,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.

@@ -11,25 +11,25 @@ use crawl_weburl::safe_line;
 use tantivy::schema::Field;
 use tantivy::{Index, ReloadPolicy, Searcher, TantivyDocument};
 
+use crate::commit_snapshot::CommitSnapshot;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::facets::FacetFilters;
-use crate::file_check::Checked;
+use crate::file_check::ChecksumScope;
 use crate::lexicon::Lexicon;
-use crate::look_up::{FoundPages, LookUp};
 use crate::page_prior::is_about_changes;
-use crate::passage::passage_url;
+use crate::page_search::{FoundPages, PageSearch};
+use crate::page_versions::is_versioned_folder;
 use crate::query::Query;
-use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness};
+use crate::query_plan::{MarkedWords, PlanningBudget, QueryPlan, QueryPlanner, Strictness};
 use crate::result_sections::{section_at, sections};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::search_rules::SearchRules;
-use crate::snapshot::Snapshot;
-use crate::statistics::Statistics;
+use crate::statistics::ScoringStatistics;
 use crate::stored_page::{each_stored, page_at, stored};
+use crate::text_fragment_link::passage_url;
 use crate::typed_minus::with_resolved_minus;
-use crate::versions::is_versioned_folder;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
@@ -90,7 +90,7 @@ pub struct SearchIndex {
 struct Seen {
     stamp: Stamp,
     searcher: Searcher,
-    statistics: Statistics,
+    statistics: ScoringStatistics,
     fields: Fields,
     languages: Vec<(String, u64)>,
 }
@@ -239,11 +239,11 @@ impl Seen {
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
-        let snapshot = Snapshot::open(dir)?;
+        let snapshot = CommitSnapshot::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
-                true => Checked::Whole,
-                false => Checked::UpTo(MAX_CHECKED_FILE_BYTES),
+                true => ChecksumScope::Whole,
+                false => ChecksumScope::UpTo(MAX_CHECKED_FILE_BYTES),
             };
             snapshot.check(dir, files)?;
         }
@@ -254,10 +254,10 @@ impl Seen {
     fn open_to_read_pages(dir: &Path) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
-        Seen::of(dir, stamp, Snapshot::open_to_read_pages(dir)?)
+        Seen::of(dir, stamp, CommitSnapshot::open_to_read_pages(dir)?)
     }
 
-    fn of(dir: &Path, stamp: Stamp, snapshot: Snapshot) -> Result<Seen, IndexError> {
+    fn of(dir: &Path, stamp: Stamp, snapshot: CommitSnapshot) -> Result<Seen, IndexError> {
         let error = IndexError::of(dir);
         let index = Index::open(snapshot).map_err(&error)?;
         let (schema, fields) = schema();
@@ -271,7 +271,7 @@ impl Seen {
         let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
         let searcher = reader.searcher();
         let languages = counted(&searcher, fields.language).map_err(&error)?;
-        let statistics = Statistics::new(searcher.clone(), &fields).map_err(&error)?;
+        let statistics = ScoringStatistics::new(searcher.clone(), &fields).map_err(&error)?;
         Ok(Seen {
             stamp,
             searcher,
@@ -400,7 +400,7 @@ impl Search<'_> {
     fn pin(
         &self,
         typed: &str,
-        plan: &Plan,
+        plan: &QueryPlan,
         total: usize,
         results: &mut Vec<Hit>,
     ) -> tantivy::Result<usize> {
@@ -433,11 +433,11 @@ impl Search<'_> {
         Ok(total + usize::from(is_new))
     }
 
-    fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
+    fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<QueryPlan> {
         self.planner().plan(query, fit)
     }
 
-    fn planner(&self) -> Planner<'_> {
+    fn planner(&self) -> QueryPlanner<'_> {
         let Seen {
             searcher,
             statistics,
@@ -450,20 +450,20 @@ impl Search<'_> {
         let stemmers = languages
             .clone()
             .map(|language| Stemmer::of((!language.is_empty()).then_some(language)));
-        Planner {
+        QueryPlanner {
             fields,
             lexicon: Lexicon::new((searcher, statistics), &fields.texts, languages),
             stemmers: stemmers.collect(),
             pages: statistics.pages(),
             rules: self.rules,
-            budget: Budget::default(),
+            budget: PlanningBudget::default(),
         }
     }
 
-    fn look_up(&self, plan: &Plan, query: &Query) -> tantivy::Result<FoundPages> {
+    fn look_up(&self, plan: &QueryPlan, query: &Query) -> tantivy::Result<FoundPages> {
         let options = self.options;
         let is_of_version = query.sites.iter().any(|site| is_versioned_folder(site));
-        let look_up = LookUp {
+        let look_up = PageSearch {
             searcher: &self.seen.searcher,
             statistics: &self.seen.statistics,
             fields: &self.seen.fields,

@@ -16,7 +16,7 @@ use tantivy::{DocSet as _, Searcher, SegmentReader, TERMINATED, Term};
 use crate::schema::{Fields, KIND_PAGE};
 
 /// The statistics of an index as of one commit.
-pub(crate) struct Statistics {
+pub(crate) struct ScoringStatistics {
     searcher: Searcher,
     /// The number of pages that a search can find.
     pages: u64,
@@ -24,9 +24,9 @@ pub(crate) struct Statistics {
     lengths: Mutex<HashMap<Field, u64>>,
 }
 
-impl Statistics {
-    pub(crate) fn new(searcher: Searcher, fields: &Fields) -> tantivy::Result<Statistics> {
-        let mut statistics = Statistics {
+impl ScoringStatistics {
+    pub(crate) fn new(searcher: Searcher, fields: &Fields) -> tantivy::Result<ScoringStatistics> {
+        let mut statistics = ScoringStatistics {
             searcher,
             pages: 0,
             lengths: Mutex::default(),
@@ -56,7 +56,7 @@ impl Statistics {
     }
 }
 
-impl Bm25StatisticsProvider for Statistics {
+impl Bm25StatisticsProvider for ScoringStatistics {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         let mut lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lengths.get(&field) {

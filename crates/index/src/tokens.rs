@@ -35,15 +35,15 @@ const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 /// Ends tokenization early if a run has no time left. Without such a stop, a page of several
 /// megabytes would delay the end of the run by seconds.
 #[derive(Clone)]
-pub(crate) struct Stop {
+pub(crate) struct TokenizerStop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
     /// True if the words of a page are incomplete. In this case the page must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 
-impl Stop {
-    pub(crate) fn when(is_due: Arc<dyn Fn() -> bool + Send + Sync>) -> Stop {
-        Stop {
+impl TokenizerStop {
+    pub(crate) fn when(is_due: Arc<dyn Fn() -> bool + Send + Sync>) -> TokenizerStop {
+        TokenizerStop {
             is_due,
             has_cut: Arc::default(),
         }
@@ -62,7 +62,7 @@ impl Stop {
     }
 }
 
-impl fmt::Debug for Stop {
+impl fmt::Debug for TokenizerStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stop").finish_non_exhaustive()
     }
@@ -71,13 +71,13 @@ impl fmt::Debug for Stop {
 /// Splits texts that begin with a [`MARK`] into words: see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
-    pub(crate) stop: Stop,
+    pub(crate) stop: TokenizerStop,
 }
 
 impl Tokenizer for PageTokenizer {
-    type TokenStream<'t> = Tokens<'t>;
+    type TokenStream<'t> = PageTokens<'t>;
 
-    fn token_stream<'t>(&'t mut self, text: &'t str) -> Tokens<'t> {
+    fn token_stream<'t>(&'t mut self, text: &'t str) -> PageTokens<'t> {
         let marked = text.strip_prefix(MARK);
         let source = match marked.and_then(|text| text.split_once(MARK)) {
             Some((language, text)) => {
@@ -86,7 +86,7 @@ impl Tokenizer for PageTokenizer {
             }
             None => Source::Whole(text),
         };
-        Tokens {
+        PageTokens {
             source,
             stop: &self.stop,
             words: 0,
@@ -103,9 +103,9 @@ enum Source<'t> {
 }
 
 /// The tokens of one text.
-pub(crate) struct Tokens<'t> {
+pub(crate) struct PageTokens<'t> {
     source: Source<'t>,
-    stop: &'t Stop,
+    stop: &'t TokenizerStop,
     /// Words of this text so far.
     words: u32,
     /// The stem of the last word, with the prefix [`STEM`], if the stem is the next token;
@@ -114,7 +114,7 @@ pub(crate) struct Tokens<'t> {
     token: Token,
 }
 
-impl Tokens<'_> {
+impl PageTokens<'_> {
     /// Advances to the next word, and returns whether there is one.
     fn next_word(&mut self) -> bool {
         let Source::Words(words) = &mut self.source else {
@@ -141,7 +141,7 @@ impl Tokens<'_> {
     }
 }
 
-impl TokenStream for Tokens<'_> {
+impl TokenStream for PageTokens<'_> {
     fn advance(&mut self) -> bool {
         if !self.stem.is_empty() {
             std::mem::swap(&mut self.token.text, &mut self.stem);
@@ -183,13 +183,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{PageTokenizer, Stop, WORDS_BETWEEN_CHECKS, of_language};
+    use super::{PageTokenizer, TokenizerStop, WORDS_BETWEEN_CHECKS, of_language};
 
     fn tokens(text: &str) -> Vec<(usize, String)> {
-        tokens_until(text, &Stop::when(Arc::new(|| false)))
+        tokens_until(text, &TokenizerStop::when(Arc::new(|| false)))
     }
 
-    fn tokens_until(text: &str, stop: &Stop) -> Vec<(usize, String)> {
+    fn tokens_until(text: &str, stop: &TokenizerStop) -> Vec<(usize, String)> {
         let mut tokens = Vec::new();
         let mut tokenizer = PageTokenizer { stop: stop.clone() };
         let mut stream = tokenizer.token_stream(text);
@@ -211,13 +211,14 @@ mod tests {
     fn a_long_text_is_cut_off_when_time_is_over() {
         let text = of_language(None, &"water ".repeat(100_000));
         let calls = AtomicUsize::new(0);
-        let stop = Stop::when(Arc::new(move || calls.fetch_add(1, Ordering::Relaxed) >= 3));
+        let stop =
+            TokenizerStop::when(Arc::new(move || calls.fetch_add(1, Ordering::Relaxed) >= 3));
         assert_eq!(
             tokens_until(&text, &stop).len(),
             3 * WORDS_BETWEEN_CHECKS as usize
         );
         assert!(stop.has_cut());
-        let stop = Stop::when(Arc::new(|| false));
+        let stop = TokenizerStop::when(Arc::new(|| false));
         assert_eq!(tokens_until(&text, &stop).len(), 100_000);
         assert!(!stop.has_cut());
     }

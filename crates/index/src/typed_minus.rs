@@ -4,7 +4,7 @@ use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
 
 use crate::query::{Query, QueryTerm, TermMatch};
-use crate::query_plan::Planner;
+use crate::query_plan::QueryPlanner;
 use crate::stored_page::stored;
 use crawl_index_entry::IndexedPage;
 
@@ -16,7 +16,7 @@ const MAX_PAGES_READ: usize = 20;
 /// terms.
 pub(crate) fn with_resolved_minus(
     mut query: Query,
-    planner: &Planner<'_>,
+    planner: &QueryPlanner<'_>,
     searcher: &Searcher,
 ) -> tantivy::Result<Query> {
     let is_sign = |term: &QueryTerm| term.is_not && !term.in_title && term.how == TermMatch::Words;
@@ -35,7 +35,7 @@ pub(crate) fn with_resolved_minus(
 fn is_on_a_page(
     written: &str,
     text: &str,
-    planner: &Planner<'_>,
+    planner: &QueryPlanner<'_>,
     searcher: &Searcher,
 ) -> tantivy::Result<bool> {
     let lookup = planner.look_up_text(text);

@@ -5,11 +5,11 @@
 //! Chinese and Japanese text is split into pairs of characters, each of which counts as a word, so
 //! lookups don't depend on a dictionary. Separate operators (`!=`, `|>`) are words too.
 
-mod ascii;
+mod ascii_boundaries;
 mod fold;
-mod known;
 mod parts;
 mod stem;
+mod word_cache;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
 use fold::fold;
-use known::{KnownWord, KnownWords};
 pub use stem::Stemmer;
+use word_cache::{CachedWord, WordCache};
 
 /// Maximum bytes of a word. Longer ones are data, such as encoded images.
 /// Beyond the limit: not a word.
@@ -82,7 +82,7 @@ pub struct Words<'t> {
     /// The end of the last word. Operators are searched between this offset and the next word.
     symbols_from: usize,
     /// The cached forms of words.
-    known: Box<KnownWords>,
+    known: Box<WordCache>,
     /// The last character seen, if its script is written without spaces. The next piece may start
     /// with a character that pairs with it.
     last_character: Option<Range<usize>>,
@@ -101,7 +101,7 @@ struct FoundWord {
 
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
-    Known(KnownWord),
+    Known(CachedWord),
     /// A character or a pair of characters. The forms of such words are not cached, because there
     /// are too many different pairs.
     Characters,
@@ -127,7 +127,7 @@ impl<'t> Words<'t> {
             ready: VecDeque::new(),
             position: 0,
             symbols_from: 0,
-            known: KnownWords::take(stemmer),
+            known: WordCache::take(stemmer),
             last_character: None,
             characters: String::new(),
         }
@@ -227,7 +227,7 @@ impl<'t> Words<'t> {
     /// Splits a piece of text. `start` is the piece's offset in the whole text.
     fn piece(&mut self, start: usize, piece: &'t str) {
         match piece.is_ascii() {
-            true => ascii::each(piece, |range| {
+            true => ascii_boundaries::each(piece, |range| {
                 self.word(start + range.start..start + range.end);
             }),
             false => self.line(start, piece),
@@ -287,7 +287,7 @@ impl<'t> Words<'t> {
         self.position = at + parts.max(1);
     }
 
-    fn push(&mut self, word: KnownWord, range: Range<usize>, position: usize, kind: WordRelation) {
+    fn push(&mut self, word: CachedWord, range: Range<usize>, position: usize, kind: WordRelation) {
         if !self.known.is_empty(word) {
             self.ready.push_back(FoundWord {
                 form: FoundForm::Known(word),
@@ -387,7 +387,7 @@ fn is_symbol(byte: u8) -> bool {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::known::MAX_KNOWN_WORDS;
+    use super::word_cache::MAX_KNOWN_WORDS;
     use super::{MAX_PIECE_BYTES, Stemmer, WordRelation, Words, words};
 
     fn check(language: &str, text: &str, expected: Expect) {

@@ -20,7 +20,7 @@ use crate::file_check::{check, metas};
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::stored_page::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
-use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
+use crate::tokens::{PageTokenizer, TOKENIZER, TokenizerStop};
 use crawl_index_entry::ByteGate;
 use crawl_index_entry::IndexedPage;
 
@@ -57,7 +57,7 @@ pub struct IndexWriter {
     pub(crate) inner: Inner<QueuedDocument>,
     queue: ByteGate,
     note: Option<String>,
-    stop: Stop,
+    stop: TokenizerStop,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
     /// The URL keys of pages that an entry would have removed since this writer was opened, but
@@ -67,7 +67,7 @@ pub struct IndexWriter {
 
 /// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commit {
+pub enum CommitOutcome {
     /// The commit is durable and visible to searches.
     Done,
     /// Time ran out before all words were read. The index still has the state of the previous
@@ -107,7 +107,7 @@ impl IndexWriter {
         guarded(dir, || {
             let (schema, fields) = schema();
             let index = open_index(dir, schema)?;
-            let stop = Stop::when(is_stopped);
+            let stop = TokenizerStop::when(is_stopped);
             let tokenizer = PageTokenizer { stop: stop.clone() };
             index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
@@ -178,20 +178,20 @@ impl IndexWriter {
     ///
     /// # Errors
     /// If the disk fails. The last commit stays unchanged.
-    pub fn commit(&mut self, note: &str) -> Result<Commit, IndexError> {
+    pub fn commit(&mut self, note: &str) -> Result<CommitOutcome, IndexError> {
         let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
             let mut prepared = self.inner.prepare_commit().map_err(&error)?;
             // All pages have been tokenized at this point, so `has_cut` is final.
             if self.stop.has_cut() {
                 prepared.abort().map_err(&error)?;
-                return Ok(Commit::Stopped);
+                return Ok(CommitOutcome::Stopped);
             }
             prepared.set_payload(&sealed(note));
             prepared.commit().map_err(&error)?;
-            Ok(Commit::Done)
+            Ok(CommitOutcome::Done)
         })?;
-        if commit == Commit::Done {
+        if commit == CommitOutcome::Done {
             self.note = Some(note.to_owned());
             self.committed = None;
         }
@@ -200,12 +200,12 @@ impl IndexWriter {
 
     /// Commits, then tokenizes further pages with one thread per processor, at most `MAX_THREADS`.
     /// This is worthwhile only for many pages, because each thread writes its own segments. `None`
-    /// if the commit was stopped: see [`Commit::Stopped`].
+    /// if the commit was stopped: see [`CommitOutcome::Stopped`].
     ///
     /// # Errors
     /// If the disk fails.
     pub fn with_all_processors(mut self, note: &str) -> Result<Option<IndexWriter>, IndexError> {
-        if self.note() != Some(note) && self.commit(note)? == Commit::Stopped {
+        if self.note() != Some(note) && self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);
         }
         let threads = thread::available_parallelism().map_or(1, usize::from);

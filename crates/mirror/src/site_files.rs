@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crawl_archive::FileNames;
+use crawl_archive::UrlFileNames;
 use crawl_extractor::essence;
 use crawl_records::{CurrentPages, CurrentRow, PageRow, RecordsError};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
@@ -15,7 +15,7 @@ const MAX_REDIRECTS: usize = 32;
 /// The file of each exported URL, and the redirects that lead to these URLs.
 #[derive(Debug)]
 pub(crate) struct SiteFiles {
-    names: FileNames,
+    names: UrlFileNames,
     redirects: HashMap<Box<str>, Box<str>>,
     spelling: SpellingRules,
 }
@@ -61,7 +61,7 @@ impl SiteFiles {
             .filter(|(scheme, _)| *scheme == "https")
             .map(|(_, authority)| authority.to_owned())
             .collect();
-        let mut names = FileNames::default();
+        let mut names = UrlFileNames::default();
         for (url, media_type) in files {
             let (_, authority) = scheme_and_authority(&url);
             let folder = origin_folder(&url, secure.contains(authority));

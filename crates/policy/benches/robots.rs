@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
 
-use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
+use crawl_policy::{AgentRules, ProductToken, RequestPath, RobotsProfile};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const AGENT: &str = "ExampleBot";
@@ -33,7 +33,7 @@ impl File {
 
 fn parse(text: &str) -> AgentRules {
     let agent = ProductToken::new(AGENT).expect("invariant: a token");
-    AgentRules::parse(text.as_bytes(), &agent, Profile::Rfc9309)
+    AgentRules::parse(text.as_bytes(), &agent, RobotsProfile::Rfc9309)
 }
 
 fn allows(rules: &AgentRules, path: &str) -> bool {
@@ -120,8 +120,9 @@ fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let agent = ProductToken::new(AGENT).expect("invariant: a token");
     group.bench_function("crawl-policy", |b| {
         b.iter(|| {
-            let read =
-                |file: &File| AgentRules::parse(file.text.as_bytes(), &agent, Profile::Rfc9309);
+            let read = |file: &File| {
+                AgentRules::parse(file.text.as_bytes(), &agent, RobotsProfile::Rfc9309)
+            };
             let allowed = |file: &&&File| allows(&read(file), &file.paths[0]);
             black_box(corpus.iter().filter(allowed).count())
         });

@@ -19,10 +19,10 @@
 //! # Ok::<(), url::ParseError>(())
 //! ```
 //!
-//! [`Robots`] is the file, [`AgentRules`] its rules for one crawler, and a [`Verdict`] the answer
-//! for one URL. Files are read by RFC 9309, or by one of the older standards that [`Profile`]
-//! lists. [`RobotsStatus`] is the meaning of an HTTP status, such as a 404 for the file, and
-//! [`RequestPath`] is for judging a path without its URL.
+//! [`Robots`] is the file, [`AgentRules`] its rules for one crawler, and a [`RuleVerdict`] the
+//! answer for one URL. Files are read by RFC 9309, or by one of the older standards that
+//! [`RobotsProfile`] lists. [`RobotsStatus`] is the meaning of an HTTP status, such as a 404 for
+//! the file, and [`RequestPath`] is for judging a path without its URL.
 //!
 //! The crate also reads the META ROBOTS elements and X-Robots-Tag headers of a page
 //! ([`PageDirectives`]), and a site's preferences about the use of its pages ([`usage`]).
@@ -32,22 +32,22 @@
 //!
 //! # Features
 //!
-//! `serde`: `Serialize` and `Deserialize` for [`Verdict`], [`Rule`], [`Group`], [`RobotsAccess`],
-//! [`RobotsStatus`] and [`Profile`].
+//! `serde`: `Serialize` and `Deserialize` for [`RuleVerdict`], [`DecidingRule`], [`Group`],
+//! [`RobotsAccess`], [`RobotsStatus`] and [`RobotsProfile`].
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod agent;
 mod page_directives;
+mod product_token;
 mod robots;
 pub mod usage;
 
-pub use agent::{BadToken, ProductToken, Profile};
 pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
+pub use product_token::{BadToken, ProductToken, RobotsProfile};
 pub use robots::{
-    AgentRules, BadRequestPath, CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestPath,
-    RequestRate, Robots, RobotsAccess, RobotsOddity, RobotsOddityKind, RobotsStatus, Rule,
-    SitemapLine, Verdict, VisitHours, VisitTime,
+    AgentRules, BadRequestPath, CleanParam, Cleaned, DecidingRule, Group, MAX_ROBOTS_BYTES,
+    RequestPath, RequestRate, Robots, RobotsAccess, RobotsOddity, RobotsOddityKind, RobotsStatus,
+    RuleVerdict, SitemapLine, VisitHours, VisitTime,
 };

@@ -4,7 +4,7 @@ mod directive_words;
 
 use std::fmt;
 
-use crate::agent::{ProductToken, Profile};
+use crate::product_token::{ProductToken, RobotsProfile};
 
 use directive_words::{Directive, DirectiveWord};
 
@@ -12,7 +12,7 @@ use directive_words::{Directive, DirectiveWord};
 ///
 /// A field that is `None` restricts nothing: without any directive, a page may be indexed and its
 /// links followed. Directives for all robots and for this robot both apply. If two directives
-/// contradict, the stricter one wins. Exception: under [`Profile::Extended1997`], `ALL` and
+/// contradict, the stricter one wins. Exception: under [`RobotsProfile::Extended1997`], `ALL` and
 /// permissive words in a META win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
@@ -75,7 +75,7 @@ impl PageDirectives {
         headers: impl IntoIterator<Item = &'a str>,
         metas: impl IntoIterator<Item = (&'a str, &'a str)>,
         agent: &ProductToken,
-        profile: Profile,
+        profile: RobotsProfile,
     ) -> PageDirectives {
         let mut directives = PageDirectives::default();
         for value in headers {
@@ -90,7 +90,7 @@ impl PageDirectives {
             .map(|(name, content)| (name.trim(), content))
             .filter(|(name, _)| addresses(name, agent))
             .collect();
-        let liberal = profile == Profile::Extended1997;
+        let liberal = profile == RobotsProfile::Extended1997;
         let spoken: Vec<_> = metas
             .iter()
             .flat_map(|m| directive_words::of_meta(m.1))

@@ -2,16 +2,16 @@
 
 mod agent_rules;
 mod clean_params;
-mod dialects;
 mod lines;
+mod literal_index;
 mod oddity;
+mod older_standards;
 mod other_lines;
-mod part_index;
 mod pattern;
 mod prefilter;
 mod request_path;
 mod rfc9309;
-mod rule_heads;
+mod rule_prefix_index;
 mod rules;
 mod status;
 mod verdict;
@@ -19,7 +19,7 @@ mod verdict;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::agent::{ProductToken, Profile};
+use crate::product_token::{ProductToken, RobotsProfile};
 
 pub use agent_rules::AgentRules;
 pub use clean_params::Cleaned;
@@ -28,10 +28,10 @@ pub use oddity::{RobotsOddity, RobotsOddityKind};
 pub use other_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
 pub use request_path::{BadRequestPath, RequestPath};
 pub use status::RobotsStatus;
-pub use verdict::{Group, RobotsAccess, Rule, Verdict};
+pub use verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
 pub(crate) use agent_rules::path_matches;
-pub(crate) use other_lines::{Preference, PreferenceKind};
+pub(crate) use other_lines::{UsageLine, UsageLineKind};
 
 use lines::Body;
 
@@ -74,12 +74,12 @@ impl Robots {
     /// product token, the group for `*` applies to it.
     #[must_use]
     pub fn for_agent(&self, name: &str) -> AgentRules {
-        self.for_token(&ProductToken::leading(name), Profile::default())
+        self.for_token(&ProductToken::leading(name), RobotsProfile::default())
     }
 
     /// Returns the rules for the crawler `token` as `profile` reads them.
     #[must_use]
-    pub fn for_token(&self, token: &ProductToken, profile: Profile) -> AgentRules {
+    pub fn for_token(&self, token: &ProductToken, profile: RobotsProfile) -> AgentRules {
         AgentRules::of(&self.body, token, profile)
     }
 }

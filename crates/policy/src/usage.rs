@@ -11,7 +11,7 @@ mod tdm;
 use sfv::{BareItem, Dictionary, Item, Key, ListEntry, Parser};
 
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
-use crate::robots::{AgentRules, Preference, PreferenceKind};
+use crate::robots::{AgentRules, UsageLine, UsageLineKind};
 
 pub use tdm::{TdmEntry, TdmRep};
 
@@ -120,7 +120,7 @@ impl UsageVerdict<'_> {
 /// The sources of statements about a page. Before the page is fetched, only `robots`,
 /// `path_and_query` and `tdmrep` are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sources<'a> {
+pub struct StatementSources<'a> {
     /// The robots.txt of the page's origin.
     pub robots: Option<&'a AgentRules>,
     /// Path and query of the page, beginning with `/`.
@@ -138,7 +138,7 @@ pub struct Sources<'a> {
 impl UsageStatements {
     /// Collects the statements of all sources.
     #[must_use]
-    pub fn read(sources: &Sources<'_>) -> UsageStatements {
+    pub fn read(sources: &StatementSources<'_>) -> UsageStatements {
         let mut statements = Vec::new();
         if let Some(robots) = sources.robots {
             from_robots(robots, sources.path_and_query, &mut statements);
@@ -174,12 +174,12 @@ impl UsageStatements {
 
 fn from_robots(robots: &AgentRules, path: &str, statements: &mut Vec<Statement>) {
     for (kind, vocabulary) in [
-        (PreferenceKind::ContentUsage, Vocabulary::ContentUsage),
-        (PreferenceKind::ContentSignal, Vocabulary::ContentSignal),
-        (PreferenceKind::License, Vocabulary::RslLicense),
+        (UsageLineKind::ContentUsage, Vocabulary::ContentUsage),
+        (UsageLineKind::ContentSignal, Vocabulary::ContentSignal),
+        (UsageLineKind::License, Vocabulary::RslLicense),
     ] {
         for line in robots.preferences(kind, path) {
-            let Preference { value, line, .. } = line;
+            let UsageLine { value, line, .. } = line;
             statements.push(Statement {
                 vocabulary,
                 channel: Channel::Robots(*line),

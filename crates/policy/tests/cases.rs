@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crawl_policy::{ProductToken, Profile, RequestPath, Robots};
+use crawl_policy::{ProductToken, RequestPath, Robots, RobotsProfile};
 use expect_test::expect_file;
 use serde::Deserialize;
 use strum::VariantArray as _;
@@ -45,7 +45,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-fn allows(file: &[u8], agent: &str, url: &str, profile: Profile) -> bool {
+fn allows(file: &[u8], agent: &str, url: &str, profile: RobotsProfile) -> bool {
     let rules = Robots::parse(file).for_token(&ProductToken::leading(agent), profile);
     rules
         .judge_path(&RequestPath::of_unparsed(url))
@@ -56,7 +56,7 @@ fn allows(file: &[u8], agent: &str, url: &str, profile: Profile) -> bool {
 fn every_case_comes_out() {
     let mut wrong = Vec::new();
     for case in cases() {
-        let profile: Profile = case.profile.parse().unwrap();
+        let profile: RobotsProfile = case.profile.parse().unwrap();
         let allowed = allows(&case.robots.bytes(), &case.agent, &case.url, profile);
         if allowed != (case.expect == "allow") {
             wrong.push(format!(
@@ -162,14 +162,14 @@ fn the_table_of_dialects_is_current() {
          are below.\n\n\
          | the file has | URL |",
     );
-    let names = Profile::VARIANTS
+    let names = RobotsProfile::VARIANTS
         .iter()
         .map(|profile| format!(" {profile} |"));
     table += &format!("{}\n|---|---|---|---|---|---|\n", names.collect::<String>());
     let mut files = String::from("\n## The files\n");
     for (what, file, url) in rows {
         table += &format!("| {what} | `{url}` |");
-        for &profile in Profile::VARIANTS {
+        for &profile in RobotsProfile::VARIANTS {
             let word = match allows(file.as_bytes(), "ourbot", url, profile) {
                 true => "allowed",
                 false => "**disallowed**",

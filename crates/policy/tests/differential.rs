@@ -7,7 +7,7 @@ mod reference;
 
 use std::cell::Cell;
 
-use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
+use crawl_policy::{AgentRules, ProductToken, RequestPath, RobotsProfile};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -74,7 +74,7 @@ fn we_and_the_reference_agree() {
     let cases = (lines, prop::collection::vec(path, 1..8));
     let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
         let file = lines.concat();
-        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, RobotsProfile::Rfc9309);
         counts.count(|counts| &counts.files);
         for path in &paths {
             let verdict = robots.judge_path(&RequestPath::new(path.as_str()).unwrap());
@@ -103,7 +103,7 @@ fn we_and_another_crate_agree() {
     let cases = (lines, prop::collection::vec(path, 1..8));
     let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
         let file = lines.concat();
-        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, RobotsProfile::Rfc9309);
         let robotxt_rules = robotxt::Robots::parse(file.as_bytes(), "ourbot");
         counts.count(|counts| &counts.files);
         for path in &paths {

@@ -10,7 +10,7 @@ use crawl_archive::{Timestamp, dom_at, read_dom, read_place};
 use crate::broken::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::row_files::pages;
 
 /// Where in the archive the body of each current page is stored. A current page is a URL whose last
 /// row is a page. Takes about 60 bytes per page.
@@ -31,12 +31,12 @@ struct Place {
     /// The distance in bytes from the body's record to the record with the page's DOM, and the size
     /// of the DOM in bytes. `None` if the page was not rendered.
     dom: Option<(u64, u64)>,
-    seen: PageSeen,
+    seen: PageHistory,
 }
 
 /// The history of a page over all rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageSeen {
+pub struct PageHistory {
     /// The last fetch that found the page changed, if any did.
     pub changed_at: Option<Timestamp>,
     /// The fetch that returned the current body.
@@ -105,7 +105,7 @@ impl ArchivedPages {
 
     /// Returns the history of a page; `None` if the URL's last row isn't a page.
     #[must_use]
-    pub fn seen(&self, url: &str) -> Option<PageSeen> {
+    pub fn seen(&self, url: &str) -> Option<PageHistory> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
@@ -137,7 +137,7 @@ impl ArchivedPages {
                 .render
                 .as_ref()
                 .and_then(|render| render.dom_after.zip(render.dom_bytes)),
-            seen: PageSeen {
+            seen: PageHistory {
                 changed_at,
                 fetched_at: row.fetched_at,
                 refuses_ai_input: refuses_ai_input(row),

@@ -6,19 +6,19 @@
 //! `crawl.toml`.
 
 mod answer_age;
-mod cache;
-mod conduct;
-mod delays;
-mod exchange;
+mod audited_settings;
 mod findings;
-mod gate_limits;
-mod history;
-mod hosts;
-mod limits;
-mod page_requests;
+mod host_conduct;
+mod host_pace;
+mod operator_delays;
+mod robots_cache;
 mod robots_copies;
+mod robots_exchanges;
+mod robots_obedience;
 mod robots_verdicts;
 mod settings_file;
+mod settings_history;
+mod shared_limit_settings;
 mod shared_limits;
 mod signatures;
 mod text;
@@ -27,21 +27,21 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_archive::rows::RequestRow;
-use crawl_identity::Directory;
+use crawl_identity::KeyDirectory;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::holds_any;
+use crate::crawl_directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::{RowsOf, excluded, pages, requests};
-use delays::Delays;
-use exchange::Exchanges;
-use findings::{Findings, Source};
-use history::SettingsHistory;
-use hosts::Hosts;
+use crate::row_files::{FileRows, excluded, pages, requests};
+use findings::{CitedRowFile, Findings};
+use host_pace::AuditedHosts;
+use operator_delays::OperatorDelayLog;
 use robots_copies::RobotsResponses;
+use robots_exchanges::RobotsExchanges;
+use settings_history::SettingsHistory;
 use shared_limits::SharedChecks;
 
-pub use conduct::conduct_page;
+pub use host_conduct::conduct_page;
 pub use signatures::signed_message;
 
 /// The maximum error of a time in a row, because rows have whole milliseconds.
@@ -141,7 +141,7 @@ impl Audit {
 }
 
 impl CitedRow {
-    fn of((source, line): (Source, u64)) -> CitedRow {
+    fn of((source, line): (CitedRowFile, u64)) -> CitedRow {
         CitedRow {
             file: source.name().to_owned(),
             line,
@@ -153,10 +153,10 @@ impl CitedRow {
 /// An audit in progress.
 struct AuditRun<'a> {
     settings: &'a SettingsHistory,
-    delays: Delays,
+    delays: OperatorDelayLog,
     /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
-    hosts: Hosts,
+    hosts: AuditedHosts,
     shared: SharedChecks,
     findings: Findings,
 }
@@ -175,9 +175,9 @@ struct AuditRun<'a> {
 /// errors. A malformed line is not an error, but is listed in [`Audit::flaws`]. A malformed line of
 /// `requests.jsonl` may have been the robots.txt response that allows a request. In that case, an
 /// apparent breach of robots.txt is undecided.
-pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
+pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
-    let delays = Delays::read(dir)?;
+    let delays = OperatorDelayLog::read(dir)?;
     let settings = SettingsHistory::read(dir, &delays)?;
     let mut audit = Audit {
         format: 1,
@@ -195,7 +195,7 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
         copies: exchanges.map(RobotsResponses::new),
         settings: &settings,
         delays,
-        hosts: Hosts::default(),
+        hosts: AuditedHosts::default(),
         shared: SharedChecks::default(),
         findings: Findings::default(),
     };
@@ -262,17 +262,17 @@ pub fn audit(dir: &Path, keys: &[Directory]) -> Result<Audit, RecordsError> {
 }
 
 /// Finds the archived robots.txt exchanges; `None` if there is no archive.
-fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
+fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchanges>, RecordsError> {
     let mut wanted = HashSet::new();
     for row in requests(dir)? {
         let Some(row) = readable(row)? else {
             continue;
         };
         if matches!(row.purpose.as_str(), "robots" | "hop") && row.status.is_some() {
-            wanted.insert(exchange::key(&row.url, row.start));
+            wanted.insert(robots_exchanges::key(&row.url, row.start));
         }
     }
-    Exchanges::find(dir, &wanted)
+    RobotsExchanges::find(dir, &wanted)
 }
 
 /// Returns `None` in place of the error of a malformed line. A power failure may leave such a line.
@@ -285,7 +285,7 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
 
 /// Calls a function for each row with its line number. For a malformed line, the row is `None`.
 fn each<T: serde::de::DeserializeOwned>(
-    mut rows: RowsOf<T>,
+    mut rows: FileRows<T>,
     file: &str,
     flaws: &mut Vec<String>,
     mut visit: impl FnMut(Option<T>, u64) -> Result<(), RecordsError>,
@@ -311,7 +311,7 @@ fn each<T: serde::de::DeserializeOwned>(
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);
-    for row in rows.filter(|row| row.file == Source::Requests.name()) {
+    for row in rows.filter(|row| row.file == CitedRowFile::Requests.name()) {
         cited.entry(row.line).or_default().push(row);
     }
     if cited.is_empty() {

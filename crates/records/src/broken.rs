@@ -3,7 +3,7 @@
 mod archived_links;
 mod latest_rows;
 mod link_search;
-mod redirects;
+mod redirect_targets;
 mod row_links;
 mod text;
 
@@ -12,14 +12,14 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::holds_any;
+use crate::crawl_directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::{pages, waiting};
-pub(crate) use archived_links::Archived;
+use crate::row_files::{pages, waiting};
+pub(crate) use archived_links::CrawlArchive;
 pub(crate) use latest_rows::{LatestRows, key};
 use link_search::LinkSearch;
 pub(crate) use link_search::naming;
-use redirects::Redirects;
+use redirect_targets::Redirects;
 pub use text::EveryLink;
 
 /// The broken pages of a crawl, as of the last row of each URL.
@@ -121,7 +121,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     redirects.name_loops(&mut result.pages);
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
-    let archived = Archived::open(dir);
+    let archived = CrawlArchive::open(dir);
     let mut wanted = LinkSearch::new(dir, &result.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {

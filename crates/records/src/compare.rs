@@ -1,7 +1,7 @@
 //! Compares two crawls, and lists their differences.
 
-mod order;
-mod rounds;
+mod request_order;
+mod round_requests;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,13 +10,13 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 use serde::{Deserialize, Serialize};
 
-use self::rounds::RoundRequests;
+use self::round_requests::RoundRequests;
 use crate::broken::{LatestRows, key};
 use crate::coverage::Coverage;
 use crate::error::RecordsError;
 use crate::hosts::HostReport;
 use crate::report::{Report, report};
-use crate::rows::{excluded, pages, waiting};
+use crate::row_files::{excluded, pages, waiting};
 
 /// The differences between two crawls, A and B.
 ///

@@ -6,9 +6,9 @@ use crawl_archive::rows::PageRow;
 use crawl_weburl::SpellingRules;
 
 use crate::broken::{LatestRows, naming};
-use crate::directory::holds_any;
+use crate::crawl_directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::row_files::pages;
 
 /// Selects the rows of `pages.jsonl` that show the state of each URL at its last visit.
 #[derive(Debug)]
@@ -80,11 +80,11 @@ mod tests {
 
     use super::{CurrentPages, CurrentRow};
     use crate::RecordsError;
-    use crate::made_crawl::MadeCrawl;
+    use crate::test_crawl::TestCrawl;
 
     #[test]
     fn each_url_is_listed_as_of_its_last_visit() {
-        let mut crawl = MadeCrawl::new();
+        let mut crawl = TestCrawl::new();
         let html = "text/html";
         crawl.page("http://e.example/a", html, "first");
         crawl.page("http://e.example/b", html, "first");

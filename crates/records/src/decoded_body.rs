@@ -4,7 +4,7 @@ use bytes::Bytes;
 use crawl_archive::HttpMessage;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 
-use crate::header_fields::Fields;
+use crate::header_fields::HeaderFields;
 
 /// Returns the body of a response without its content codings, as the crawl read it. If the coded
 /// body is incomplete, returns the part that can be decoded. `None` if nothing can be decoded.
@@ -16,10 +16,10 @@ pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
 /// Like [`decoded_body`], but also returns whether the body is complete. The content codings show
 /// whether it is.
 pub(crate) fn whole_or_part(http: &HttpMessage<'_>) -> Option<(Bytes, bool)> {
-    without_codings(&Fields::of_message(http), http.body)
+    without_codings(&HeaderFields::of_message(http), http.body)
 }
 
-fn without_codings(fields: &Fields, body: &[u8]) -> Option<(Bytes, bool)> {
+fn without_codings(fields: &HeaderFields, body: &[u8]) -> Option<(Bytes, bool)> {
     let body = Bytes::copy_from_slice(body);
     let codings = fields.all("content-encoding");
     let decoded = decode(codings, &body, &DecodeLimits::default());
@@ -41,7 +41,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::without_codings;
-    use crate::header_fields::Fields;
+    use crate::header_fields::HeaderFields;
 
     #[test]
     fn of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
@@ -50,13 +50,13 @@ mod tests {
         let mut gzip = gzip.finish().unwrap();
         let sum = gzip.len() - 6;
         gzip[sum] ^= 1;
-        let fields = Fields::of(&[("content-encoding", "gzip")]);
+        let fields = HeaderFields::of(&[("content-encoding", "gzip")]);
         let part = (Bytes::from("<a href=/gone>"), false);
         assert_eq!(without_codings(&fields, &gzip), Some(part));
         let whole = (Bytes::from("<p>"), true);
-        assert_eq!(without_codings(&Fields::of(&[]), b"<p>"), Some(whole));
+        assert_eq!(without_codings(&HeaderFields::of(&[]), b"<p>"), Some(whole));
         assert_eq!(without_codings(&fields, b"<p>"), None);
-        let unknown = Fields::of(&[("content-encoding", "compress")]);
+        let unknown = HeaderFields::of(&[("content-encoding", "compress")]);
         assert_eq!(without_codings(&unknown, b"<p>"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Explains why one URL was fetched, was not fetched, or is still pending.
 
-mod naming_page;
 mod text;
+mod url_mentions;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,17 +9,17 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
 use crawl_frontier::{
-    Exclusion, FjallFrontier, Frontier as _, FrontierError, KnownState, KnownUrl, OpenError,
-    Options, Reason, Visit,
+    DiskOpenError, Exclusion, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError,
+    KnownState, KnownUrl, Reason, Visit,
 };
 use crawl_sample::{DRAW_KEY, Draw, NOT_DRAWN};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
-use crate::directory::holds_any;
+use crate::crawl_directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::{delays, excluded, pages, requests, walk};
-pub use naming_page::NamedBy;
+use crate::row_files::{delays, excluded, pages, requests, walk};
+pub use url_mentions::UrlMention;
 
 /// Maximum number of requests to keep, the latest ones.
 const MAX_KEPT_REQUESTS: usize = 20;
@@ -64,7 +64,7 @@ pub struct Explanation {
     pub sample: Option<SamplePlace>,
     /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub walk: Option<WalkPlace>,
+    pub walk: Option<UrlWalkSteps>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
     /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
@@ -74,11 +74,11 @@ pub struct Explanation {
     pub via: Option<String>,
     /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
     /// its fetch.
-    pub named_by: Option<NamedBy>,
+    pub named_by: Option<UrlMention>,
     /// Number of archived pages that were not searched for the URL, because there are too many.
     pub unread_pages: u64,
     /// Whether the stored state could be read.
-    pub state_read: StateRead,
+    pub state_read: StateAvailability,
     /// Number of unreadable lines in row files, which may concern the URL.
     pub unreadable_lines: u64,
 }
@@ -104,7 +104,7 @@ pub struct SamplePlace {
 /// The steps of a random walk that led to a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct WalkPlace {
+pub struct UrlWalkSteps {
     /// Number of steps.
     pub steps: u64,
     /// The walker that took the first of these steps, and the step's number.
@@ -138,7 +138,7 @@ impl SamplePlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum StateRead {
+pub enum StateAvailability {
     /// The state was read.
     Read,
     /// The crawl is running.
@@ -192,7 +192,7 @@ pub fn explain(
     while let Some(row) = rows.next_with(&needle) {
         let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
-            let place = explanation.walk.get_or_insert(WalkPlace {
+            let place = explanation.walk.get_or_insert(UrlWalkSteps {
                 steps: 0,
                 first: (row.walker, row.step),
             });
@@ -202,7 +202,7 @@ pub fn explain(
     explanation.read_requests(dir, url, &needle)?;
     match known(dir, url) {
         Ok((known, visit, draw)) => {
-            explanation.state_read = StateRead::Read;
+            explanation.state_read = StateAvailability::Read;
             if let (Some(draw), Some(known)) = (&draw, &known) {
                 explanation.sample = SamplePlace::of(draw, url, known);
             }
@@ -213,7 +213,7 @@ pub fn explain(
     explanation.judge();
     explanation.read_rule_since(dir)?;
     if explanation.state == "unknown" {
-        let search = naming_page::search(dir, url)?;
+        let search = url_mentions::search(dir, url)?;
         explanation.named_by = search.named_by;
         explanation.unread_pages = search.unread_pages;
     }
@@ -223,19 +223,20 @@ pub fn explain(
 /// The stored state of a URL, its last visit, and the draw of the crawl's sample.
 type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
 
-fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
+fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
     let state = dir.join("state");
     // Don't open an empty directory, because opening would create a frontier in it.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
     if entries.is_none() {
-        return Err(StateRead::Absent);
+        return Err(StateAvailability::Absent);
     }
-    crawl_archive::check_entries(dir).map_err(|why| StateRead::Broken(why.to_string()))?;
-    let frontier = FjallFrontier::open(&state, &Options::default()).map_err(|why| match why {
-        OpenError::InUse { .. } => StateRead::InUse,
-        why => StateRead::Broken(why.to_string()),
-    })?;
-    let broken = |why: FrontierError| StateRead::Broken(why.to_string());
+    crawl_archive::check_entries(dir).map_err(|why| StateAvailability::Broken(why.to_string()))?;
+    let frontier =
+        FjallFrontier::open(&state, &FjallFrontierOptions::default()).map_err(|why| match why {
+            DiskOpenError::InUse { .. } => StateAvailability::InUse,
+            why => StateAvailability::Broken(why.to_string()),
+        })?;
+    let broken = |why: FrontierError| StateAvailability::Broken(why.to_string());
     let draw = frontier.meta(DRAW_KEY).map_err(broken)?;
     Ok((
         frontier.known(url).map_err(broken)?,

@@ -4,31 +4,31 @@
 mod baseline;
 mod broken_pages;
 mod csv;
-mod elements;
 mod formats;
-mod fragments;
+mod fragment_links;
 mod text_fragment;
-mod unchecked;
+mod unchecked_links;
+mod unnamed_links;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use crawl_extractor::{Element, Link, LinkKind, may_be_read};
+use crawl_extractor::{Link, LinkElement, LinkKind, may_be_read};
 use crawl_weburl::{CanonicalUrl, SpellingRules, Unusable, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::broken::{Archived, LatestRows, broken, key, naming};
+use crate::broken::{CrawlArchive, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
 use crate::reported_crawl::ReportedCrawl;
-use crate::rows::pages;
-use crate::words::status_words;
+use crate::row_files::pages;
+use crate::token_words::status_words;
 
 pub use baseline::Baseline;
 use broken_pages::{broken_faults, unreachable_words};
-use elements::{UnnamedLinks, element_words};
-use fragments::Fragments;
-pub use unchecked::UncheckedLink;
-use unchecked::{NotFetched, Unfetched};
+use fragment_links::FragmentLinks;
+pub use unchecked_links::UncheckedLink;
+use unchecked_links::{UnfetchedReason, UnfetchedUrls};
+use unnamed_links::{UnnamedLinks, element_words};
 
 /// Introduces the new address in [`Fault::why`] of a moved page.
 pub(crate) const MOVED_TO: &str = "moved to ";
@@ -158,15 +158,15 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     };
     result.pending = result.crawl.pending;
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
-    result.source = match Archived::open(dir) {
+    result.source = match CrawlArchive::open(dir) {
         Some(archived) => {
             let mut search = Search {
                 redirects: redirects(dir, &latest, &archived)?,
                 naming: naming(dir),
                 latest: &latest,
-                unfetched: Unfetched::read(dir)?,
+                unfetched: UnfetchedUrls::read(dir)?,
                 unnamed: UnnamedLinks::of(&faults),
-                fragments: Fragments::default(),
+                fragments: FragmentLinks::default(),
                 faults: Vec::new(),
                 unchecked: Vec::new(),
             };
@@ -234,7 +234,7 @@ struct Redirect {
 fn redirects(
     dir: &Path,
     latest: &LatestRows,
-    archived: &Archived,
+    archived: &CrawlArchive,
 ) -> Result<HashMap<String, Redirect>, RecordsError> {
     let mut redirects = HashMap::new();
     let mut rows = pages(dir)?;
@@ -263,9 +263,9 @@ struct Search<'a> {
     redirects: HashMap<String, Redirect>,
     naming: SpellingRules,
     latest: &'a LatestRows,
-    unfetched: Unfetched,
+    unfetched: UnfetchedUrls,
     unnamed: UnnamedLinks,
-    fragments: Fragments,
+    fragments: FragmentLinks,
     faults: Vec<Fault>,
     unchecked: Vec<UncheckedLink>,
 }
@@ -276,7 +276,7 @@ impl Search<'_> {
     fn read_pages(
         &mut self,
         dir: &Path,
-        archived: &Archived,
+        archived: &CrawlArchive,
     ) -> Result<(HashSet<u64>, u64), RecordsError> {
         let (mut graded, mut unread) = (HashSet::new(), 0);
         let mut rows = pages(dir)?;
@@ -339,19 +339,19 @@ impl Search<'_> {
             false => String::new(),
         };
         match reason {
-            NotFetched::Unreachable(error) => self.faults.push(Fault {
+            UnfetchedReason::Unreachable(error) => self.faults.push(Fault {
                 kind: FaultKind::Unreachable,
                 why: unreachable_words(error) + &after,
                 error: Some(error.to_owned()),
                 ..fault
             }),
-            NotFetched::Answered(status) => self.faults.push(Fault {
+            UnfetchedReason::Answered(status) => self.faults.push(Fault {
                 kind: FaultKind::Broken,
                 why: status_words(status) + &after,
                 status: Some(status),
                 ..fault
             }),
-            NotFetched::Unchecked(reason) => self.unchecked.push(UncheckedLink {
+            UnfetchedReason::Unchecked(reason) => self.unchecked.push(UncheckedLink {
                 page: fault.page.unwrap_or_default(),
                 to: to.to_string(),
                 reason: reason.to_owned(),
@@ -481,12 +481,15 @@ fn redirected_fragment<'s>(
 /// form to it.
 fn is_loaded(link: &Link) -> bool {
     matches!(link.kind, LinkKind::Resource | LinkKind::Form)
-        || matches!(link.element, Element::Iframe | Element::Frame)
+        || matches!(link.element, LinkElement::Iframe | LinkElement::Frame)
 }
 
 /// Returns whether the link is one that a reader can follow.
 fn is_followed(link: &Link) -> bool {
-    matches!(link.element, Element::A | Element::Area | Element::Math)
+    matches!(
+        link.element,
+        LinkElement::A | LinkElement::Area | LinkElement::Math
+    )
 }
 
 /// Returns the fragment of a link, unless it is empty.

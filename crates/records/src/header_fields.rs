@@ -4,22 +4,22 @@ use crawl_archive::HttpMessage;
 
 /// Fields of a response, with lower-case names.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<(String, Vec<u8>)>);
+pub(crate) struct HeaderFields(Vec<(String, Vec<u8>)>);
 
-impl Fields {
+impl HeaderFields {
     /// Returns the fields of an archived message.
-    pub(crate) fn of_message(http: &HttpMessage<'_>) -> Fields {
+    pub(crate) fn of_message(http: &HttpMessage<'_>) -> HeaderFields {
         let fields = http.fields.iter().map(|(name, value)| {
             let name = String::from_utf8_lossy(name).to_ascii_lowercase();
             (name, value.to_vec())
         });
-        Fields(fields.collect())
+        HeaderFields(fields.collect())
     }
 
     #[cfg(test)]
-    pub(crate) fn of(fields: &[(&str, &str)]) -> Fields {
+    pub(crate) fn of(fields: &[(&str, &str)]) -> HeaderFields {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
-        Fields(fields.iter().map(owned).collect())
+        HeaderFields(fields.iter().map(owned).collect())
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {

@@ -9,17 +9,17 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
-use crate::bins::GapHistograms;
 use crate::coverage::{Coverage, HostOutcomes, MissingUrls, coverage};
+use crate::histograms::GapHistograms;
 
-pub(crate) use self::last_rows::LastLines;
+pub(crate) use self::last_rows::LastRowLines;
 
 /// Maximum difference between a delay and its seeming length, in milliseconds. The starts and ends
 /// of requests are rounded to whole milliseconds.
 const ROUNDING_MS: u64 = 1;
 
-/// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as pages.
-/// Beyond the limit: only in the rows of pages.
+/// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as
+/// pages. Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 
 /// The reason in rows of URLs outside the user's scope.
@@ -62,11 +62,11 @@ pub struct HostReport {
     /// The sum of the response times, in milliseconds.
     pub busy_ms: u64,
     /// Delays between requests.
-    pub gaps: Gaps,
+    pub gaps: RequestGaps,
     /// Waits demanded by the host's responses.
-    pub waits: Waits,
+    pub waits: DemandedWaits,
     /// The last result for robots.txt, by origin.
-    pub robots: BTreeMap<String, RobotsReport>,
+    pub robots: BTreeMap<String, LastRobotsResponse>,
     /// Labels of the host's pages and exclusions, the first hundred.
     #[serde(default)]
     pub labels: BTreeSet<String>,
@@ -86,7 +86,7 @@ impl HostReport {
 /// A host has one slot for each request that may be in flight at once, and each slot has its own
 /// delay. A request takes the slot whose last request ended longest ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gaps {
+pub struct RequestGaps {
     /// Number of delays observed.
     pub count: u64,
     /// The shortest delay, in milliseconds.
@@ -101,14 +101,14 @@ pub struct Gaps {
     /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
     /// Such delays explain why few pages of a host could be fetched in the available time.
     #[serde(default)]
-    pub by_site: BTreeMap<String, SiteGaps>,
+    pub by_site: BTreeMap<String, SiteRuleGaps>,
     /// Number of delays shorter than required.
     pub short: u64,
 }
 
 /// Delays required by one rule of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SiteGaps {
+pub struct SiteRuleGaps {
     /// Number of delays.
     pub count: u64,
     /// Sum of the required delays, in milliseconds.
@@ -117,7 +117,7 @@ pub struct SiteGaps {
 
 /// Waits demanded by the host (Retry-After, 429, 503), and the time actually waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct DemandedWaits {
     /// Responses that demanded a wait.
     pub count: u64,
     /// The longest demanded wait, in milliseconds.
@@ -132,7 +132,7 @@ pub struct Waits {
 
 /// The last response to a request for an origin's robots.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RobotsReport {
+pub struct LastRobotsResponse {
     /// `rules` (2xx), `none` (4xx except 429), `redirect` (3xx), `unreachable` (5xx, 429, no
     /// response).
     pub state: String,
@@ -265,7 +265,7 @@ impl HostSums {
         if row.purpose == "robots" {
             let origin = canonicalize(None, &row.url).map(|url| url.origin().to_string());
             let origin = origin.unwrap_or_else(|_| row.url.clone());
-            report.robots.insert(origin, RobotsReport::of(row));
+            report.robots.insert(origin, LastRobotsResponse::of(row));
         }
         host.ahead.push(Reverse(SentRequest {
             start: row.start,
@@ -405,7 +405,7 @@ impl Host {
     }
 }
 
-impl Gaps {
+impl RequestGaps {
     fn add(&mut self, seen: u64, sent: &SentRequest) {
         self.count += 1;
         if self.least_seen_ms.is_none_or(|least| seen < least) {
@@ -428,7 +428,7 @@ impl Gaps {
     }
 }
 
-impl Waits {
+impl DemandedWaits {
     fn add_demanded(&mut self, wait: u64) {
         self.count += 1;
         self.asked_ms += wait;
@@ -441,8 +441,8 @@ impl Waits {
     }
 }
 
-impl RobotsReport {
-    fn of(row: &RequestRow) -> RobotsReport {
+impl LastRobotsResponse {
+    fn of(row: &RequestRow) -> LastRobotsResponse {
         let state = match row.status {
             Some(200..=299) => "rules",
             Some(304) => "rules",
@@ -451,7 +451,7 @@ impl RobotsReport {
             Some(400..=499) => "none",
             _ => "unreachable",
         };
-        RobotsReport {
+        LastRobotsResponse {
             state: state.to_owned(),
             status: row.status,
             failure: row.failure.clone(),

@@ -8,7 +8,7 @@ mod table;
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub(crate) use check::{Check, Measure, checks};
+pub(crate) use check::{ProblemShare, SiteCheck, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
 pub(crate) use table::{Cell, Table};

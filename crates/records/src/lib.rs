@@ -26,44 +26,44 @@
 
 mod archived_pages;
 mod audit;
-mod bins;
 mod bot_page;
 mod broken;
 mod changes;
 mod compare;
 mod coverage;
+mod crawl_directory;
 mod current_pages;
 mod decoded_body;
-mod directory;
 mod error;
 mod explain;
-mod extraction;
+mod extraction_report;
 mod faults;
-mod figures;
 mod grade;
 mod header_fields;
+mod histograms;
 mod hosts;
 mod html;
-#[cfg(test)]
-mod made_crawl;
-mod numbers;
+mod number_format;
 mod outcome;
 mod plan;
-mod recheck;
+mod plot_data;
 mod report;
 mod report_files;
 mod report_page;
+mod report_text;
 mod reported_crawl;
 mod round_view;
-mod rows;
-mod sample;
-mod site;
-mod text;
+mod row_files;
+mod rules_recheck;
+mod sample_report;
+mod site_report;
+#[cfg(test)]
+mod test_crawl;
 mod to_fix;
-mod walk;
-mod words;
+mod token_words;
+mod walk_report;
 
-pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen, read_archived};
+pub use archived_pages::{ArchivedPage, ArchivedPages, PageHistory, read_archived};
 pub use audit::{Audit, Breach, CitedRow, audit, conduct_page, signed_message};
 pub use bot_page::BotPage;
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
@@ -73,42 +73,44 @@ pub use compare::{
     PageDifference, PageDifferences, compare, compare_round,
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};
+pub use crawl_directory::{seeds_of, stored_settings};
 pub use current_pages::{CurrentPages, CurrentRow};
 pub use decoded_body::decoded_body;
-pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
-pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
-pub use extraction::{
-    ExtractRules, Extraction, FieldCounts, LackingName, RuleCounts, UnmetCondition, extract_rules,
-    extraction,
+pub use explain::{Explanation, SamplePlace, StateAvailability, UrlMention, UrlWalkSteps, explain};
+pub use extraction_report::{
+    ExtractRules, ExtractionReport, FieldCounts, RuleCounts, UnmatchedSelectorName, UnmetCondition,
+    extract_rules, extraction,
 };
 pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
-pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
+pub use hosts::{DemandedWaits, HostReport, HostSums, LastRobotsResponse, RequestGaps};
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
-pub use numbers::{counted, grouped, size};
+pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
-pub use recheck::{RECHECK, Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
     PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
 };
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
+pub use report_text::in_words;
 pub use reported_crawl::ReportedCrawl;
-pub use round_view::{RoundView, Rounds};
-pub use rows::{
-    GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, extracts, links, pages, requests, waiting,
-    walk,
+pub use round_view::{RoundSelection, RoundView};
+pub use row_files::{
+    FileRows, GATHERED_DELAYS, WORKERS, delays, excluded, extracts, links, pages, requests,
+    waiting, walk,
 };
-pub use sample::{SampleEstimates, SampleReport, sample};
-pub use site::{
-    BarredUrl, ImagePages, MAX_CLICKS, NoindexPage, PageFiles, PageImages, PageNumber,
-    RedirectChain, SharedText, SiteReport, VagueLinkText, site,
+pub use rules_recheck::{
+    RECHECK, RulesRecheck, page_urls, recheck_file, recheck_rows, write_recheck,
 };
-pub use text::in_words;
-pub use walk::{VisitedPage, WalkReport};
-pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
+pub use sample_report::{SampleEstimates, SampleReport, sample};
+pub use site_report::{
+    BarredUrl, MAX_CLICKS, NoindexPage, PageFiles, PageMeasurement, PageWithoutAltTexts,
+    PagesShowingImage, RedirectChain, SharedText, SiteReport, VagueLinkText, site,
+};
+pub use token_words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
+pub use walk_report::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{
     ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, RequestRow,

@@ -2,7 +2,7 @@
 //! that fetched only robots.txt files and sitemaps.
 
 mod html;
-mod sizes;
+mod page_sizes;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,12 +12,12 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageUsage, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use self::sizes::{BytesRange, KnownPages, PageSizes};
+use self::page_sizes::{BytesRange, PageSizes, PlannedPages};
 use crate::coverage::{MissingReason, MissingUrls};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, host_key};
 use crate::report::report;
-use crate::rows::{excluded, requests};
+use crate::row_files::{excluded, requests};
 
 /// The reason in the rows of URLs that the planned crawl would fetch.
 const PLANNED: &str = "planned";
@@ -172,7 +172,7 @@ pub fn plan(
     let mut rules = rules(dir)?;
     let report = report(dir)?;
     let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
-    let none = KnownPages::default();
+    let none = PlannedPages::default();
     let hosts = planned.map(|host| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();

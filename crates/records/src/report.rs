@@ -1,6 +1,6 @@
 //! The totals of a crawl: `report.json`.
 
-mod left_out;
+mod unfetched_counts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -8,20 +8,20 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
-use crate::directory::{holds_any, seeds_of, stored_settings};
+use crate::crawl_directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
-use crate::extraction::{Extraction, extraction};
+use crate::extraction_report::{ExtractionReport, extraction};
+use crate::histograms::GapHistograms;
 use crate::hosts::{HostReport, HostSums};
-use crate::numbers::grouped;
+use crate::number_format::grouped;
 use crate::outcome::outcome;
-use crate::round_view::Rounds;
-use crate::rows::{excluded, pages, requests, waiting};
-use crate::sample::{SampleReport, SampleRows};
-use crate::walk::{WalkReport, WalkSteps};
+use crate::round_view::RoundSelection;
+use crate::row_files::{excluded, pages, requests, waiting};
+use crate::sample_report::{SampleReport, SampleRows};
+use crate::walk_report::{WalkReport, WalkVisitCounter};
 
-pub use left_out::{ExcludedCounts, PendingCounts};
+pub use unfetched_counts::{ExcludedCounts, PendingCounts};
 
 /// The totals of a crawl, over all its runs.
 ///
@@ -55,7 +55,7 @@ pub struct Report {
     pub walk: Option<WalkReport>,
     /// The fields that rules found in pages, if the crawl has rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extraction: Option<Extraction>,
+    pub extraction: Option<ExtractionReport>,
     /// Number of hosts by coverage verdict. A host has no verdict if the crawl wanted none of its
     /// URLs.
     #[serde(default)]
@@ -144,7 +144,7 @@ pub struct PageCounts {
     pub by_depth: BTreeMap<u32, u64>,
     /// Counts by round. The first round is 1, and each `--recrawl` adds one.
     #[serde(default)]
-    pub rounds: BTreeMap<u32, Round>,
+    pub rounds: BTreeMap<u32, RoundCounts>,
     /// Counts of all visits, if the crawl has several rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_rounds: Option<VisitCounts>,
@@ -199,7 +199,7 @@ pub struct BrokenRow {
 
 /// Counts of the rows of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Round {
+pub struct RoundCounts {
     /// Number of rows.
     pub rows: u64,
     /// New pages.
@@ -215,7 +215,7 @@ pub struct Round {
     pub broken: u64,
 }
 
-impl Round {
+impl RoundCounts {
     fn add(&mut self, row: &PageRow) {
         self.rows += 1;
         self.broken += u64::from(row.is_broken());
@@ -229,7 +229,7 @@ impl Round {
     }
 }
 
-impl std::fmt::Display for Round {
+impl std::fmt::Display for RoundCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [new, changed, same, gone, broken] =
             [self.new, self.changed, self.same, self.gone, self.broken].map(grouped);
@@ -296,7 +296,7 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
     report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
     report.read_waiting(dir, &mut hosts)?;
-    report.extraction = extraction(dir, Rounds::Last)?;
+    report.extraction = extraction(dir, RoundSelection::Last)?;
     let (hosts, gaps) = hosts.finish_with_gaps();
     report.hosts = hosts;
     for coverage in report.hosts.iter().filter_map(|host| host.coverage) {
@@ -343,7 +343,7 @@ impl Report {
         }
         self.note_torn("pages.jsonl", rows.is_torn());
         self.sample = sample.report();
-        let (steps, is_torn) = WalkSteps::read(dir, |row| self.sound(row))?;
+        let (steps, is_torn) = WalkVisitCounter::read(dir, |row| self.sound(row))?;
         self.note_torn("walk.jsonl", is_torn);
         self.walk = steps.report(&sample);
         let (mut last_pages, mut last_broken) = (PageCounts::default(), BrokenCounts::default());

@@ -8,11 +8,11 @@ use crawl_archive::{ChangedFiles, DIGESTS, FOLDER, write_digests};
 
 use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
-use crate::figures::figures;
+use crate::plot_data::figures;
 use crate::report::{Report, report_with_gaps};
 use crate::report_page::{PagesToFix, page_of};
-use crate::rows::waiting;
-use crate::site::{MAX_CLICKS, site};
+use crate::row_files::waiting;
+use crate::site_report::{MAX_CLICKS, site};
 
 /// Maximum visits in a crawl whose archive is read for `report.html`.
 /// Beyond the limit: only broken pages.

@@ -1,12 +1,12 @@
 //! The report as an HTML page: what to fix, how the crawl went, plots, and details. The page is for
 //! site owners and for the appendix of a paper.
 
-mod fields;
+mod extracted_fields;
+mod link_graph;
+mod owner_questions;
 mod plots;
 mod sample;
-mod sites;
-mod sketch;
-pub(crate) mod svg;
+pub(crate) mod svg_plots;
 mod time_format;
 
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use std::fmt::Display;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
-use crate::figures::Figures;
+use crate::histograms::GapHistograms;
 use crate::hosts::HostReport;
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
-use crate::numbers::{counted, grouped, size};
+use crate::number_format::{counted, grouped, size};
+use crate::plot_data::PlotData;
 use crate::report::{BrokenCounts, Report};
-use crate::reported_crawl::ReportedCrawl;
-use crate::text::{
+use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
 };
-use crate::words::{answer_words, failure_words, outcome_words, status_words};
+use crate::reported_crawl::ReportedCrawl;
+use crate::token_words::{answer_words, failure_words, outcome_words, status_words};
 
-use sites::verdict;
+use owner_questions::verdict;
 use time_format::{moment, span};
 
 /// Maximum rows in a table of counts of `report.html`; one more row sums up the rest.
@@ -51,7 +51,7 @@ pub(crate) struct PagesToFix {
 pub(crate) fn page_of(
     report: &Report,
     gaps: &GapHistograms,
-    figures: &Figures,
+    figures: &PlotData,
     to_fix: Option<&PagesToFix>,
 ) -> String {
     let title = match report.crawl.seeds.first() {
@@ -59,7 +59,7 @@ pub(crate) fn page_of(
         None => "Crawl".to_owned(),
     };
     let plots = plots::plots(report, gaps, figures);
-    let sketch = sketch::sketch(&figures.links);
+    let sketch = link_graph::sketch(&figures.links);
     let body = html! {
         @if let Some(of) = &report.crawl.replay_of {
             p { "A replay of " (safe_line(of)) ": no requests were sent, and all times are virtual." }
@@ -80,7 +80,7 @@ pub(crate) fn page_of(
             (politeness_section(report, figures))
             (coverage_section(report))
         }
-        @if let Some(extraction) = &report.extraction { (fields::fields(extraction)) }
+        @if let Some(extraction) = &report.extraction { (extracted_fields::fields(extraction)) }
         @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
         @if let Some(walk) = &report.walk { (sample::walked(walk)) }
         @if !plots.is_empty() || sketch.is_some() {
@@ -88,7 +88,7 @@ pub(crate) fn page_of(
             div.plots { @for plot in &plots { (plot) } }
             @if let Some(sketch) = sketch { (sketch) }
         }
-        (sites::sites(report, figures))
+        (owner_questions::sites(report, figures))
         h2 { "Details" }
         (fold("Hosts", &hosts(report)))
         (fold("Counts", &all_counts(report)))
@@ -165,7 +165,7 @@ fn requests_section(report: &Report) -> Markup {
     card("Requests", &body)
 }
 
-fn permissions_section(report: &Report, figures: &Figures) -> Markup {
+fn permissions_section(report: &Report, figures: &PlotData) -> Markup {
     let (manners, permissions) = (&figures.manners, &figures.permissions);
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for robots in report.hosts.iter().flat_map(|host| host.robots.values()) {
@@ -222,7 +222,7 @@ fn robots_rules(profile: &str) -> String {
     }
 }
 
-fn politeness_section(report: &Report, figures: &Figures) -> Markup {
+fn politeness_section(report: &Report, figures: &PlotData) -> Markup {
     let manners = &figures.manners;
     let busy: u64 = report.hosts.iter().map(|host| host.busy_ms).sum();
     let mut by_site: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::broken::LatestRows;
 use crate::error::RecordsError;
 use crate::html::{SiteOrigin, link};
-use crate::numbers::{counted, grouped};
+use crate::number_format::{counted, grouped};
 use crate::report::CrawlSettings;
-use crate::rows::{pages, waiting};
+use crate::row_files::{pages, waiting};
 
 /// The crawl that a report is about.
 ///
@@ -178,10 +178,10 @@ mod tests {
 
     use super::ReportedCrawl;
     use crate::broken::LatestRows;
-    use crate::made_crawl::MadeCrawl;
+    use crate::test_crawl::TestCrawl;
 
     fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawl {
-        let mut made = MadeCrawl::new();
+        let mut made = TestCrawl::new();
         for (url, time) in rows {
             made.row(url, &json!({"status": 200, "fetched_at": time}));
         }

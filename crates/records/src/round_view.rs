@@ -7,12 +7,12 @@ use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow};
 
 use crate::broken::key;
 use crate::error::RecordsError;
-use crate::hosts::LastLines;
-use crate::rows::{RowsOf, excluded, pages};
+use crate::hosts::LastRowLines;
+use crate::row_files::{FileRows, excluded, pages};
 
 /// Selects rounds of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rounds {
+pub enum RoundSelection {
     /// The last visit to each URL.
     #[default]
     Last,
@@ -34,8 +34,8 @@ pub struct RoundView {
 
 #[derive(Debug)]
 struct SeveralRounds {
-    pages: LastLines,
-    excluded: LastLines,
+    pages: LastRowLines,
+    excluded: LastRowLines,
     /// The visited URLs, sorted by key.
     urls: Vec<VisitedUrl>,
 }
@@ -54,12 +54,12 @@ impl RoundView {
     ///
     /// # Errors
     /// File system errors. Malformed lines are skipped.
-    pub fn read(dir: &Path, rounds: Rounds) -> Result<RoundView, RecordsError> {
+    pub fn read(dir: &Path, rounds: RoundSelection) -> Result<RoundView, RecordsError> {
         let last_round = match rounds {
-            Rounds::UpTo(round) => round,
-            Rounds::Last | Rounds::All => u32::MAX,
+            RoundSelection::UpTo(round) => round,
+            RoundSelection::Last | RoundSelection::All => u32::MAX,
         };
-        let has_several = rounds != Rounds::All && has_several_rounds(dir)?;
+        let has_several = rounds != RoundSelection::All && has_several_rounds(dir)?;
         let several = has_several.then(|| SeveralRounds::read(dir, last_round));
         let several = several.transpose()?;
         Ok(RoundView {
@@ -123,7 +123,7 @@ impl SeveralRounds {
                 visits.push((key, row.round, reads));
             }
         })?;
-        let pages = LastLines::of(lines);
+        let pages = LastRowLines::of(lines);
         let mut lines = Vec::new();
         each(excluded(dir)?, |line, row: ExcludedRow| {
             if row.round.is_none_or(|round| round <= last_round) {
@@ -148,7 +148,7 @@ impl SeveralRounds {
         urls.shrink_to_fit();
         Ok(SeveralRounds {
             pages,
-            excluded: LastLines::of(lines),
+            excluded: LastRowLines::of(lines),
             urls,
         })
     }
@@ -171,7 +171,7 @@ fn has_several_rounds(dir: &Path) -> Result<bool, RecordsError> {
 }
 
 fn each<T: serde::de::DeserializeOwned>(
-    mut rows: RowsOf<T>,
+    mut rows: FileRows<T>,
     mut each: impl FnMut(u64, T),
 ) -> Result<(), RecordsError> {
     while let Some(row) = rows.next_sound() {
@@ -186,8 +186,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{RoundView, Rounds};
-    use crate::rows::{excluded, links, pages};
+    use super::{RoundSelection, RoundView};
+    use crate::row_files::{excluded, links, pages};
 
     fn page(url: &str, round: u32, change: Option<&str>) -> String {
         let change = change.map_or("null".to_owned(), |change| format!("\"{change}\""));
@@ -206,7 +206,7 @@ mod tests {
         )
     }
 
-    fn kept_rows(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
+    fn kept_rows(dir: &Path, rounds: RoundSelection) -> [Vec<String>; 3] {
         let view = RoundView::read(dir, rounds).unwrap();
         let mut kept_rows = [Vec::new(), Vec::new(), Vec::new()];
         let mut rows = pages(dir).unwrap();
@@ -270,19 +270,19 @@ mod tests {
                 .map(|&text| text.to_owned())
                 .collect::<Vec<_>>()
         };
-        let last = kept_rows(dir.path(), Rounds::Last);
+        let last = kept_rows(dir.path(), RoundSelection::Last);
         assert_eq!(
             last[0],
             of(&["changes 2", "stays 2", "goes 2", "fails 2", "was-out 2"])
         );
         assert_eq!(last[1], of(&["stays>a", "fails>a", "old>a", "changes>b"]));
         assert_eq!(last[2], of(&["is-out 2"]));
-        let first = kept_rows(dir.path(), Rounds::UpTo(1));
+        let first = kept_rows(dir.path(), RoundSelection::UpTo(1));
         assert_eq!(first[0], of(&["changes 1", "stays 1", "goes 1", "fails 1"]));
         let links = ["changes>a", "stays>a", "goes>a", "fails>a", "old>a"];
         assert_eq!(first[1], of(&links));
         assert_eq!(first[2], of(&["was-out 1", "is-out 1"]));
-        let all = kept_rows(dir.path(), Rounds::All).map(|rows| rows.len());
+        let all = kept_rows(dir.path(), RoundSelection::All).map(|rows| rows.len());
         assert_eq!(all, [9, 6, 3]);
     }
 }

@@ -10,9 +10,9 @@ use maud::{Markup, html};
 
 use crate::broken::key;
 use crate::faults::{Fault, FaultKind, Faults, MOVED_TO};
-use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
-use crate::numbers::{counted, grouped};
-use crate::site::{RedirectChain, SiteReport};
+use crate::html::{Cell, ProblemShare, SiteCheck, SiteOrigin, Table};
+use crate::number_format::{counted, grouped};
+use crate::site_report::{RedirectChain, SiteReport};
 
 pub(crate) use pages::of_pages;
 
@@ -28,7 +28,7 @@ const MIN_TEMPLATE_PAGES: u64 = 3;
 const MAX_LISTED_PAGES: usize = 100;
 
 /// Returns the checks of a crawl's links, those most urgent first. `site` adds redirect chains.
-pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check> {
+pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<SiteCheck> {
     let mut checks = Vec::new();
     let origin = faults.crawl.origin();
     let graded = faults.graded.len() as u64;
@@ -48,12 +48,12 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<Check>
                 @if !chains.is_empty() { (chain_table(chains, &origin)) }
             }
         });
-        checks.push(Check {
+        checks.push(SiteCheck {
             id: links.id,
             title: links.title,
             // Faults that a baseline lists are not in `faults`, so the share of affected pages is
             // unknown.
-            measure: (faults.known == 0).then_some(Measure {
+            measure: (faults.known == 0).then_some(ProblemShare {
                 affected: links_to.pages,
                 items: graded,
                 of: "pages",

@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_rank_can_be_recomputed() {
-        // python3 -c "import hashlib; print(hashlib.sha256(b'1\nhttp://a.example/').hexdigest()[:16])"
+        // python3 -c "import hashlib;
+        // print(hashlib.sha256(b'1\nhttp://a.example/').hexdigest()[:16])"
         assert_eq!(
             format!("{:016x}", rank("1", "http://a.example/")),
             "49f0b722e8d670b9"

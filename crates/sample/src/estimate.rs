@@ -47,7 +47,7 @@ impl<'a> Probability<'a> {
 /// An estimate with its 95 % interval. If the precision is unknown, both ends are infinite, and
 /// null in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct IntervalEstimate {
     /// The estimated value.
     pub value: f64,
     /// The lower end of the interval.
@@ -66,7 +66,7 @@ fn high_end<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
-impl Interval {
+impl IntervalEstimate {
     /// Returns true if both ends of the interval are finite, so the precision is known.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
@@ -79,8 +79,8 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    fn around(value: f64, half: f64) -> Interval {
-        Interval {
+    fn around(value: f64, half: f64) -> IntervalEstimate {
+        IntervalEstimate {
             value,
             low: value - half,
             high: value + half,
@@ -188,19 +188,19 @@ impl RatioEstimate {
     /// the variance is unknown: either all sampled pages within each stratum are equal, or only one
     /// page was drawn from a larger stratum.
     #[must_use]
-    pub fn total(&self) -> Interval {
+    pub fn total(&self) -> IntervalEstimate {
         let (total, _) = self.totals();
-        Interval::around(total, self.half_width(self.variance(0.0)))
+        IntervalEstimate::around(total, self.half_width(self.variance(0.0)))
     }
 
     /// Estimates the mean value over the pages of the chosen kind. Returns `None` if the sample
     /// contains no such page. The interval is unbounded if that of [`Self::total`] is.
     #[must_use]
-    pub fn mean(&self) -> Option<Interval> {
+    pub fn mean(&self) -> Option<IntervalEstimate> {
         let (total, kind) = self.totals();
         let ratio = (kind > 0.0).then(|| total / kind)?;
         let variance = self.variance(ratio) / (kind * kind);
-        Some(Interval::around(ratio, self.half_width(variance)))
+        Some(IntervalEstimate::around(ratio, self.half_width(variance)))
     }
 
     /// Estimates the share of pages with value 1 among the pages of the chosen kind. All values
@@ -215,15 +215,15 @@ impl RatioEstimate {
     /// intervals contain the true value. So the variance is moved towards the one that would result
     /// if all strata had the same share.
     #[must_use]
-    pub fn share(&self) -> Option<Interval> {
+    pub fn share(&self) -> Option<IntervalEstimate> {
         let (total, kind) = self.totals();
         let share = (kind > 0.0).then(|| (total / kind).min(1.0))?;
         let Some(t) = self.t() else {
-            return Some(Interval::around(share, 0.0));
+            return Some(IntervalEstimate::around(share, 0.0));
         };
         let variance = self.share_variance(share) / (kind * kind);
         if !variance.is_finite() {
-            return Some(Interval {
+            return Some(IntervalEstimate {
                 value: share,
                 low: 0.0,
                 high: 1.0,
@@ -237,7 +237,7 @@ impl RatioEstimate {
         let middle = (share + t * t / (2.0 * pages)) / shrink;
         let spread = share * (1.0 - share) / pages + t * t / (4.0 * pages * pages);
         let half = t / shrink * spread.sqrt();
-        Some(Interval {
+        Some(IntervalEstimate {
             value: share,
             low: (middle - half).max(0.0).min(share),
             high: (middle + half).min(1.0).max(share),
@@ -332,14 +332,14 @@ impl RatioEstimate {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Interval, Probability, RatioEstimate};
+    use super::{IntervalEstimate, Probability, RatioEstimate};
 
     fn drawn(stratum: &str, drawn: u64, of: u64) -> Probability<'_> {
         Probability::Drawn { stratum, drawn, of }
     }
 
-    fn near(found: Interval, value: f64, half: f64) {
-        let expected = Interval::around(value, half);
+    fn near(found: IntervalEstimate, value: f64, half: f64) {
+        let expected = IntervalEstimate::around(value, half);
         for (found, expected) in [
             (found.value, expected.value),
             (found.low, expected.low),
@@ -420,8 +420,8 @@ mod tests {
         for value in [0.0, 1.0] {
             estimate.add(drawn("a", 2, 2), value, 1.0);
         }
-        assert_eq!(estimate.share(), Some(Interval::around(0.5, 0.0)));
-        assert_eq!(estimate.total(), Interval::around(1.0, 0.0));
+        assert_eq!(estimate.share(), Some(IntervalEstimate::around(0.5, 0.0)));
+        assert_eq!(estimate.total(), IntervalEstimate::around(1.0, 0.0));
     }
 
     /// Within each stratum all pages are equal. Only the pages that are always read make the ratio

@@ -43,6 +43,6 @@ mod walk;
 
 pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
 pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
-pub use self::estimate::{Interval, Probability, RatioEstimate};
+pub use self::estimate::{IntervalEstimate, Probability, RatioEstimate};
 pub use self::quantile::t_995;
 pub use self::walk::{NOT_WALKED, WALK_KEY, WalkDesign};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, Poll, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
+    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
 };
 use crawl_weburl::Origin;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -33,7 +33,7 @@ fn scheduler(hosts: u32) -> Scheduler {
 fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
     loop {
         match scheduler.poll(*now) {
-            Poll::Issue(permit) => {
+            PollOutcome::Issue(permit) => {
                 let signal = RequestOutcome {
                     end: *now,
                     response_time: Duration::from_millis(50),
@@ -45,8 +45,8 @@ fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
                 let _ = scheduler.done(*now, permit.spend(), signal);
                 return;
             }
-            Poll::SleepUntil(at) => *now = at,
-            Poll::Idle => return,
+            PollOutcome::SleepUntil(at) => *now = at,
+            PollOutcome::Idle => return,
         }
     }
 }

@@ -30,12 +30,12 @@ pub(crate) struct Backoff {
     pub(crate) fails: u32,
     /// Hashes of the distinct URLs that failed since the last answer, at most `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
-    pub(crate) limit: RateLimitState,
+    pub(crate) limit: HostRateLimit,
 }
 
 /// The pace set by the host's rate-limit fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RateLimitState {
+pub(crate) struct HostRateLimit {
     /// Minimum gap between requests, in microseconds.
     pub(crate) gap: u64,
     pub(crate) gap_until: Tick,
@@ -53,7 +53,7 @@ impl Backoff {
         ease: 0,
         fails: 0,
         failed_urls: Vec::new(),
-        limit: RateLimitState {
+        limit: HostRateLimit {
             gap: 0,
             gap_until: Tick::ZERO,
             wait_until: Tick::ZERO,

@@ -8,7 +8,7 @@ use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
 use crate::max_rate::{MaxRate, RateClock};
-use crate::politeness::{Limits, Politeness};
+use crate::politeness::{Politeness, SharedHostLimits};
 use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -39,13 +39,13 @@ pub(crate) struct Gate {
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
     /// The gate's position in the ready queue, on behalf of its first waiting host.
-    pub(crate) wake: Option<Wake>,
+    pub(crate) wake: Option<GateQueuePosition>,
 }
 
 /// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
 /// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub(crate) enum GateQueuePosition {
     /// The gate (shared limit) is closed until this time. The number breaks ties between equal
     /// times.
     Later(Tick, u64),
@@ -92,7 +92,7 @@ pub(crate) struct Gates {
     by_key: HashMap<GateKey, u32, RandomState>,
     /// Gates (shared limits) without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
-    address: Limits,
+    address: SharedHostLimits,
     clock: RateClock,
     /// When the operator last changed the limits.
     changed: Tick,
@@ -104,7 +104,7 @@ impl Gates {
             slab: Slab::new(),
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
-            address: Limits::of_address(politeness),
+            address: SharedHostLimits::of_address(politeness),
             clock: RateClock::default(),
             changed: Tick::ZERO,
         }
@@ -115,7 +115,7 @@ impl Gates {
         self.join(
             Tick::ZERO,
             GateKey::LookUps,
-            Limits::of_number(limit.max(1)),
+            SharedHostLimits::of_number(limit.max(1)),
         )
     }
 
@@ -125,11 +125,11 @@ impl Gates {
     }
 
     /// Adds a host to the gate (shared limit) of its site and returns the gate's index.
-    pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: Limits) -> u32 {
+    pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: SharedHostLimits) -> u32 {
         self.join(now, GateKey::Site(site), limits)
     }
 
-    fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
+    fn join(&mut self, now: Tick, key: GateKey, limits: SharedHostLimits) -> u32 {
         // A gate for this key may have been dropped earlier, when its delay was shorter or its
         // limits were off, so its last request is unknown. Assume the latest possible time for that
         // request.
@@ -162,7 +162,7 @@ impl Gates {
     /// (shared limits), because their waiting hosts may now become ready at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
         self.changed = now;
-        self.address = Limits::of_address(politeness);
+        self.address = SharedHostLimits::of_address(politeness);
         let of_addresses = self.address;
         let ids: Vec<u32> = self.slab.ids().collect();
         for &id in &ids {
@@ -171,11 +171,11 @@ impl Gates {
                 GateKey::Address(address) => Some(of_addresses.at(address)),
                 GateKey::Site(ref site) => politeness.site_limits(site),
                 // The limit on look-ups is fixed when the scheduler is created, like `concurrency`.
-                GateKey::LookUps => Some(Limits::of_number(gate.limit)),
+                GateKey::LookUps => Some(SharedHostLimits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
             // Without limits, the gate of a site is dropped once its requests have ended.
-            let limits = limits.unwrap_or(Limits::of_number(u32::MAX));
+            let limits = limits.unwrap_or(SharedHostLimits::of_number(u32::MAX));
             (gate.limit, gate.delay) = (limits.number, limits.delay);
             gate.rate.set(now, limits.rate);
             if gate.hosts == 0 {

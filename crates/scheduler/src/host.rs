@@ -6,8 +6,8 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
-use crate::permit::{Purpose, Slot};
-use crate::robots_pace::Pace;
+use crate::permit::{HostSlot, Purpose};
+use crate::robots_pace::HostPace;
 use crate::tick::Tick;
 
 /// The index that stands for "no gate" (no shared limit): the host's address is unknown, or its
@@ -18,10 +18,10 @@ pub(crate) struct Host {
     pub(crate) key: HostKey,
     /// Free slots that were used before. Excludes slots whose request is in flight, and slots never
     /// used.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<HostSlot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace set by the robots.txt files of the host's origins. `None` for most hosts.
-    pub(crate) pace: Option<Box<Pace>>,
+    pub(crate) pace: Option<Box<HostPace>>,
     /// Waits that the host requested, and its failures. `None` for most hosts.
     pub(crate) backoff: Option<Box<Backoff>>,
     /// Smoothed response time in microseconds; 0 if unknown.
@@ -46,7 +46,7 @@ pub(crate) struct Host {
     pub(crate) site: u32,
     /// Index of this host's politeness in the scheduler's `limits`.
     pub(crate) limits: u32,
-    pub(crate) position: QueuePosition,
+    pub(crate) position: HostQueuePosition,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
     /// Number of times since the host's last permit that the limit of its site allowed a request,
@@ -65,7 +65,7 @@ pub(crate) struct Host {
 
 /// The queue that holds a host with work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueuePosition {
+pub(crate) enum HostQueuePosition {
     /// In no queue: the host has no work, or no free slot.
     NotQueued,
     /// Not ready yet.
@@ -96,7 +96,7 @@ impl Host {
             address: NO_GATE,
             site: NO_GATE,
             limits: 0,
-            position: QueuePosition::NotQueued,
+            position: HostQueuePosition::NotQueued,
             priority: 0,
             bounces: 0,
             reserved: false,
@@ -108,7 +108,7 @@ impl Host {
 
     /// Adds a used slot that is now free. No spare capacity is reserved, because most hosts have
     /// only one slot.
-    pub(crate) fn free_slot(&mut self, slot: Slot) {
+    pub(crate) fn free_slot(&mut self, slot: HostSlot) {
         self.slots.reserve_exact(1);
         self.slots.push(slot);
     }
@@ -160,7 +160,7 @@ impl Host {
 
     /// Recomputes the pace after an origin was added or an origin's pace changed.
     pub(crate) fn learn_pace(&mut self) {
-        let mut pace = Pace::default();
+        let mut pace = HostPace::default();
         self.has_visit_times = false;
         for asked in self.origins.iter().filter_map(|entry| entry.pace.as_ref()) {
             pace.join(&asked.pace);

@@ -19,7 +19,7 @@
 //! ```
 //! use std::time::Duration;
 //! use crawl_scheduler::{
-//!     Politeness, Poll, Purpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
+//!     Politeness, PollOutcome, Purpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
 //! };
 //! use crawl_weburl::Origin;
 //!
@@ -29,7 +29,7 @@
 //! scheduler.set_pending(now, &origin, 2);
 //!
 //! // Robots first.
-//! let Poll::Issue(permit) = scheduler.poll(now) else { panic!() };
+//! let PollOutcome::Issue(permit) = scheduler.poll(now) else { panic!() };
 //! assert_eq!(permit.purpose(), &Purpose::Robots { origin: origin.clone() });
 //! let end = now + Duration::from_millis(50);
 //! let signal = RequestOutcome {
@@ -46,46 +46,46 @@
 //! // Then a page, one gap after that request ended.
 //! let until = end + Duration::from_secs(86_400);
 //! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: RobotsPace::default(), until });
-//! assert!(matches!(scheduler.poll(end), Poll::SleepUntil(at) if at == learned.next_at));
-//! let Poll::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
+//! assert!(matches!(scheduler.poll(end), PollOutcome::SleepUntil(at) if at == learned.next_at));
+//! let PollOutcome::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
 //! assert_eq!(permit.purpose(), &Purpose::Page { origin });
 //! assert_eq!(permit.gap(), Duration::from_secs(1));
 //! ```
 
 mod backoff;
 mod daily_hours;
-mod gap;
 mod gate;
 mod host;
+mod host_snapshots;
+mod hosts_summary;
 mod max_rate;
 mod operator_commands;
 mod origin;
-mod overrides;
 mod permit;
 mod politeness;
+mod politeness_overrides;
 mod random;
 mod ready_key;
 mod ready_queue;
+mod request_gap;
 mod request_outcome;
 mod robots_pace;
 mod scheduler;
 mod slab;
-mod snapshot;
 mod snapshot_format;
-mod summary;
 mod tick;
 
 pub use daily_hours::DailyHours;
+pub use host_snapshots::{EvictedHost, HandedOverHost, SnapshotCompleteness, stored_address};
+pub use hosts_summary::{HostsSummary, PauseReason, PausedHost};
 pub use max_rate::MaxRate;
 pub use operator_commands::HostWork;
 pub use origin::RobotsState;
-pub use overrides::{PolitenessOverride, PolitenessOverrides};
-pub use permit::{Admission, GapReason, Permit, Poll, Purpose, Spent};
+pub use permit::{Admission, GapReason, Permit, PollOutcome, Purpose, SpentPermit};
 pub use politeness::Politeness;
+pub use politeness_overrides::{PolitenessOverride, PolitenessOverrides};
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
-pub use robots_pace::{PaceRate, RobotsPace};
+pub use robots_pace::{RobotsPace, RobotsRequestRate};
 pub use scheduler::Scheduler;
-pub use snapshot::{Evicted, HandedOver, SnapshotKind, stored_address};
 pub use snapshot_format::HostSnapshot;
-pub use summary::{HostSummary, PauseReason, PausedHost};
 pub use tick::Tick;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 
 use crate::host::{Host, NO_GATE};
-use crate::overrides::PolitenessOverrides;
 use crate::politeness::Politeness;
+use crate::politeness_overrides::PolitenessOverrides;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 

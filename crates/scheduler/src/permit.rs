@@ -88,12 +88,12 @@ pub struct Permit(pub(crate) Box<PermitData>);
 /// A permit whose request was sent.
 #[derive(Debug)]
 #[must_use = "a spent permit holds a slot of its host until `done` has it"]
-pub struct Spent(pub(crate) Box<PermitData>);
+pub struct SpentPermit(pub(crate) Box<PermitData>);
 
 /// The result of [`Scheduler::poll`](crate::Scheduler::poll).
 #[derive(Debug)]
 #[must_use = "an issued permit must be spent or given back"]
-pub enum Poll {
+pub enum PollOutcome {
     /// Send this request now.
     Issue(Permit),
     /// Nothing may be sent before this tick, unless another call changes that.
@@ -114,7 +114,7 @@ pub(crate) struct PermitData {
     /// evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) slot: Option<HostSlot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
     /// The look-up limit's record of this permit while the permit is set aside.
@@ -128,7 +128,7 @@ pub(crate) struct PermitData {
 /// A slot of a host: the right to one request at a time. Stores the times that matter between two
 /// requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct HostSlot {
     pub(crate) last_end: Tick,
     /// The earliest time for the next request, computed when the last request ended. The actual gap
     /// may be longer by now.
@@ -167,8 +167,8 @@ impl Permit {
     }
 
     /// Turns the permit into the record of a sent request.
-    pub fn spend(self) -> Spent {
-        Spent(self.0)
+    pub fn spend(self) -> SpentPermit {
+        SpentPermit(self.0)
     }
 }
 
@@ -216,4 +216,4 @@ macro_rules! accessors {
         }
     )*};
 }
-accessors!(Permit, Spent);
+accessors!(Permit, SpentPermit);

@@ -8,7 +8,7 @@ use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
 use crate::daily_hours::DailyHours;
-use crate::overrides::{PolitenessOverride, PolitenessOverrides};
+use crate::politeness_overrides::{PolitenessOverride, PolitenessOverrides};
 
 /// The operator's limits and gaps. The defaults match the command line's.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,7 +137,7 @@ impl Politeness {
     }
 
     /// Returns the limits of a site, or `None` if it is not limited.
-    pub(crate) fn site_limits(&self, site: &Site) -> Option<Limits> {
+    pub(crate) fn site_limits(&self, site: &Site) -> Option<SharedHostLimits> {
         let own = self.sites.find_name(site.as_str(), None);
         let own = own.map(|(_, limits)| self.with(limits));
         let politeness = own.as_ref().unwrap_or(self);
@@ -145,7 +145,7 @@ impl Politeness {
         let per_site = politeness.per_site;
         let per_site = per_site.map(|limit| limit.max(politeness.per_host));
         let limited = per_site.is_some() || !politeness.site_delay.is_zero();
-        limited.then(|| Limits {
+        limited.then(|| SharedHostLimits {
             number: per_site.unwrap_or(u32::MAX),
             delay: politeness.site_delay,
             rate: None,
@@ -155,7 +155,7 @@ impl Politeness {
 
 /// Limits shared by all hosts at one address or of one site.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Limits {
+pub(crate) struct SharedHostLimits {
     /// Maximum requests in flight.
     pub(crate) number: u32,
     /// Minimum time from the start or end of any request to the start of the next.
@@ -164,9 +164,9 @@ pub(crate) struct Limits {
     pub(crate) rate: Option<f64>,
 }
 
-impl Limits {
-    pub(crate) fn of_address(politeness: &Politeness) -> Limits {
-        Limits {
+impl SharedHostLimits {
+    pub(crate) fn of_address(politeness: &Politeness) -> SharedHostLimits {
+        SharedHostLimits {
             number: politeness.per_address,
             delay: politeness.address_delay,
             rate: politeness.address_rate,
@@ -174,16 +174,16 @@ impl Limits {
     }
 
     /// Returns these limits as they apply to `address`. Loopback addresses have no rate limit.
-    pub(crate) fn at(self, address: IpAddr) -> Limits {
-        Limits {
+    pub(crate) fn at(self, address: IpAddr) -> SharedHostLimits {
+        SharedHostLimits {
             rate: self.rate.filter(|_| !address.is_loopback()),
             ..self
         }
     }
 
     /// Limits only the requests in flight.
-    pub(crate) fn of_number(number: u32) -> Limits {
-        Limits {
+    pub(crate) fn of_number(number: u32) -> SharedHostLimits {
+        SharedHostLimits {
             number,
             delay: Duration::ZERO,
             rate: None,

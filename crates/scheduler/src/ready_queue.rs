@@ -8,8 +8,8 @@
 //! `later` until it opens, and then in `ready` with the key of its first host. So no decision
 //! iterates over blocked hosts, and a host that waited at a gate does not lose its position.
 
-use crate::gate::{Gate, Wake};
-use crate::host::{NO_GATE, QueuePosition};
+use crate::gate::{Gate, GateQueuePosition};
+use crate::host::{HostQueuePosition, NO_GATE};
 use crate::origin::{FEW_ORIGINS, OriginEntry};
 use crate::permit::{GateCharge, Permit, PermitData, Purpose};
 use crate::ready_key::{ReadyKey, Waiter};
@@ -76,7 +76,7 @@ impl Scheduler {
     fn next_look_up(&mut self) -> Option<Permit> {
         let number = self.look_ups;
         loop {
-            let Some(Wake::Ready(turn)) = self.gates.get(number)?.wake else {
+            let Some(GateQueuePosition::Ready(turn)) = self.gates.get(number)?.wake else {
                 return None;
             };
             self.ready.remove(&(turn, Waiter::Gate(number)));
@@ -121,7 +121,7 @@ impl Scheduler {
         };
         // If a host was ready before and still is, it keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
-        if place == QueuePosition::NotQueued || !keeps {
+        if place == HostQueuePosition::NotQueued || !keeps {
             self.dequeue(id);
             self.order += 1;
             let (at, order) = (at.max(now), self.order);
@@ -136,10 +136,10 @@ impl Scheduler {
     pub(crate) fn enqueue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         if host.at > self.now {
-            host.position = QueuePosition::Later;
+            host.position = HostQueuePosition::Later;
             self.later.insert((host.at, host.order, Waiter::Host(id)));
         } else {
-            host.position = QueuePosition::Ready;
+            host.position = HostQueuePosition::Ready;
             if host.address == NO_GATE && self.looks_up_first {
                 return self.wait_at(self.look_ups, id);
             }
@@ -150,7 +150,7 @@ impl Scheduler {
     /// Puts a ready host into the queue of a gate (shared limit).
     fn wait_at(&mut self, number: u32, id: u32) {
         let host = &mut self.hosts[id];
-        host.position = QueuePosition::AtGate(number);
+        host.position = HostQueuePosition::AtGate(number);
         let entry = (ReadyKey::of(host), id);
         self.gates.get_mut(number).queue.insert(entry);
         self.requeue_gate(number);
@@ -159,17 +159,17 @@ impl Scheduler {
     /// Removes a host from its queue, which may be that of a gate (shared limit).
     pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
-        let place = std::mem::replace(&mut host.position, QueuePosition::NotQueued);
+        let place = std::mem::replace(&mut host.position, HostQueuePosition::NotQueued);
         let (at, order, turn) = (host.at, host.order, ReadyKey::of(host));
         match place {
-            QueuePosition::NotQueued => {}
-            QueuePosition::Later => {
+            HostQueuePosition::NotQueued => {}
+            HostQueuePosition::Later => {
                 self.later.remove(&(at, order, Waiter::Host(id)));
             }
-            QueuePosition::Ready => {
+            HostQueuePosition::Ready => {
                 self.ready.remove(&(turn, Waiter::Host(id)));
             }
-            QueuePosition::AtGate(number) => {
+            HostQueuePosition::AtGate(number) => {
                 self.gates.get_mut(number).queue.remove(&(turn, id));
                 self.requeue_gate(number);
             }
@@ -185,29 +185,31 @@ impl Scheduler {
         let first = gate.queue.first().map(|(turn, _)| *turn);
         let wanted = first.and_then(|turn| Some((gate.opens_at()?, turn)));
         let wake = match (gate.wake, wanted) {
-            (Some(Wake::Later(at, _)), Some((opens, _))) if at == opens => return,
-            (Some(Wake::Ready(at)), Some((opens, turn))) if at == turn && opens <= self.now => {
+            (Some(GateQueuePosition::Later(at, _)), Some((opens, _))) if at == opens => return,
+            (Some(GateQueuePosition::Ready(at)), Some((opens, turn)))
+                if at == turn && opens <= self.now =>
+            {
                 return;
             }
             (wake, _) => wake,
         };
         match wake {
             None => {}
-            Some(Wake::Later(at, order)) => {
+            Some(GateQueuePosition::Later(at, order)) => {
                 self.later.remove(&(at, order, Waiter::Gate(number)));
             }
-            Some(Wake::Ready(turn)) => {
+            Some(GateQueuePosition::Ready(turn)) => {
                 self.ready.remove(&(turn, Waiter::Gate(number)));
             }
         }
         let wake = wanted.map(|(opens, turn)| {
             if opens <= self.now {
                 self.ready.insert((turn, Waiter::Gate(number)));
-                return Wake::Ready(turn);
+                return GateQueuePosition::Ready(turn);
             }
             self.order += 1;
             self.later.insert((opens, self.order, Waiter::Gate(number)));
-            Wake::Later(opens, self.order)
+            GateQueuePosition::Later(opens, self.order)
         });
         self.gates.get_mut(number).wake = wake;
     }
@@ -228,7 +230,7 @@ impl Scheduler {
     /// `is_looked_up` is true, the host's look-up has ended, so an unknown address no longer blocks
     /// it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
-        self.hosts[id].position = QueuePosition::NotQueued;
+        self.hosts[id].position = HostQueuePosition::NotQueued;
         if !self.is_hour(id) {
             self.refresh(id);
             return None;

@@ -21,7 +21,7 @@ pub struct RobotsPace {
     /// `Crawl-delay`: the minimum gap.
     pub crawl_delay: Option<Duration>,
     /// `Request-rate`: each line sets a gap of `per / requests` during its hours.
-    pub request_rates: Vec<PaceRate>,
+    pub request_rates: Vec<RobotsRequestRate>,
     /// `Visit-time`: pages are fetched only within these spans; robots.txt is exempt. Empty means
     /// at any time.
     pub visit_times: Vec<DailyHours>,
@@ -29,7 +29,7 @@ pub struct RobotsPace {
 
 /// A maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PaceRate {
+pub struct RobotsRequestRate {
     /// Requests; 0 counts as 1.
     pub requests: u32,
     /// The period.
@@ -38,7 +38,7 @@ pub struct PaceRate {
     pub during: Option<DailyHours>,
 }
 
-impl PaceRate {
+impl RobotsRequestRate {
     /// Returns the gap equivalent to the rate.
     #[must_use]
     pub fn gap(&self) -> Duration {
@@ -48,7 +48,7 @@ impl PaceRate {
 
 /// The pace of a host, combined from all its origins.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct HostPace {
     /// The longest crawl delay, in microseconds; 0 for none.
     pub(crate) crawl_delay: u64,
     /// The longest gap of a request rate without hours, in microseconds; 0 for none.
@@ -59,7 +59,7 @@ pub(crate) struct Pace {
 
 /// The pace of one origin.
 pub(crate) struct OriginPace {
-    pub(crate) pace: Pace,
+    pub(crate) pace: HostPace,
     pub(crate) visits: Vec<DailyHours>,
     /// No page before this time, which is the beginning of the next visit time. Zero or in the past
     /// if pages may be fetched now.
@@ -68,13 +68,13 @@ pub(crate) struct OriginPace {
     pub(crate) closed: bool,
 }
 
-impl Pace {
+impl HostPace {
     pub(crate) fn is_empty(&self) -> bool {
         self.crawl_delay == 0 && self.rate == 0 && self.rates.is_empty()
     }
 
     /// Adds another origin's pace, keeping the stricter value of each rule.
-    pub(crate) fn join(&mut self, other: &Pace) {
+    pub(crate) fn join(&mut self, other: &HostPace) {
         self.crawl_delay = self.crawl_delay.max(other.crawl_delay);
         self.rate = self.rate.max(other.rate);
         for rate in &other.rates {
@@ -95,9 +95,9 @@ impl OriginPace {
     /// Converts the pace that a robots.txt sets to its stored form. Returns `None` if the file sets
     /// no pace.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
-        let mut pace = Pace {
+        let mut pace = HostPace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),
-            ..Pace::default()
+            ..HostPace::default()
         };
         for rate in &asked.request_rates {
             pace.add(micros(rate.gap()), rate.during);

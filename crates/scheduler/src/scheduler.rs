@@ -8,11 +8,11 @@ use crawl_weburl::{HostKey, Origin, Site};
 use foldhash::fast::RandomState;
 
 use crate::gate::{Gate, GateKey, Gates};
-use crate::host::{Host, NO_GATE, QueuePosition};
+use crate::host::{Host, HostQueuePosition, NO_GATE};
 use crate::max_rate::MaxRate;
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
-use crate::permit::{Admission, GapReason, GateCharge, Permit, Poll, Purpose, Spent};
-use crate::politeness::{Limits, Politeness};
+use crate::permit::{Admission, GapReason, GateCharge, Permit, PollOutcome, Purpose, SpentPermit};
+use crate::politeness::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
 use crate::ready_key::{ReadyKey, Waiter};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
@@ -166,7 +166,7 @@ impl Scheduler {
         self.advance(now);
         let id = self.host_index(host);
         if self.hosts[id].priority != priority {
-            let placed = self.hosts[id].position != QueuePosition::NotQueued;
+            let placed = self.hosts[id].position != HostQueuePosition::NotQueued;
             self.dequeue(id);
             self.hosts[id].priority = priority;
             if placed {
@@ -261,7 +261,7 @@ impl Scheduler {
         let host = &self.hosts[id];
         let is_ready = matches!(
             host.position,
-            QueuePosition::Ready | QueuePosition::AtGate(_)
+            HostQueuePosition::Ready | HostQueuePosition::AtGate(_)
         );
         // Hosts already waiting at the address go first.
         let is_first = |gate: &Gate| has_place || gate.queue.is_empty();
@@ -296,51 +296,56 @@ impl Scheduler {
     /// Call it in a loop until it issues no permit, and again after each call to another method
     /// that could change the result. The host that has been ready longest comes first. Hosts that
     /// became ready in the same millisecond are ordered by priority.
-    pub fn poll(&mut self, now: Tick) -> Poll {
+    pub fn poll(&mut self, now: Tick) -> PollOutcome {
         self.advance(now);
         match self.next_permit() {
-            Some(permit) => Poll::Issue(permit),
-            None => self.soonest().map_or(Poll::Idle, Poll::SleepUntil),
+            Some(permit) => PollOutcome::Issue(permit),
+            None => self
+                .soonest()
+                .map_or(PollOutcome::Idle, PollOutcome::SleepUntil),
         }
     }
 
     /// Returns the next permit of one host, or when to poll again, ignoring other ready hosts. This
-    /// is for callers that choose the next host themselves. Returns [`Poll::Idle`] if a request to
-    /// the host's address or site must end first, because the time of that end is unknown.
-    pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
+    /// is for callers that choose the next host themselves. Returns [`PollOutcome::Idle`] if a
+    /// request to the host's address or site must end first, because the time of that end is
+    /// unknown.
+    pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> PollOutcome {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
-            return Poll::Idle;
+            return PollOutcome::Idle;
         };
         if self.in_flight >= self.politeness().concurrency {
-            return Poll::Idle;
+            return PollOutcome::Idle;
         }
         let closed_until = self.rate.opens_at();
         if closed_until > self.now {
-            return Poll::SleepUntil(closed_until);
+            return PollOutcome::SleepUntil(closed_until);
         }
         if matches!(
             self.hosts[id].position,
-            QueuePosition::Ready | QueuePosition::AtGate(_)
+            HostQueuePosition::Ready | HostQueuePosition::AtGate(_)
         ) {
             self.dequeue(id);
             if let Some(permit) = self.attempt(id, false) {
-                return Poll::Issue(permit);
+                return PollOutcome::Issue(permit);
             }
         }
         let host = &self.hosts[id];
         match host.position {
-            QueuePosition::Later => Poll::SleepUntil(host.at),
-            QueuePosition::AtGate(number) => {
+            HostQueuePosition::Later => PollOutcome::SleepUntil(host.at),
+            HostQueuePosition::AtGate(number) => {
                 let opens_at = self.gates.get(number).and_then(Gate::opens_at);
-                opens_at.map_or(Poll::Idle, |at| Poll::SleepUntil(at.max(self.now)))
+                opens_at.map_or(PollOutcome::Idle, |at| {
+                    PollOutcome::SleepUntil(at.max(self.now))
+                })
             }
-            QueuePosition::NotQueued | QueuePosition::Ready => Poll::Idle,
+            HostQueuePosition::NotQueued | HostQueuePosition::Ready => PollOutcome::Idle,
         }
     }
 
     /// Ends a request: frees its slot and updates its host from the outcome.
-    pub fn done(&mut self, now: Tick, spent: Spent, signal: RequestOutcome) -> HostWait {
+    pub fn done(&mut self, now: Tick, spent: SpentPermit, signal: RequestOutcome) -> HostWait {
         self.advance(now);
         let data = *spent.0;
         let id = data.id;
@@ -478,7 +483,7 @@ impl Scheduler {
     }
 
     /// Returns the site of a host and its limits, or `None` if the site is not limited.
-    pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, Limits)> {
+    pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, SharedHostLimits)> {
         if !self.limits_sites {
             return None;
         }

@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use crate::backoff::{Backoff, RateLimitState};
-use crate::permit::{GapReason, Slot};
+use crate::backoff::{Backoff, HostRateLimit};
+use crate::permit::{GapReason, HostSlot};
 use crate::tick::Tick;
 
 const VERSION: u8 = 2;
@@ -18,7 +18,7 @@ pub struct HostSnapshot {
     /// The gap in force when the state was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<HostSlot>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) backoff: Backoff,
 }
@@ -121,7 +121,7 @@ impl HostSnapshot {
         stored.in_flight = rest.u32()?;
         // Don't reserve capacity for a count from untrusted bytes.
         for _ in 0..rest.u32()? {
-            stored.slots.push(Slot {
+            stored.slots.push(HostSlot {
                 last_end: rest.tick()?,
                 next_at: rest.tick()?,
                 why: rest.reason()?,
@@ -134,7 +134,7 @@ impl HostSnapshot {
             _ => return None,
         };
         stored.backoff.ease = rest.u8()?;
-        stored.backoff.limit = RateLimitState {
+        stored.backoff.limit = HostRateLimit {
             gap: rest.u64()?,
             gap_until: rest.tick()?,
             wait_until: rest.tick()?,
@@ -191,8 +191,8 @@ mod tests {
     use strum::VariantArray as _;
 
     use super::HostSnapshot;
-    use crate::backoff::{Backoff, RateLimitState};
-    use crate::permit::{GapReason, Slot};
+    use crate::backoff::{Backoff, HostRateLimit};
+    use crate::permit::{GapReason, HostSlot};
     use crate::tick::Tick;
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
                 smoothed: numbers[0],
                 gap: numbers[1],
                 in_flight: levels.3,
-                slots: slots.into_iter().map(|(end, next, why)| Slot {
+                slots: slots.into_iter().map(|(end, next, why)| HostSlot {
                     last_end: Tick::from_micros(end),
                     next_at: Tick::from_micros(next),
                     why: GapReason::VARIANTS[why],
@@ -234,7 +234,7 @@ mod tests {
                     ease: limit.3,
                     fails: levels.2,
                     failed_urls,
-                    limit: RateLimitState {
+                    limit: HostRateLimit {
                         gap: limit.0,
                         gap_until: Tick::from_micros(limit.1),
                         wait_until: Tick::from_micros(limit.2),

@@ -1,7 +1,7 @@
 //! Which URLs and documents the operator of a crawl wants. Each refusal names its rule.
 //!
 //! [`Scope`] decides which URLs belong to the crawl. Seeds and SURT prefixes ([`SurtPrefix`]) widen
-//! the scope, and a seed may have its own terms ([`SeedTerms`]). [`ContentFilter`] decides which
+//! the scope, and a seed may have its own terms ([`SeedSettings`]). [`ContentFilter`] decides which
 //! fetched documents to keep, and [`action`] recognises URLs that look as if requesting them had a
 //! side effect. The crate does no I/O and reads no clock.
 //!
@@ -22,16 +22,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod actions;
 mod content_filter;
 mod scope;
 mod seed_areas;
+mod side_effects;
 mod surt_prefix;
 
-pub use actions::{Action, action};
 pub use content_filter::{
     BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
 };
 pub use scope::{BadScopePattern, OutReason, Scope, ScopeMode, ScopeVerdict};
-pub use seed_areas::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedTerms, folder};
+pub use seed_areas::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedSettings, folder};
+pub use side_effects::{SideEffect, action};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

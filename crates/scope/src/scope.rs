@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
 
-use crate::seed_areas::{AreaConflict, AreaKind, SeedAreas, SeedTerms, folder};
+use crate::seed_areas::{AreaConflict, AreaKind, SeedAreas, SeedSettings, folder};
 use crate::surt_prefix::SurtPrefix;
 
 /// How far from its seeds a crawl may go.
@@ -196,7 +196,7 @@ impl Scope {
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,
-        terms: &SeedTerms,
+        terms: &SeedSettings,
     ) -> Result<(), AreaConflict> {
         Arc::make_mut(&mut self.areas).add(url, terms, self.mode.area())?;
         self.add_seed(url);
@@ -218,7 +218,7 @@ impl Scope {
 
     /// Returns the settings of the seed whose area contains a URL. `None` if no area contains it.
     #[must_use]
-    pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedTerms> {
+    pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedSettings> {
         self.areas.find(url).map(|area| &area.terms)
     }
 

@@ -26,7 +26,7 @@ pub enum AreaKind {
 
 /// The settings of a single seed. A setting that is `None` has its value for the whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SeedTerms {
+pub struct SeedSettings {
     /// The kind of area around the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area)
     /// determines the kind.
     pub scope: Option<AreaKind>,
@@ -36,11 +36,11 @@ pub struct SeedTerms {
     pub label: Option<Arc<str>>,
 }
 
-impl SeedTerms {
+impl SeedSettings {
     /// Returns true if all settings are `None`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == SeedTerms::default()
+        *self == SeedSettings::default()
     }
 }
 
@@ -78,7 +78,7 @@ pub struct SeedArea {
     /// The seed, or its redirect target.
     pub seed: CanonicalUrl,
     /// The settings of the seed.
-    pub terms: SeedTerms,
+    pub terms: SeedSettings,
     /// The extent of the area.
     pub kind: AreaKind,
 }
@@ -104,7 +104,7 @@ impl SeedAreas {
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,
-        terms: &SeedTerms,
+        terms: &SeedSettings,
         usual: AreaKind,
     ) -> Result<(), AreaConflict> {
         if terms.is_empty() {
@@ -130,7 +130,7 @@ impl SeedAreas {
         };
         let before = self.register(&area, place);
         let of_other = before.map(|before| &self.areas[before]);
-        let settings = |terms: &SeedTerms| (terms.max_depth, terms.label.clone());
+        let settings = |terms: &SeedSettings| (terms.max_depth, terms.label.clone());
         let differs = of_other.filter(|other| settings(&other.terms) != settings(terms));
         let refusal = differs.map(|other| conflict(other, area.to_string()));
         self.areas.push(area);
@@ -227,14 +227,14 @@ mod tests {
 
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{AreaKind, SeedAreas, SeedTerms};
+    use super::{AreaKind, SeedAreas, SeedSettings};
 
     fn url(text: &str) -> CanonicalUrl {
         canonicalize(None, text).unwrap()
     }
 
-    fn terms(scope: Option<AreaKind>, label: &str) -> SeedTerms {
-        SeedTerms {
+    fn terms(scope: Option<AreaKind>, label: &str) -> SeedSettings {
+        SeedSettings {
             scope,
             max_depth: None,
             label: Some(label.into()),
@@ -304,7 +304,7 @@ mod tests {
             .add(&seed, &terms(None, "one"), AreaKind::Host)
             .unwrap();
         areas
-            .add(&second, &SeedTerms::default(), AreaKind::Host)
+            .add(&second, &SeedSettings::default(), AreaKind::Host)
             .unwrap();
         areas
             .add(&second, &terms(None, "one"), AreaKind::Host)

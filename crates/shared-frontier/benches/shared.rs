@@ -9,9 +9,9 @@
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use crawl_frontier::shared::WorkerFrontier as _;
-use crawl_frontier::{FjallFrontier, Frontier, Outcome, Transaction};
-use crawl_shared_frontier::{Options, SharedFrontier};
+use crawl_frontier::worker_frontier::WorkerFrontier as _;
+use crawl_frontier::{FjallFrontier, Frontier, LeaseOutcome, Transaction};
+use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 
 use crate::postgres::{Postgres, Setup, execute, number};
 use crate::web::{LINKS, Web};
@@ -60,7 +60,8 @@ fn main() {
 
 fn on_disk() {
     let dir = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let frontier = FjallFrontier::open(dir.path(), &crawl_frontier::Options::default()).unwrap();
+    let frontier =
+        FjallFrontier::open(dir.path(), &crawl_frontier::FjallFrontierOptions::default()).unwrap();
     let (start, before) = (Instant::now(), machine::processor_seconds());
     let mut web = Web::new(HOSTS, 7);
     seed(&frontier, &mut web, &|_| true);
@@ -124,9 +125,9 @@ fn on_engine(workers: u64) {
 fn open(url: &str, workers: u64) -> Vec<SharedFrontier> {
     let share = 1_024_u64.div_ceil(workers);
     let worker = |number: u64| {
-        let options = Options {
+        let options = SharedFrontierOptions {
             most_buckets: u16::try_from(share).unwrap(),
-            ..Options::new("bench", &format!("w{number}"))
+            ..SharedFrontierOptions::new("bench", &format!("w{number}"))
         };
         SharedFrontier::open(url, &options).unwrap()
     };
@@ -173,7 +174,7 @@ fn fill<'a>(
                 continue;
             };
             transaction
-                .settle(lease, Outcome::Fetched { status: 200 })
+                .settle(lease, LeaseOutcome::Fetched { status: 200 })
                 .unwrap();
             transaction.admit_all(&page.links).unwrap();
             done += 1;

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::shared::SharedError;
+use crawl_frontier::worker_frontier::SharedError;
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -18,9 +18,9 @@ use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
 use crate::credentials::{Credentials, password};
-use crate::error::OpenError;
-use crate::message_guard::GuardedConnect;
-use crate::sql::Sql;
+use crate::error::SharedOpenError;
+use crate::message_guard::MakeGuardedConnect;
+use crate::sql_statements::Sql;
 use crate::tls::connector;
 
 /// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection
@@ -59,17 +59,17 @@ pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 
 /// The configuration of connections to a database server.
 #[derive(Clone)]
-pub(crate) struct EngineConfig {
+pub(crate) struct ServerConfig {
     /// The configurations of all hosts of the connection string, in order.
     hosts: Vec<Config>,
-    guarded: GuardedConnect,
+    guarded: MakeGuardedConnect,
 }
 
-impl EngineConfig {
+impl ServerConfig {
     pub(crate) fn new(
         url: &ConnectionString,
         credentials: &Credentials,
-    ) -> Result<EngineConfig, OpenError> {
+    ) -> Result<ServerConfig, SharedOpenError> {
         let password = match url.has_password() {
             true => None,
             false => password(url, credentials)?,
@@ -80,12 +80,12 @@ impl EngineConfig {
             if let Some(password) = &password {
                 config.password(password.bytes());
             }
-            EngineConfig::complete(&mut config, is_plain);
+            ServerConfig::complete(&mut config, is_plain);
             config
         });
-        Ok(EngineConfig {
+        Ok(ServerConfig {
             hosts: hosts.collect(),
-            guarded: GuardedConnect {
+            guarded: MakeGuardedConnect {
                 tls,
                 allows_cleartext: url.allows_cleartext(),
             },
@@ -110,7 +110,7 @@ impl EngineConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // In this mode the driver passes the stream through `GuardedConnect`, which checks
+            // In this mode the driver passes the stream through `MakeGuardedConnect`, which checks
             // messages. The connection stays unencrypted.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
@@ -131,7 +131,7 @@ pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Answer
 }
 
 /// A connection with its prepared statements.
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     client: Client,
     statements: Vec<OnceCell<Statement>>,
 }
@@ -140,21 +140,21 @@ pub(crate) struct Session {
 ///
 /// Any thread may call its methods, even a thread of another async runtime. The call hands the work
 /// over to this thread, and most methods block until the work is done.
-pub(crate) struct EngineThread {
+pub(crate) struct DatabaseThread {
     /// The runtime; `None` once it was shut down.
     runtime: Option<Runtime>,
     /// The database server's address without a password, for messages.
     pub(crate) address: String,
 }
 
-impl EngineThread {
-    pub(crate) fn start(address: String) -> std::io::Result<EngineThread> {
+impl DatabaseThread {
+    pub(crate) fn start(address: String) -> std::io::Result<DatabaseThread> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("frontier")
             .enable_all()
             .build()?;
-        Ok(EngineThread {
+        Ok(DatabaseThread {
             runtime: Some(runtime),
             address,
         })
@@ -172,8 +172,8 @@ impl EngineThread {
         self.try_run(work).map_err(|why| self.failed(why))
     }
 
-    /// Like [`EngineThread::run`], but returns the database server's error. The error is `None` if
-    /// the thread ended first.
+    /// Like [`DatabaseThread::run`], but returns the database server's error. The error is `None`
+    /// if the thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
@@ -185,7 +185,7 @@ impl EngineThread {
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
-    ) -> Request<T> {
+    ) -> DatabaseTask<T> {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
@@ -194,7 +194,7 @@ impl EngineThread {
                 let _ = answer.send(work.await);
             });
         }
-        Request(receiver)
+        DatabaseTask(receiver)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -215,9 +215,9 @@ impl EngineThread {
 }
 
 /// Work that runs on the thread.
-pub(crate) struct Request<T>(mpsc::Receiver<Answer<T>>);
+pub(crate) struct DatabaseTask<T>(mpsc::Receiver<Answer<T>>);
 
-impl<T> Request<T> {
+impl<T> DatabaseTask<T> {
     /// Waits for the result. The error is `None` if the thread ended before the work did.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {
@@ -227,7 +227,7 @@ impl<T> Request<T> {
     }
 }
 
-impl Drop for EngineThread {
+impl Drop for DatabaseThread {
     fn drop(&mut self) {
         // The frontier may be dropped on a thread of another async runtime, and such a thread must
         // not block.
@@ -239,7 +239,7 @@ impl Drop for EngineThread {
 
 /// Connects to the first host that responds in time. A task then serves the connection until it is
 /// closed.
-pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
+pub(crate) async fn connect(engine: &ServerConfig) -> Answer<Client> {
     let mut failed = None;
     for host in &engine.hosts {
         let limit = host.get_connect_timeout().copied();
@@ -256,7 +256,7 @@ pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
 }
 
 /// Connects, and makes the database server find rows by key.
-pub(crate) async fn connect_for_rows(engine: &EngineConfig) -> Answer<Client> {
+pub(crate) async fn connect_for_rows(engine: &ServerConfig) -> Answer<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
     Ok(client)
@@ -270,10 +270,10 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
     });
 }
 
-impl Session {
+impl DatabaseSession {
     /// Connects and prepares all statements.
-    pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
-        let session = Session::open_lazily(config).await?;
+    pub(crate) async fn open(config: &ServerConfig) -> Answer<Arc<DatabaseSession>> {
+        let session = DatabaseSession::open_lazily(config).await?;
         // Send all statements at once, so that they share one round trip.
         let client = &session.client;
         let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
@@ -286,10 +286,10 @@ impl Session {
     }
 
     /// Connects. Each statement is prepared when it is first used.
-    pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
+    pub(crate) async fn open_lazily(config: &ServerConfig) -> Answer<Arc<DatabaseSession>> {
         let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
-        Ok(Arc::new(Session { client, statements }))
+        Ok(Arc::new(DatabaseSession { client, statements }))
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -334,7 +334,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::{EngineConfig, connect};
+    use super::{ServerConfig, connect};
     use crate::connection_string::ConnectionString;
     use crate::credentials::Credentials;
 
@@ -372,7 +372,7 @@ mod tests {
             .collect();
         let url = format!("postgres://me:secret@{}/crawl{parameters}", hosts.join(","));
         let url = ConnectionString::parse(&url).unwrap();
-        let mut config = EngineConfig::new(&url, &Credentials::default()).unwrap();
+        let mut config = ServerConfig::new(&url, &Credentials::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
             // The silent host gets a short time limit. The responsive hosts get a long one, because
             // the machine may be loaded.

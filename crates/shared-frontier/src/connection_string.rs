@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::error::OpenError;
+use crate::error::SharedOpenError;
 
 /// The schemes of a connection string.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -42,12 +42,12 @@ pub struct ConnectionString {
 pub(crate) enum Encryption {
     None,
     /// The connection is encrypted, and the database server's certificate and name are verified.
-    Verified(Roots),
+    Verified(RootCertificates),
 }
 
 /// The trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Roots {
+pub(crate) enum RootCertificates {
     System,
     /// The certificates in a PEM file.
     File(PathBuf),
@@ -57,11 +57,11 @@ impl ConnectionString {
     /// Parses a connection string.
     ///
     /// # Errors
-    /// [`OpenError::ConnectionString`], which does not show the string, or
-    /// [`OpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
+    /// [`SharedOpenError::ConnectionString`], which does not show the string, or
+    /// [`SharedOpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
     /// server.
-    pub fn parse(text: &str) -> Result<ConnectionString, OpenError> {
-        let bad = |what: &str| OpenError::ConnectionString {
+    pub fn parse(text: &str) -> Result<ConnectionString, SharedOpenError> {
+        let bad = |what: &str| SharedOpenError::ConnectionString {
             source: what.to_owned().into(),
         };
         let scheme = SCHEMES.iter().find(|scheme| text.starts_with(**scheme));
@@ -105,16 +105,15 @@ impl ConnectionString {
             format!("{scheme}{user}{at}{place}{query}{}", parameters.join("&"))
         };
         let plain = |parameters: &[&str]| text_at(place, parameters);
-        let read =
-            |text: String| -> Result<Config, OpenError> {
-                let mut config: Config = text.parse().map_err(|why: tokio_postgres::Error| {
-                    OpenError::ConnectionString { source: why.into() }
-                })?;
-                if let Some(password) = &password {
-                    config.password(password);
-                }
-                Ok(config)
-            };
+        let read = |text: String| -> Result<Config, SharedOpenError> {
+            let mut config: Config = text.parse().map_err(|why: tokio_postgres::Error| {
+                SharedOpenError::ConnectionString { source: why.into() }
+            })?;
+            if let Some(password) = &password {
+                config.password(password);
+            }
+            Ok(config)
+        };
         let mut config = read(plain(&others))?;
         let [mode_value, roots_value] =
             [&mode, &roots].map(|parameter| parameter.as_ref().map(|(_, value)| value.as_str()));
@@ -245,10 +244,10 @@ fn encryption(
     config: &Config,
     mode: Option<&str>,
     roots: Option<&str>,
-) -> Result<Encryption, OpenError> {
+) -> Result<Encryption, SharedOpenError> {
     let roots = match roots {
-        None | Some("system") => Roots::System,
-        Some(file) => Roots::File(file.into()),
+        None | Some("system") => RootCertificates::System,
+        Some(file) => RootCertificates::File(file.into()),
     };
     // Also check `hostaddr`: it may give a local host name the address of another machine.
     let is_here = config.get_hosts().iter().all(is_local)
@@ -259,9 +258,9 @@ fn encryption(
     match mode {
         Some("verify-full") => Ok(Encryption::Verified(roots)),
         Some("disable") => Ok(Encryption::None),
-        None if is_here && roots == Roots::System => Ok(Encryption::None),
+        None if is_here && roots == RootCertificates::System => Ok(Encryption::None),
         None => Ok(Encryption::Verified(roots)),
-        Some(mode) => Err(OpenError::WeakEncryption {
+        Some(mode) => Err(SharedOpenError::WeakEncryption {
             mode: mode.to_owned(),
         }),
     }
@@ -277,11 +276,13 @@ fn is_local(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConnectionString, Encryption, Roots};
-    use crate::error::OpenError;
+    use super::{ConnectionString, Encryption, RootCertificates};
+    use crate::error::SharedOpenError;
 
     fn verified(file: Option<&str>) -> Encryption {
-        Encryption::Verified(file.map_or(Roots::System, |file| Roots::File(file.into())))
+        Encryption::Verified(file.map_or(RootCertificates::System, |file| {
+            RootCertificates::File(file.into())
+        }))
     }
 
     #[test]
@@ -327,7 +328,7 @@ mod tests {
             let text = format!("postgres://db.example.org/crawl?sslmode={mode}");
             let refused = ConnectionString::parse(&text).unwrap_err();
             assert!(
-                matches!(refused, OpenError::WeakEncryption { .. }),
+                matches!(refused, SharedOpenError::WeakEncryption { .. }),
                 "{mode}"
             );
         }

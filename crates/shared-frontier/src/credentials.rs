@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::connection_string::ConnectionString;
-use crate::error::OpenError;
+use crate::error::SharedOpenError;
 
 /// Maximum size of a password file, in bytes.
 const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
@@ -51,14 +51,14 @@ pub struct Credentials {
 pub(crate) fn password(
     url: &ConnectionString,
     credentials: &Credentials,
-) -> Result<Option<Password>, OpenError> {
+) -> Result<Option<Password>, SharedOpenError> {
     if let Some(password) = &credentials.password {
         return Ok(Some(password.clone()));
     }
     let Some(path) = &credentials.password_file else {
         return Ok(None);
     };
-    let failed = |what: String| OpenError::PasswordFile {
+    let failed = |what: String| SharedOpenError::PasswordFile {
         path: path.clone(),
         what,
     };

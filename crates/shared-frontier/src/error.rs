@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::Totals;
+use crawl_frontier::parts::CommittedCounts;
 
 /// The reason why a shared frontier can't be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum SharedOpenError {
     /// The connection string can't be parsed. The error leaves out the string, which may contain a
     /// password.
     #[error(
@@ -306,9 +306,9 @@ pub enum OpenError {
         /// The server group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
-        expected: Totals,
+        expected: CommittedCounts,
         /// The number of URLs in each state at the target.
-        found: Totals,
+        found: CommittedCounts,
     },
     /// A worker's URLs can't be reopened while its lease is valid.
     #[error(
@@ -382,9 +382,9 @@ pub enum OpenError {
     )]
     Incomplete {
         /// The number of URLs in each state in the imported crawl.
-        expected: Totals,
+        expected: CommittedCounts,
         /// The number of URLs in each state in the database server.
-        found: Totals,
+        found: CommittedCounts,
     },
     /// Other workers of the crawl run another program version.
     #[error(

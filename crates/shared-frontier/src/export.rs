@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crawl_frontier::parts::{StoredPart, Totals};
-use crawl_frontier::shared::{BoxError, ExportedWorker, MovedOut};
+use crawl_frontier::parts::{CommittedCounts, StoredPart};
+use crawl_frontier::worker_frontier::{BoxError, ExportedWorker, OutgoingCrawl};
 use crawl_frontier::{Admission, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use crate::connection::{Answer, EngineThread, Param, connect_for_rows, params};
+use crate::connection::{Answer, DatabaseThread, Param, connect_for_rows, params};
 use crate::credentials::Credentials;
-use crate::error::OpenError;
-use crate::open_groups::{Group, find_groups};
-use crate::rows::{Reader, SentLinkKey, sum, url_at};
-use crate::sql::export;
+use crate::error::SharedOpenError;
+use crate::open_groups::{ServerGroup, find_groups};
+use crate::row_keys::{ColumnReader, SentLinkKey, sum, url_at};
+use crate::sql_statements::export;
 
 /// The name of the note that each server group stores once the crawl was moved into a directory.
 /// The note names the directory. No worker continues a crawl that has this note.
@@ -25,9 +25,9 @@ pub(crate) const EXPORTED: &str = "exported";
 /// its records. The value is not exported, because nothing outside the shared frontier uses it.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its database servers. [`Export::finish`] fails if the crawl
-/// changed since [`Export::begin`].
-pub struct Export {
+/// A crawl that is being moved out of its database servers. [`CrawlExport::finish`] fails if the
+/// crawl changed since [`CrawlExport::begin`].
+pub struct CrawlExport {
     groups: Vec<ExportGroup>,
     name: String,
     /// The directory that the crawl is moved to.
@@ -39,12 +39,12 @@ pub struct Export {
 struct ExportGroup {
     /// The crawl's number in this server group.
     crawl: i32,
-    thread: EngineThread,
+    thread: DatabaseThread,
     client: Arc<Client>,
     /// The group's number.
     number: i32,
     /// The number of URLs in each state, in the buckets that the server group serves.
-    totals: Totals,
+    totals: CommittedCounts,
     facts: GroupFacts,
 }
 
@@ -72,20 +72,20 @@ struct GroupFacts {
     to_reopen: i64,
 }
 
-impl Export {
+impl CrawlExport {
     /// Begins moving a crawl out of its database servers into the directory `to`. All server groups
     /// must be named.
     ///
     /// # Errors
-    /// [`OpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
+    /// [`SharedOpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
     /// reopened, or the crawl was moved to another directory.
     pub fn begin(
         urls: &[String],
         credentials: &Credentials,
         crawl: &str,
         to: &str,
-    ) -> Result<Export, OpenError> {
-        let mut export = Export {
+    ) -> Result<CrawlExport, SharedOpenError> {
+        let mut export = CrawlExport {
             groups: Vec::new(),
             name: crawl.to_owned(),
             to: to.to_owned(),
@@ -98,21 +98,21 @@ impl Export {
         }
         for group in &export.groups {
             if let Some(before) = group.exported_to()?.filter(|before| before != to) {
-                return Err(OpenError::Exported {
+                return Err(SharedOpenError::Exported {
                     crawl: crawl.to_owned(),
                     to: before,
                 });
             }
             if let Some(worker) = group.living()? {
                 let crawl = crawl.to_owned();
-                return Err(OpenError::StillAtWork { crawl, worker });
+                return Err(SharedOpenError::StillAtWork { crawl, worker });
             }
             if group.facts.moving > 0 {
                 let crawl = crawl.to_owned();
-                return Err(OpenError::BucketsMove { crawl });
+                return Err(SharedOpenError::BucketsMove { crawl });
             }
             if group.facts.to_reopen > 0 {
-                return Err(OpenError::ToReopen {
+                return Err(SharedOpenError::ToReopen {
                     crawl: crawl.to_owned(),
                     buckets: u64::try_from(group.facts.to_reopen).unwrap_or(u64::MAX),
                 });
@@ -124,9 +124,9 @@ impl Export {
     /// Records that the crawl is in its new directory now, so that no worker continues it.
     ///
     /// # Errors
-    /// [`OpenError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
+    /// [`SharedOpenError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
     /// errors of the database servers. After an error, workers may continue the crawl.
-    pub fn finish(&self) -> Result<(), OpenError> {
+    pub fn finish(&self) -> Result<(), SharedOpenError> {
         let mut noted = Vec::new();
         for group in &self.groups {
             let done = group.note(&self.to);
@@ -139,7 +139,7 @@ impl Export {
                         group.remove_note(&self.to)?;
                     }
                     done?;
-                    return Err(OpenError::WentOn {
+                    return Err(SharedOpenError::WentOn {
                         crawl: self.name.clone(),
                     });
                 }
@@ -148,9 +148,9 @@ impl Export {
         Ok(())
     }
 
-    /// Undoes [`Export::finish`], so that workers can continue the crawl. Call it if the new
+    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if the new
     /// directory could not be given its name.
-    pub fn take_back(&self) -> Result<(), OpenError> {
+    pub fn take_back(&self) -> Result<(), SharedOpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
         }
@@ -158,14 +158,14 @@ impl Export {
     }
 }
 
-impl MovedOut for Export {
+impl OutgoingCrawl for CrawlExport {
     fn workers(&self) -> &[ExportedWorker] {
         &self.workers
     }
 
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> CommittedCounts {
         let each = self.groups.iter().map(|group| group.totals);
-        each.fold(Totals::default(), sum)
+        each.fold(CommittedCounts::default(), sum)
     }
 
     fn each_part(
@@ -215,7 +215,7 @@ impl MovedOut for Export {
                 let params = params![group.crawl, export::ROWS, b, sender, number];
                 let rows = group.query(export::LINKS, params)?;
                 for row in &rows {
-                    let link = Reader::new(row).link();
+                    let link = ColumnReader::new(row).link();
                     let (key, link) = link.ok_or_else(|| group.corrupt("link"))?;
                     last = key;
                     show(link)?;
@@ -230,8 +230,8 @@ impl MovedOut for Export {
 }
 
 impl ExportGroup {
-    fn open(group: Group) -> Result<(ExportGroup, Vec<ExportedWorker>), OpenError> {
-        let Group { engine, crawl } = group;
+    fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedOpenError> {
+        let ServerGroup { engine, crawl } = group;
         let config = engine.config;
         let client = engine
             .thread
@@ -242,7 +242,7 @@ impl ExportGroup {
             thread: engine.thread,
             client: Arc::new(client),
             number,
-            totals: Totals::default(),
+            totals: CommittedCounts::default(),
             facts: GroupFacts::default(),
         };
         // Read the facts before the totals. If the crawl changes after the totals were read, the
@@ -252,7 +252,7 @@ impl ExportGroup {
             .thread
             .run(async move { facts(&client, crawl).await })?;
         for row in group.query(export::TOTALS, params![crawl, number])? {
-            let totals = Reader::new(&row).totals();
+            let totals = ColumnReader::new(&row).totals();
             group.totals = totals.ok_or_else(|| group.corrupt("bucket"))?;
         }
         let workers = group.workers()?;
@@ -275,12 +275,12 @@ impl ExportGroup {
     fn workers(&self) -> Result<Vec<ExportedWorker>, FrontierError> {
         let rows = self.query(export::WORKERS, params![self.crawl])?;
         let workers = rows.iter().map(|row| {
-            let mut reader = Reader::new(row);
+            let mut reader = ColumnReader::new(row);
             let worker = reader.next::<String>().zip(reader.count());
             let (name, pages) = worker.ok_or_else(|| self.corrupt("worker"))?;
             let files = self.query(export::FILES, params![self.crawl, name.clone()])?;
             let marks = files.iter().map(|row| {
-                let mut reader = Reader::new(row);
+                let mut reader = ColumnReader::new(row);
                 reader.next().zip(reader.count())
             });
             let marks: Option<BTreeMap<String, u64>> = marks.collect();
@@ -300,7 +300,7 @@ impl ExportGroup {
     fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
         let meta = rows.iter().map(|row| {
-            let mut reader = Reader::new(row);
+            let mut reader = ColumnReader::new(row);
             reader.next().zip(reader.next())
         });
         let meta: Option<Vec<_>> = meta.collect();
@@ -310,7 +310,7 @@ impl ExportGroup {
     /// Returns the name of a living worker, or `None` if no worker is alive.
     fn living(&self) -> Result<Option<String>, FrontierError> {
         let rows = self.query(export::LIVING, params![self.crawl])?;
-        let worker = rows.first().map(|row| Reader::new(row).next());
+        let worker = rows.first().map(|row| ColumnReader::new(row).next());
         worker.map_or(Ok(None), |name| {
             name.map(Some).ok_or_else(|| self.corrupt("worker"))
         })
@@ -321,7 +321,7 @@ impl ExportGroup {
         let rows = self.query(export::NOTED, params![self.crawl, EXPORTED])?;
         let to: Option<Vec<u8>> = match rows.first() {
             Some(row) => Some(
-                Reader::new(row)
+                ColumnReader::new(row)
                     .next()
                     .ok_or_else(|| self.corrupt("meta"))?,
             ),
@@ -334,12 +334,12 @@ impl ExportGroup {
     /// returns `None` if a column can't be read.
     fn each_row<E: From<FrontierError>>(
         &self,
-        part: &export::Part,
-        show: &mut dyn FnMut(&mut Reader<'_>) -> Option<Result<(), E>>,
+        part: &export::BucketPartQuery,
+        show: &mut dyn FnMut(&mut ColumnReader<'_>) -> Option<Result<(), E>>,
     ) -> Result<(), E> {
         let buckets = self.query(part.buckets, params![self.crawl, self.number])?;
         for row in &buckets {
-            let b = Reader::new(row).next();
+            let b = ColumnReader::new(row).next();
             let b = b.ok_or_else(|| self.corrupt("bucket"))?;
             self.each_row_of_bucket(part, b, show)?;
         }
@@ -348,9 +348,9 @@ impl ExportGroup {
 
     fn each_row_of_bucket<E: From<FrontierError>>(
         &self,
-        part: &export::Part,
+        part: &export::BucketPartQuery,
         b: i32,
-        show: &mut dyn FnMut(&mut Reader<'_>) -> Option<Result<(), E>>,
+        show: &mut dyn FnMut(&mut ColumnReader<'_>) -> Option<Result<(), E>>,
     ) -> Result<(), E> {
         let mut last = vec![i64::MIN; part.keys];
         loop {
@@ -358,7 +358,7 @@ impl ExportGroup {
             params.extend(last.iter().map(|key| Box::new(*key) as Param));
             let rows = self.query(part.text, params)?;
             for row in &rows {
-                let mut reader = Reader::new(row);
+                let mut reader = ColumnReader::new(row);
                 let keys: Option<Vec<i64>> = (0..part.keys).map(|_| reader.next()).collect();
                 let shown = keys.zip(show(&mut reader));
                 let (key, shown) = shown.ok_or_else(|| self.corrupt(part.table))?;

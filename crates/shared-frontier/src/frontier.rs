@@ -1,6 +1,6 @@
 //! The frontier: reading, and leasing URLs.
 
-mod sharing;
+mod bucket_handover;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::{
-    AdmitAction, CurrentState, LeaseTable, QueueId, QueueReader as _, Rank, StoredVisit, Totals,
-    meet,
+    AdmitAction, CommittedCounts, CurrentState, LeaseTable, QueueId, QueueRank, QueueReader as _,
+    StoredVisit, meet,
 };
-use crawl_frontier::shared::WorkerTransaction as _;
+use crawl_frontier::worker_frontier::WorkerTransaction as _;
 use crawl_frontier::{
     Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrl, Lease, Transaction,
     UrlCounts, Visit, WaitingUrl,
@@ -22,12 +22,12 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
 
 use self::transaction::SharedTransaction;
-use crate::commit::CRAWL_META;
+use crate::commit_statements::CRAWL_META;
 use crate::connection::params;
-use crate::engine_tables::EngineTables;
+use crate::crawl_database::CrawlDatabase;
 use crate::recent_urls::RecentUrls;
-use crate::rows::{Reader, url_at};
-use crate::sql::Sql;
+use crate::row_keys::{ColumnReader, url_at};
+use crate::sql_statements::Sql;
 
 /// The number of URLs read at a time when all pending or all deferred URLs are listed.
 const PAGE_ROWS: usize = 1_000;
@@ -37,37 +37,41 @@ const PAGE_ROWS: usize = 1_000;
 /// In memory, the frontier has the origins with pending URLs, the heads of their queues, and the
 /// states of recently seen URLs.
 pub struct SharedFrontier {
-    pub(crate) tables: EngineTables,
+    pub(crate) tables: CrawlDatabase,
     /// Locked by the open transaction. Acquired before `memory`.
-    writer: Mutex<Writer>,
+    writer: Mutex<WriterState>,
     /// Locked only briefly. While it is locked, a lease may read from the database server, but a
     /// commit is never sent.
-    memory: Mutex<Memory>,
+    memory: Mutex<FrontierMemory>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,
 }
 
 /// State that only the writer needs, as committed.
-pub(crate) struct Writer {
+pub(crate) struct WriterState {
     /// The number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
     pub(crate) commits: i64,
     /// The number of links sent to other workers by this run of the process.
     pub(crate) links: i64,
-    pub(crate) totals: Totals,
+    pub(crate) totals: CommittedCounts,
     /// The URLs whose states change in a commit in progress, with their new states. After the
-    /// commit, these states are added to `Memory::recent`.
+    /// commit, these states are added to `FrontierMemory::recent`.
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
-pub(crate) struct Memory {
+pub(crate) struct FrontierMemory {
     pub(crate) leases: LeaseTable,
     pub(crate) recent: RecentUrls,
 }
 
 impl SharedFrontier {
-    pub(crate) fn new(tables: EngineTables, writer: Writer, memory: Memory) -> SharedFrontier {
+    pub(crate) fn new(
+        tables: CrawlDatabase,
+        writer: WriterState,
+        memory: FrontierMemory,
+    ) -> SharedFrontier {
         SharedFrontier {
             tables,
             writer: Mutex::new(writer),
@@ -122,7 +126,7 @@ impl SharedFrontier {
 
     /// Locks the memory. A panic in another thread can't corrupt the memory. In the worst case, a
     /// URL stays leased until the next start, although its lease was lost.
-    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, FrontierMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +142,7 @@ impl SharedFrontier {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let stored = Reader::new(row).visit();
+        let stored = ColumnReader::new(row).visit();
         let (_, stored, state) = stored.ok_or_else(|| tables.corrupt("visit"))?;
         Ok((stored.url == *url).then_some((stored, state)))
     }
@@ -153,7 +157,7 @@ impl SharedFrontier {
     fn each_of_origin(
         &self,
         queue: QueueId<'_>,
-        leased: &BTreeSet<Rank>,
+        leased: &BTreeSet<QueueRank>,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, FrontierError> {
         let mut after = None;
@@ -257,7 +261,7 @@ impl Frontier for SharedFrontier {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.buckets(), i64::from(after)];
         let rows = self.tables.read(Sql::NextDue, params)?;
-        let due = rows.first().and_then(|row| Reader::new(row).next());
+        let due = rows.first().and_then(|row| ColumnReader::new(row).next());
         let due: Option<i64> = due.ok_or_else(|| self.tables.corrupt("visit"))?;
         Ok(due.and_then(|due| due.try_into().ok()))
     }
@@ -267,7 +271,7 @@ impl Frontier for SharedFrontier {
         let b = keys.bucket(&origin.site());
         let params = params![owned.crawl, b, keys.number(origin.as_str())];
         let rows = self.tables.read(Sql::Robots, params)?;
-        Ok(rows.first().and_then(|row| Reader::new(row).next()?))
+        Ok(rows.first().and_then(|row| ColumnReader::new(row).next()?))
     }
 
     fn host(&self, host: &HostKey) -> Result<Option<(u64, Vec<u8>)>, FrontierError> {
@@ -279,7 +283,7 @@ impl Frontier for SharedFrontier {
         ];
         let rows = self.tables.read(Sql::Host, params)?;
         let host_state = |row| {
-            let mut reader = Reader::new(row);
+            let mut reader = ColumnReader::new(row);
             let wake: i64 = reader.next()?;
             Some((wake as u64, reader.next()?))
         };
@@ -289,7 +293,7 @@ impl Frontier for SharedFrontier {
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError> {
         let mut hosts = Vec::new();
         for row in self.read_owned(Sql::Hosts)? {
-            let mut reader = Reader::new(&row);
+            let mut reader = ColumnReader::new(&row);
             let host = reader
                 .next()
                 .and_then(|name: &str| HostKey::parse(name).ok());
@@ -308,7 +312,7 @@ impl Frontier for SharedFrontier {
         let params = params![owned.crawl, owned.worker.clone()];
         let rows = self.tables.read(Sql::Marks, params)?;
         let mark = |row| {
-            let mut reader = Reader::new(row);
+            let mut reader = ColumnReader::new(row);
             let file = reader.next()?;
             let length: i64 = reader.next()?;
             Some((file, length as u64))
@@ -325,7 +329,7 @@ impl Frontier for SharedFrontier {
         };
         let params = params![owned.crawl, worker, name.to_owned()];
         let rows = self.tables.read(Sql::Meta, params)?;
-        Ok(rows.first().and_then(|row| Reader::new(row).next()))
+        Ok(rows.first().and_then(|row| ColumnReader::new(row).next()))
     }
 
     fn each_deferred(
@@ -341,7 +345,7 @@ impl Frontier for SharedFrontier {
             let params = params![owned.crawl, buckets, b, origin, fingerprint, limit];
             let rows = self.tables.read(Sql::Deferred, params)?;
             for row in &rows {
-                let mut reader = Reader::new(row);
+                let mut reader = ColumnReader::new(row);
                 let key = reader.url_key();
                 let origin = reader
                     .next()

@@ -3,23 +3,25 @@
 use std::sync::Arc;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::{StoredPart, Totals};
-use crawl_frontier::shared::{BoxError, ImportedWorker, MoveError, MoveTarget, MovedIn};
+use crawl_frontier::parts::{CommittedCounts, StoredPart};
+use crawl_frontier::worker_frontier::{
+    BoxError, ImportedWorker, IncomingCrawl, MoveError, MoveTarget,
+};
 use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
 use tokio_postgres::Client;
 
-use crate::commit::{CRAWL_META, TransactionColumns};
-use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
+use crate::commit_statements::{CRAWL_META, TransactionColumns};
+use crate::connection::{Answer, DatabaseSession, DatabaseThread, ServerConfig, connect};
 use crate::credentials::Credentials;
-use crate::engine::{engine_at, judged};
-use crate::error::OpenError;
-use crate::groups::MAX_GROUPS;
+use crate::database_server::{engine_at, judged};
+use crate::error::SharedOpenError;
 use crate::open::new_life;
-use crate::open_groups::{NewCrawl, crawl};
+use crate::open_groups::{NewServerGroup, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
-use crate::rows::{Keys, Reader, UrlKey};
+use crate::row_keys::{ColumnReader, RowKeys, UrlKey};
+use crate::server_groups::MAX_GROUPS;
 
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
@@ -33,14 +35,14 @@ const IMPORTER: i32 = MAX_GROUPS as i32;
 /// incomplete crawl. If a crash leaves an incomplete crawl, the next import under the same name
 /// removes it.
 struct Import {
-    thread: EngineThread,
-    config: EngineConfig,
-    session: Arc<Session>,
+    thread: DatabaseThread,
+    config: ServerConfig,
+    session: Arc<DatabaseSession>,
     url: String,
     credentials: Credentials,
     name: String,
     crawl: i32,
-    keys: Keys,
+    keys: RowKeys,
     batch: TransactionColumns,
     rows: usize,
     /// The keys of the URLs in the current batch. A batch must not have two rows with the same key,
@@ -55,7 +57,7 @@ struct Import {
 impl Import {
     /// Begins moving a crawl into the database server at a connection string. The database server
     /// must not have a crawl of that name yet.
-    fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
+    fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, SharedOpenError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
@@ -65,7 +67,7 @@ impl Import {
         });
         let (existing, client) = existing?;
         if existing.is_some() {
-            return Err(OpenError::CrawlExists {
+            return Err(SharedOpenError::CrawlExists {
                 address: thread.address.clone(),
                 crawl: name.to_owned(),
             });
@@ -75,8 +77,8 @@ impl Import {
         let (row, session) = thread.run({
             let config = config.clone();
             async move {
-                let row = crawl(&client, &hidden, &NewCrawl::alone(DEFAULT_BUCKETS)).await?;
-                Ok((row, Session::open(&config).await?))
+                let row = crawl(&client, &hidden, &NewServerGroup::alone(DEFAULT_BUCKETS)).await?;
+                Ok((row, DatabaseSession::open(&config).await?))
             }
         })?;
         Ok(Import {
@@ -87,7 +89,7 @@ impl Import {
             credentials: credentials.clone(),
             name: name.to_owned(),
             crawl: row.number,
-            keys: Keys {
+            keys: RowKeys {
                 key: row.key,
                 buckets: row.buckets,
             },
@@ -117,7 +119,11 @@ impl Import {
     /// Gives the crawl its name if the database server has the expected number of URLs in each
     /// state. A worker can then resume the crawl as after a crash, with its own name and the id of
     /// its last process.
-    fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
+    fn finish(
+        mut self,
+        worker: ImportedWorker,
+        expected: CommittedCounts,
+    ) -> Result<(), SharedOpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
         let meta = std::mem::take(&mut self.meta);
@@ -140,19 +146,19 @@ impl Import {
             return Ok(());
         }
         self.give_up()?;
-        Err(OpenError::Incomplete {
+        Err(SharedOpenError::Incomplete {
             expected,
             found: totals,
         })
     }
 
     /// Removes the unfinished crawl from the database server.
-    fn give_up(self) -> Result<(), OpenError> {
+    fn give_up(self) -> Result<(), SharedOpenError> {
         remove(&self.url, &self.credentials, &hidden(&self.name))
     }
 }
 
-impl MovedIn for Import {
+impl IncomingCrawl for Import {
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError> {
         match part {
             StoredPart::Url { url, mut record } => {
@@ -190,9 +196,13 @@ impl MovedIn for Import {
         }
     }
 
-    fn finish(self: Box<Self>, worker: ImportedWorker, expected: Totals) -> Result<(), MoveError> {
+    fn finish(
+        self: Box<Self>,
+        worker: ImportedWorker,
+        expected: CommittedCounts,
+    ) -> Result<(), MoveError> {
         Import::finish(*self, worker, expected).map_err(|why| match why {
-            OpenError::Incomplete { .. } => MoveError::Incomplete(why.into()),
+            SharedOpenError::Incomplete { .. } => MoveError::Incomplete(why.into()),
             why => MoveError::Failed(why.into()),
         })
     }
@@ -227,10 +237,10 @@ impl MoveTarget for ImportTarget {
             JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
             Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
         });
-        Ok(row.map_err(OpenError::from)?)
+        Ok(row.map_err(SharedOpenError::from)?)
     }
 
-    fn begin(&self) -> Result<Box<dyn MovedIn>, BoxError> {
+    fn begin(&self) -> Result<Box<dyn IncomingCrawl>, BoxError> {
         let import = Import::begin(&self.url, &self.credentials, &self.crawl)?;
         Ok(Box::new(import))
     }
@@ -243,7 +253,7 @@ fn hidden(name: &str) -> String {
 
 /// Stores the number of URLs in each bucket and the number of pending URLs of each origin. Returns
 /// the totals of all buckets.
-async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
+async fn count(client: &Client, crawl: i32) -> Answer<Option<CommittedCounts>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url
             WHERE crawl = $1 AND state = 0 GROUP BY b, origin) u
@@ -264,7 +274,7 @@ async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
             sum(failed)::bigint, sum(excluded)::bigint
         FROM crawl_frontier.bucket WHERE crawl = $1";
     let row = client.query_one(sums, &[&crawl]).await?;
-    Ok(Reader::new(&row).totals())
+    Ok(ColumnReader::new(&row).totals())
 }
 
 /// Stores a worker whose process has ended, with the lengths of its files and its named values.

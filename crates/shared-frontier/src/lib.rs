@@ -4,7 +4,7 @@
 //! heartbeats reach the database server in time. Only the server's clock counts. Only the owner
 //! changes what is stored about the hosts of a bucket. [`SharedFrontier`] implements
 //! [`Frontier`](crawl_frontier::Frontier) and
-//! [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier) for the hosts of its buckets. The
+//! [`WorkerFrontier`](crawl_frontier::worker_frontier::WorkerFrontier) for the hosts of its buckets. The
 //! next URLs to lease are in memory. A commit is one transaction and takes one round trip. Each
 //! commit is fenced: its transaction fails as a whole if another worker has taken over one of its
 //! buckets.
@@ -17,22 +17,22 @@
 //! The crate never contacts a host and knows nothing about politeness. Calls block. Connections are
 //! served on a separate thread, so callers need no async runtime. Connections to other machines are
 //! encrypted, and the database server's certificate is verified. The crate reads no environment
-//! variables: the password is in [`Options`].
+//! variables: the password is in [`SharedFrontierOptions`].
 
-mod check;
-mod commit;
+mod check_server;
+mod commit_statements;
 mod connection;
 mod connection_string;
+mod crawl_database;
 mod credentials;
-mod engine;
-mod engine_tables;
+mod database_server;
 mod error;
 mod export;
 mod frontier;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
-mod groups;
+pub mod fuzz_target;
 mod import;
+mod lost_worker;
 mod message_guard;
 mod move_buckets;
 mod open;
@@ -41,20 +41,20 @@ mod options;
 mod overview;
 mod ownership;
 mod recent_urls;
-mod reopen;
-mod rows;
-mod sql;
+mod row_keys;
+mod server_groups;
+mod sql_statements;
 mod tls;
 mod worker_homes;
 
-pub use check::check_engine;
+pub use check_server::check_engine;
 pub use connection_string::ConnectionString;
 pub use credentials::{Credentials, Password};
-pub use error::OpenError;
-pub use export::Export;
+pub use error::SharedOpenError;
+pub use export::CrawlExport;
 pub use frontier::SharedFrontier;
 pub use import::ImportTarget;
-pub use move_buckets::{BucketChoice, GroupName, MoveStep, MovedBuckets, move_buckets};
-pub use options::Options;
+pub use lost_worker::{LostWorker, reopen};
+pub use move_buckets::{BucketChoice, BucketMoveResult, MoveStep, ServerGroupId, move_buckets};
+pub use options::SharedFrontierOptions;
 pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};
-pub use reopen::{LostWorker, reopen};

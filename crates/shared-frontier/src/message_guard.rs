@@ -32,14 +32,14 @@ type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Creates guarded streams. They are encrypted, unless `tls` is `None`.
 #[derive(Clone)]
-pub(crate) struct GuardedConnect {
+pub(crate) struct MakeGuardedConnect {
     pub(crate) tls: Option<Encrypting>,
     /// Whether the database server may request the password in clear text over a connection without
     /// TLS.
     pub(crate) allows_cleartext: bool,
 }
 
-impl MakeTlsConnect<Socket> for GuardedConnect {
+impl MakeTlsConnect<Socket> for MakeGuardedConnect {
     type Stream = GuardedStream;
     type TlsConnect = GuardedConnector;
     type Error = EncryptError;

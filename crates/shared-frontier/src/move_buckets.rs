@@ -19,19 +19,19 @@
 //! If groups contradict each other, the bucket's home is the group with the highest epoch that
 //! considers itself the home.
 
+mod connected_group;
 mod copied_tables;
-mod move_group;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use crawl_frontier::parts::Totals;
+use crawl_frontier::parts::CommittedCounts;
 
-use self::move_group::{BucketRow, MoveGroup, Taken};
+use self::connected_group::{BucketInTransit, BucketRow, ConnectedGroup};
 use crate::connection_string::ConnectionString;
 use crate::credentials::Credentials;
-use crate::error::OpenError;
+use crate::error::SharedOpenError;
 use crate::open::new_life;
 use crate::open_groups::find_groups;
 
@@ -54,12 +54,12 @@ pub enum BucketChoice {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
     /// All buckets that a server group serves.
-    AllOf(GroupName),
+    AllOf(ServerGroupId),
 }
 
 /// A server group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupName {
+pub enum ServerGroupId {
     /// The server group's number, from 0.
     Number(i32),
     /// The group's connection string.
@@ -90,7 +90,7 @@ pub enum MoveStep {
 
 /// The result of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MovedBuckets {
+pub struct BucketMoveResult {
     /// The number of the target server group.
     pub to: i32,
     /// The number of moved buckets.
@@ -106,27 +106,27 @@ pub struct MovedBuckets {
 /// a later call with the same arguments continues it.
 ///
 /// # Errors
-/// [`OpenError`] gives the reason. Buckets moved so far stay at the target.
+/// [`SharedOpenError`] gives the reason. Buckets moved so far stay at the target.
 pub fn move_buckets(
     urls: &[String],
     credentials: &Credentials,
     crawl: &str,
-    (wanted, to): (&BucketChoice, &GroupName),
+    (wanted, to): (&BucketChoice, &ServerGroupId),
     on_step: &mut dyn FnMut(MoveStep) -> ControlFlow<()>,
-) -> Result<MovedBuckets, OpenError> {
+) -> Result<BucketMoveResult, SharedOpenError> {
     let groups = find_groups(urls, credentials, crawl)?;
     let buckets = groups.first().map_or(0, |group| group.crawl.buckets);
-    let groups = groups.into_iter().map(MoveGroup::open);
-    let groups: Vec<MoveGroup> = groups.collect::<Result<_, _>>()?;
+    let groups = groups.into_iter().map(ConnectedGroup::open);
+    let groups: Vec<ConnectedGroup> = groups.collect::<Result<_, _>>()?;
     let to = number_of(&groups, to, crawl)?;
     let mut mover = Mover {
         life: new_life("crawl frontier move"),
         groups,
         to,
         on_step,
-        moved: MovedBuckets {
+        moved: BucketMoveResult {
             to,
-            ..MovedBuckets::default()
+            ..BucketMoveResult::default()
         },
     };
     let wanted = mover.wanted(wanted, crawl, buckets)?;
@@ -138,10 +138,16 @@ pub fn move_buckets(
     Ok(mover.moved)
 }
 
-fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32, OpenError> {
+fn number_of(
+    groups: &[ConnectedGroup],
+    name: &ServerGroupId,
+    crawl: &str,
+) -> Result<i32, SharedOpenError> {
     let group = match name {
-        GroupName::Number(number) => groups.iter().find(|candidate| candidate.number == *number),
-        GroupName::Url(url) => {
+        ServerGroupId::Number(number) => {
+            groups.iter().find(|candidate| candidate.number == *number)
+        }
+        ServerGroupId::Url(url) => {
             let address = ConnectionString::parse(url)?.address();
             groups
                 .iter()
@@ -150,11 +156,11 @@ fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32,
     };
     group
         .map(|candidate| candidate.number)
-        .ok_or_else(|| OpenError::NoSuchGroup {
+        .ok_or_else(|| SharedOpenError::NoSuchGroup {
             crawl: crawl.to_owned(),
             group: match name {
-                GroupName::Number(number) => number.to_string(),
-                GroupName::Url(url) => ConnectionString::parse(url)
+                ServerGroupId::Number(number) => number.to_string(),
+                ServerGroupId::Url(url) => ConnectionString::parse(url)
                     .map(|url| url.address())
                     .unwrap_or_default(),
             },
@@ -164,19 +170,19 @@ fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32,
 struct Mover<'a> {
     /// The unique id of this move.
     life: String,
-    groups: Vec<MoveGroup>,
+    groups: Vec<ConnectedGroup>,
     to: i32,
     on_step: &'a mut dyn FnMut(MoveStep) -> ControlFlow<()>,
-    moved: MovedBuckets,
+    moved: BucketMoveResult,
 }
 
 /// A bucket's row in each server group, by the group's number.
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
-    fn group(&self, number: i32) -> Result<&MoveGroup, OpenError> {
+    fn group(&self, number: i32) -> Result<&ConnectedGroup, SharedOpenError> {
         let group = self.groups.iter().find(|group| group.number == number);
-        group.ok_or_else(|| OpenError::NoSuchGroup {
+        group.ok_or_else(|| SharedOpenError::NoSuchGroup {
             crawl: String::new(),
             group: number.to_string(),
         })
@@ -187,7 +193,7 @@ impl Mover<'_> {
     }
 
     /// Returns the rows of buckets in all server groups.
-    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
+    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedOpenError> {
         let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
         for group in &self.groups {
             for row in group.rows(buckets)? {
@@ -199,7 +205,7 @@ impl Mover<'_> {
 
     /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
     /// one after the other, so a bucket that is moved at the same time may seem to have no home.
-    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
+    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedOpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
             if rows.values().all(|rows| served_by(rows).is_some()) {
@@ -217,13 +223,13 @@ impl Mover<'_> {
         wanted: &BucketChoice,
         crawl: &str,
         buckets: i32,
-    ) -> Result<Vec<i32>, OpenError> {
+    ) -> Result<Vec<i32>, SharedOpenError> {
         match wanted {
             BucketChoice::Numbers(numbers) => {
                 let missing = numbers.iter().find(|b| !(0..buckets).contains(*b));
                 match missing {
                     None => Ok(numbers.iter().copied().collect()),
-                    Some(bucket) => Err(OpenError::NoSuchBucket {
+                    Some(bucket) => Err(SharedOpenError::NoSuchBucket {
                         crawl: crawl.to_owned(),
                         bucket: *bucket,
                         last: buckets - 1,
@@ -244,7 +250,7 @@ impl Mover<'_> {
     }
 
     /// Moves several buckets together.
-    fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, OpenError> {
+    fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, SharedOpenError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (b, rows) in self.settled_rows(buckets)? {
             let Some((home, epoch)) = served_by(&rows) else {
@@ -279,7 +285,11 @@ impl Mover<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn move_from(&mut self, from: i32, buckets: &[i32]) -> Result<ControlFlow<()>, OpenError> {
+    fn move_from(
+        &mut self,
+        from: i32,
+        buckets: &[i32],
+    ) -> Result<ControlFlow<()>, SharedOpenError> {
         self.group(from)?.mark(buckets, self.to)?;
         if self.report(MoveStep::Marked(buckets.len())).is_break() {
             return Ok(ControlFlow::Break(()));
@@ -309,14 +319,18 @@ impl Mover<'_> {
     }
 
     /// Moves a bucket that was taken from its source.
-    fn move_one(&mut self, from: i32, bucket: &Taken) -> Result<ControlFlow<()>, OpenError> {
+    fn move_one(
+        &mut self,
+        from: i32,
+        bucket: &BucketInTransit,
+    ) -> Result<ControlFlow<()>, SharedOpenError> {
         let (b, to) = (bucket.b, self.to);
         if self.report(MoveStep::Taken(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let (source, target) = (self.group(from)?, self.group(to)?);
         if !target.claim(b, &self.life)? || !source.is_as_taken(bucket, to, &self.life)? {
-            return Err(OpenError::BucketMoves {
+            return Err(SharedOpenError::BucketMoves {
                 bucket: b,
                 to: None,
             });
@@ -327,13 +341,13 @@ impl Mover<'_> {
         if copied != bucket.totals && !target.is_claimed(b, &self.life)? {
             // The rows were not copied, because another mover has claimed the bucket's row in the
             // meantime.
-            return Err(OpenError::BucketMoves {
+            return Err(SharedOpenError::BucketMoves {
                 bucket: b,
                 to: None,
             });
         }
         if copied != bucket.totals {
-            return Err(OpenError::BucketDiffers {
+            return Err(SharedOpenError::BucketDiffers {
                 bucket: b,
                 from,
                 to,
@@ -346,7 +360,7 @@ impl Mover<'_> {
         }
         let served = self.group(to)?.serve(bucket, &self.life)?;
         let Some(epoch) = served else {
-            return Err(OpenError::BucketMoves {
+            return Err(SharedOpenError::BucketMoves {
                 bucket: b,
                 to: None,
             });
@@ -363,7 +377,7 @@ impl Mover<'_> {
 
     /// Records in all server groups which group serves a bucket, and removes the bucket's rows from
     /// the other groups.
-    fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), OpenError> {
+    fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), SharedOpenError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;
         }
@@ -376,7 +390,7 @@ impl Mover<'_> {
     }
 
     /// Undoes a move, so that the bucket stays at its source.
-    fn take_back(&self, b: i32, home: i32) -> Result<(), OpenError> {
+    fn take_back(&self, b: i32, home: i32) -> Result<(), SharedOpenError> {
         let home = self.group(home)?;
         // Mark the bucket before claiming its row. A mover that claims the row later sees the mark,
         // and a mover that claimed it earlier loses its claim.
@@ -387,7 +401,7 @@ impl Mover<'_> {
             .filter(|group| group.number != home.number)
         {
             if !group.claim(b, &self.life)? {
-                return Err(OpenError::BucketMoves {
+                return Err(SharedOpenError::BucketMoves {
                     bucket: b,
                     to: Some(group.number),
                 });
@@ -407,7 +421,7 @@ fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     Some((*serving.0, serving.1.epoch))
 }
 
-fn sum_of(totals: Totals) -> u64 {
+fn sum_of(totals: CommittedCounts) -> u64 {
     totals.pending + totals.deferred + totals.fetched + totals.failed + totals.excluded
 }
 

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::{LeaseTable, Totals};
+use crawl_frontier::parts::{CommittedCounts, LeaseTable};
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use crate::connection::{EngineConfig, EngineThread, Session, params};
-use crate::engine_tables::EngineTables;
-use crate::error::OpenError;
+use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
+use crate::crawl_database::CrawlDatabase;
+use crate::error::SharedOpenError;
 use crate::export::EXPORTED;
-use crate::frontier::{Memory, SharedFrontier, Writer};
-use crate::groups::Groups;
-use crate::open_groups::{CrawlRow, Engine, Group, begin_groups};
-use crate::options::Options;
+use crate::frontier::{FrontierMemory, SharedFrontier, WriterState};
+use crate::open_groups::{CrawlRow, DatabaseServer, ServerGroup, begin_groups};
+use crate::options::SharedFrontierOptions;
 use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent_urls::RecentUrls;
-use crate::rows::{Keys, Reader, sum};
-use crate::sql::Sql;
+use crate::row_keys::{ColumnReader, RowKeys, sum};
+use crate::server_groups::ServerGroups;
+use crate::sql_statements::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
 
 /// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
@@ -32,8 +32,11 @@ impl SharedFrontier {
     /// without an owner. Creates the tables and the crawl if they are missing.
     ///
     /// # Errors
-    /// [`OpenError`] gives the reason.
-    pub fn open(url: &str, options: &Options) -> Result<SharedFrontier, OpenError> {
+    /// [`SharedOpenError`] gives the reason.
+    pub fn open(
+        url: &str,
+        options: &SharedFrontierOptions,
+    ) -> Result<SharedFrontier, SharedOpenError> {
         SharedFrontier::open_groups(&[url.to_owned()], options)
     }
 
@@ -42,8 +45,11 @@ impl SharedFrontier {
     /// for the worker's name, or else the group with the fewest workers per bucket.
     ///
     /// # Errors
-    /// [`OpenError`] gives the reason.
-    pub fn open_groups(urls: &[String], options: &Options) -> Result<SharedFrontier, OpenError> {
+    /// [`SharedOpenError`] gives the reason.
+    pub fn open_groups(
+        urls: &[String],
+        options: &SharedFrontierOptions,
+    ) -> Result<SharedFrontier, SharedOpenError> {
         let HomeGroup {
             crawl,
             thread,
@@ -53,12 +59,12 @@ impl SharedFrontier {
         } = find_home(begin(urls, options)?, options)?;
         let sessions = sessions(&thread, &config)?;
         let (owned, commits) = take_name(&thread, &sessions[1], &crawl, options)?;
-        let keys = Keys {
+        let keys = RowKeys {
             key: crawl.key,
             buckets: crawl.buckets,
         };
-        let groups = Groups::new(crawl.group, others, map);
-        let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
+        let groups = ServerGroups::new(crawl.group, others, map);
+        let tables = CrawlDatabase::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
             // End the lease, so that the worker's name is free at once.
@@ -83,7 +89,7 @@ impl SharedFrontier {
             origins_waiting = queues.len(),
             "shared frontier opened"
         );
-        let writer = Writer {
+        let writer = WriterState {
             seq,
             commits,
             links: 0,
@@ -91,7 +97,7 @@ impl SharedFrontier {
             changed_states: Vec::new(),
         };
         let (limit, least) = (options.head_entries, options.read_ahead);
-        let memory = Memory {
+        let memory = FrontierMemory {
             leases: LeaseTable::new(queues, totals, limit, least),
             recent: RecentUrls::new(options.recent_urls),
         };
@@ -105,14 +111,17 @@ pub(crate) struct TakenBuckets {
     pub(crate) sent_at: Instant,
     /// The highest admission number that was used in these buckets.
     pub(crate) seq: u64,
-    pub(crate) totals: Totals,
+    pub(crate) totals: CommittedCounts,
 }
 
 /// Checks the database servers, and finds or creates the crawl.
-fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
-    let is_quick = |engine: &Engine| match engine.took * ANSWERS_PER_LEASE > options.lease {
+fn begin(
+    urls: &[String],
+    options: &SharedFrontierOptions,
+) -> Result<Vec<ServerGroup>, SharedOpenError> {
+    let is_quick = |engine: &DatabaseServer| match engine.took * ANSWERS_PER_LEASE > options.lease {
         false => Ok(()),
-        true => Err(OpenError::TooSlow {
+        true => Err(SharedOpenError::TooSlow {
             address: engine.thread.address.clone(),
             took: engine.took,
             lease: options.lease,
@@ -123,11 +132,14 @@ fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
 }
 
 /// Opens a connection for reads and one for commits.
-fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session>; 2], OpenError> {
+fn sessions(
+    thread: &DatabaseThread,
+    config: &ServerConfig,
+) -> Result<[Arc<DatabaseSession>; 2], SharedOpenError> {
     let config = config.clone();
     let opened = thread.run(async move {
-        let reader = Session::open(&config).await?;
-        Ok([reader, Session::open(&config).await?])
+        let reader = DatabaseSession::open(&config).await?;
+        Ok([reader, DatabaseSession::open(&config).await?])
     });
     Ok(opened?)
 }
@@ -141,11 +153,11 @@ pub(crate) fn new_life(worker: &str) -> String {
 /// Takes the worker's name. Returns the number of the worker's commits, and an ownership that has
 /// no buckets yet.
 fn take_name(
-    thread: &EngineThread,
-    session: &Arc<Session>,
+    thread: &DatabaseThread,
+    session: &Arc<DatabaseSession>,
     crawl: &CrawlRow,
-    options: &Options,
-) -> Result<(Arc<Ownership>, i64), OpenError> {
+    options: &SharedFrontierOptions,
+) -> Result<(Arc<Ownership>, i64), SharedOpenError> {
     let owner = new_life(&options.worker);
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
@@ -161,12 +173,12 @@ fn take_name(
             .await
     })?;
     let Some(name) = name.first() else {
-        return Err(OpenError::WorkerInUse {
+        return Err(SharedOpenError::WorkerInUse {
             worker: options.worker.clone(),
             crawl: options.crawl.clone(),
         });
     };
-    let mut reader = Reader::new(name);
+    let mut reader = ColumnReader::new(name);
     let (commits, settler) = reader
         .next()
         .zip(reader.next())
@@ -183,7 +195,10 @@ fn take_name(
 /// Refuses a crawl that was moved into a directory. Must be called after the worker took its name,
 /// so that either the command that moves the crawl sees this worker alive, or this worker sees the
 /// note of the move.
-fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
+fn refuse_exported(
+    tables: &CrawlDatabase,
+    options: &SharedFrontierOptions,
+) -> Result<(), SharedOpenError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
     for group in &tables.groups.others {
@@ -192,10 +207,10 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
     let Some(row) = rows.first() else {
         return Ok(());
     };
-    let to: Vec<u8> = Reader::new(row)
+    let to: Vec<u8> = ColumnReader::new(row)
         .next()
         .ok_or_else(|| tables.corrupt("meta"))?;
-    Err(OpenError::Exported {
+    Err(SharedOpenError::Exported {
         crawl: options.crawl.clone(),
         to: String::from_utf8_lossy(&to).into_owned(),
     })
@@ -203,7 +218,10 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 
 /// Continues a crawl, unless other workers run it with another program version or other settings.
 /// The first server group stores the version and the settings.
-fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
+fn take_settings(
+    tables: &CrawlDatabase,
+    options: &SharedFrontierOptions,
+) -> Result<(), SharedOpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
     // Check this after taking the name, so that at least one of two workers that start at once sees
@@ -218,18 +236,18 @@ fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenErr
     }
     let rows = tables.read_in(FIRST_GROUP, Sql::Settings, |crawl| params![crawl])?;
     let stored = rows.first().and_then(|row| {
-        let mut reader = Reader::new(row);
+        let mut reader = ColumnReader::new(row);
         Some((reader.next::<String>()?, reader.next::<String>()?))
     });
     let (program, settings) = stored.ok_or_else(|| tables.corrupt("crawl"))?;
     let crawl = options.crawl.clone();
     Err(match program == options.program {
-        false => OpenError::OtherProgram {
+        false => SharedOpenError::OtherProgram {
             crawl,
             found: program,
             own: options.program.clone(),
         },
-        true => OpenError::OtherSettings {
+        true => SharedOpenError::OtherSettings {
             crawl,
             differences: differences(&settings, &options.settings),
         },
@@ -251,16 +269,16 @@ fn differences(theirs: &str, own: &str) -> String {
 }
 
 /// Returns the number of buckets that each living worker of this server group should have.
-fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
+fn fair_share(tables: &CrawlDatabase) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
-    let living_count = rows.first().and_then(|row| Reader::new(row).count());
+    let living_count = rows.first().and_then(|row| ColumnReader::new(row).count());
     let living_count = living_count.ok_or_else(|| tables.corrupt("worker"))?;
     Ok(tables.served_buckets().div_ceil(living_count.max(1)))
 }
 
 /// Takes up to `most` buckets without an owner.
 pub(crate) fn take_buckets(
-    tables: &EngineTables,
+    tables: &CrawlDatabase,
     most: u64,
 ) -> Result<TakenBuckets, FrontierError> {
     let owned = &tables.owned;
@@ -277,10 +295,10 @@ pub(crate) fn take_buckets(
         buckets: HashMap::with_capacity(rows.len()),
         sent_at,
         seq: 0,
-        totals: Totals::default(),
+        totals: CommittedCounts::default(),
     };
     for row in &rows {
-        let mut reader = Reader::new(row);
+        let mut reader = ColumnReader::new(row);
         let (key, seq, totals) = reader.bucket().ok_or_else(|| tables.corrupt("bucket"))?;
         let (b, epoch) = key;
         let bucket = OwnedBucket {
@@ -298,12 +316,12 @@ pub(crate) fn take_buckets(
 /// Returns the origins with pending URLs in some buckets, each with its number and the number of
 /// its pending URLs.
 pub(crate) fn origins_of(
-    tables: &EngineTables,
+    tables: &CrawlDatabase,
     buckets: Vec<i32>,
 ) -> Result<Vec<(Origin, u64, u64)>, FrontierError> {
     let rows = tables.read(Sql::Origins, params![tables.owned.crawl, buckets])?;
     let origin = |row| {
-        let mut reader = Reader::new(row);
+        let mut reader = ColumnReader::new(row);
         let origin = Origin::parse(reader.next()?).ok()?;
         let (number, pending): (i64, i64) = (reader.next()?, reader.next()?);
         Some((origin, number as u64, u64::try_from(pending).ok()?))

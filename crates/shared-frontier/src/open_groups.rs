@@ -12,24 +12,24 @@ use std::time::Duration;
 use crawl_frontier::{FingerprintKey, FrontierError};
 use tokio_postgres::Client;
 
-use crate::connection::{Answer, EngineConfig, EngineThread};
+use crate::connection::{Answer, DatabaseThread, ServerConfig};
 use crate::credentials::Credentials;
-use crate::engine::{engine_at, judged};
-use crate::error::OpenError;
-use crate::groups::MAX_GROUPS;
+use crate::database_server::{engine_at, judged};
+use crate::error::SharedOpenError;
+use crate::server_groups::MAX_GROUPS;
 
 /// A database server in which the crawl has not been looked up yet.
-pub(crate) struct Engine {
-    pub(crate) thread: EngineThread,
-    pub(crate) config: EngineConfig,
+pub(crate) struct DatabaseServer {
+    pub(crate) thread: DatabaseThread,
+    pub(crate) config: ServerConfig,
     client: Arc<Client>,
     /// The database server's response time.
     pub(crate) took: Duration,
 }
 
 /// A server group of a crawl.
-pub(crate) struct Group {
-    pub(crate) engine: Engine,
+pub(crate) struct ServerGroup {
+    pub(crate) engine: DatabaseServer,
     pub(crate) crawl: CrawlRow,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct CrawlRow {
 }
 
 /// A server group to be created.
-pub(crate) struct NewCrawl {
+pub(crate) struct NewServerGroup {
     /// The key of fingerprints, or `None` to draw a new key.
     key: Option<FingerprintKey>,
     group: i32,
@@ -57,15 +57,15 @@ pub(crate) struct NewCrawl {
     homes: Vec<i32>,
 }
 
-impl NewCrawl {
+impl NewServerGroup {
     /// Describes a crawl of one server group with this number of buckets.
-    pub(crate) fn alone(buckets: u16) -> NewCrawl {
-        NewCrawl::one_of(1, buckets.max(1).into())
+    pub(crate) fn alone(buckets: u16) -> NewServerGroup {
+        NewServerGroup::one_of(1, buckets.max(1).into())
     }
 
     /// Describes the first of `groups` server groups, which share the buckets equally.
-    fn one_of(groups: i32, buckets: i32) -> NewCrawl {
-        NewCrawl {
+    fn one_of(groups: i32, buckets: i32) -> NewServerGroup {
+        NewServerGroup {
             key: None,
             group: 0,
             groups,
@@ -76,9 +76,12 @@ impl NewCrawl {
 }
 
 /// Connects to the database servers of some connection strings.
-fn reach(urls: &[String], credentials: &Credentials) -> Result<Vec<Engine>, OpenError> {
+fn reach(
+    urls: &[String],
+    credentials: &Credentials,
+) -> Result<Vec<DatabaseServer>, SharedOpenError> {
     if urls.len() > MAX_GROUPS {
-        return Err(OpenError::TooManyGroups {
+        return Err(SharedOpenError::TooManyGroups {
             found: urls.len(),
             most: MAX_GROUPS,
         });
@@ -86,7 +89,7 @@ fn reach(urls: &[String], credentials: &Credentials) -> Result<Vec<Engine>, Open
     let engines = urls.iter().map(|url| {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, took) = judged(&thread, &config)?;
-        Ok(Engine {
+        Ok(DatabaseServer {
             thread,
             config,
             client,
@@ -96,7 +99,7 @@ fn reach(urls: &[String], credentials: &Credentials) -> Result<Vec<Engine>, Open
     engines.collect()
 }
 
-impl Engine {
+impl DatabaseServer {
     fn address(&self) -> String {
         self.thread.address.clone()
     }
@@ -107,7 +110,7 @@ impl Engine {
     }
 
     /// Returns the crawl named `name`. Creates it if it is missing.
-    fn begin(&self, name: &str, new: NewCrawl) -> Result<CrawlRow, FrontierError> {
+    fn begin(&self, name: &str, new: NewServerGroup) -> Result<CrawlRow, FrontierError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         self.thread
             .run(async move { crawl(&client, &name, &new).await })
@@ -138,8 +141,8 @@ pub(crate) fn begin_groups(
     credentials: &Credentials,
     name: &str,
     buckets: u16,
-    judge: impl Fn(&Engine) -> Result<(), OpenError>,
-) -> Result<Vec<Group>, OpenError> {
+    judge: impl Fn(&DatabaseServer) -> Result<(), SharedOpenError>,
+) -> Result<Vec<ServerGroup>, SharedOpenError> {
     refuse_twice(urls, name)?;
     let engines = reach(urls, credentials)?;
     engines.iter().try_for_each(judge)?;
@@ -159,26 +162,26 @@ pub(crate) fn find_groups(
     urls: &[String],
     credentials: &Credentials,
     name: &str,
-) -> Result<Vec<Group>, OpenError> {
+) -> Result<Vec<ServerGroup>, SharedOpenError> {
     refuse_twice(urls, name)?;
     let groups = reach(urls, credentials)?.into_iter().map(|engine| {
         let row = engine.find(name)?.filter(|row| row.is_whole);
-        let crawl = row.ok_or_else(|| OpenError::NoSuchCrawl {
+        let crawl = row.ok_or_else(|| SharedOpenError::NoSuchCrawl {
             address: engine.address(),
             crawl: name.to_owned(),
         })?;
-        Ok(Group { engine, crawl })
+        Ok(ServerGroup { engine, crawl })
     });
-    let mut groups = groups.collect::<Result<Vec<_>, OpenError>>()?;
+    let mut groups = groups.collect::<Result<Vec<_>, SharedOpenError>>()?;
     check(&groups, name)?;
     groups.sort_by_key(|group| group.crawl.group);
     Ok(groups)
 }
 
-fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
+fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedOpenError> {
     for (at, url) in urls.iter().enumerate() {
         if urls.iter().take(at).any(|before| before == url) {
-            return Err(OpenError::GroupTwice {
+            return Err(SharedOpenError::GroupTwice {
                 address: crate::ConnectionString::parse(url)?.address(),
                 crawl: crawl.to_owned(),
             });
@@ -189,23 +192,27 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
 
 /// Creates all server groups of a crawl, numbered in the order in which the database servers are
 /// named. Reuses groups that an interrupted start left.
-fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
+fn first_start(
+    engines: Vec<DatabaseServer>,
+    name: &str,
+    buckets: i32,
+) -> Result<Vec<ServerGroup>, SharedOpenError> {
     let count = number_of(engines.len());
-    let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
+    let mut groups: Vec<ServerGroup> = Vec::with_capacity(engines.len());
     for (number, engine) in (0..).zip(engines) {
         let new = match groups.first() {
-            None => NewCrawl::one_of(count, buckets),
-            Some(first) => NewCrawl {
+            None => NewServerGroup::one_of(count, buckets),
+            Some(first) => NewServerGroup {
                 key: Some(first.crawl.key),
                 group: number,
-                ..NewCrawl::one_of(count, first.crawl.buckets)
+                ..NewServerGroup::one_of(count, first.crawl.buckets)
             },
         };
         let crawl = engine.begin(name, new)?;
         if crawl.group != number {
             return Err(
                 match groups.iter().any(|group| group.crawl.group == crawl.group) {
-                    true => OpenError::GroupTwice {
+                    true => SharedOpenError::GroupTwice {
                         address: engine.address(),
                         crawl: name.to_owned(),
                     },
@@ -213,7 +220,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
                 },
             );
         }
-        groups.push(Group { engine, crawl });
+        groups.push(ServerGroup { engine, crawl });
     }
     check_alike(&groups, name)?;
     for group in &mut groups {
@@ -225,14 +232,14 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
 /// Continues an existing crawl. Database servers that don't have the crawl join as additional
 /// server groups.
 fn go_on(
-    engines: Vec<Engine>,
+    engines: Vec<DatabaseServer>,
     crawl_rows: Vec<Option<CrawlRow>>,
     name: &str,
-) -> Result<Vec<Group>, OpenError> {
+) -> Result<Vec<ServerGroup>, SharedOpenError> {
     let (mut groups, mut new) = (Vec::new(), Vec::new());
     for (engine, crawl) in engines.into_iter().zip(crawl_rows) {
         match crawl {
-            Some(crawl) => groups.push(Group { engine, crawl }),
+            Some(crawl) => groups.push(ServerGroup { engine, crawl }),
             None => new.push(engine),
         }
     }
@@ -245,7 +252,7 @@ fn go_on(
         let Some(first) = groups.first() else { break };
         let crawl = engine.begin(
             name,
-            NewCrawl {
+            NewServerGroup {
                 key: Some(first.crawl.key),
                 group: count,
                 groups: count + 1,
@@ -254,7 +261,7 @@ fn go_on(
             },
         )?;
         count += 1;
-        groups.push(Group { engine, crawl });
+        groups.push(ServerGroup { engine, crawl });
     }
     check(&groups, name)?;
     for group in &mut groups {
@@ -270,7 +277,7 @@ fn go_on(
 
 /// Records that all server groups of a crawl were created, and stores which group serves each
 /// bucket.
-fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
+fn make_whole(group: &mut ServerGroup, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
         return Ok(());
     }
@@ -285,14 +292,14 @@ fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
 }
 
 /// Refuses server groups of different crawls, and incomplete or duplicate groups.
-fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
+fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
     check_alike(groups, name)?;
     let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
     let mut seen = BTreeSet::new();
     for group in groups {
         missing.remove(&group.crawl.group);
         if !seen.insert(group.crawl.group) {
-            return Err(OpenError::GroupTwice {
+            return Err(SharedOpenError::GroupTwice {
                 address: group.engine.address(),
                 crawl: name.to_owned(),
             });
@@ -300,7 +307,7 @@ fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
     }
     match missing.first() {
         None => Ok(()),
-        Some(number) => Err(OpenError::GroupMissing {
+        Some(number) => Err(SharedOpenError::GroupMissing {
             crawl: name.to_owned(),
             number: *number,
             groups: count_of(groups),
@@ -308,7 +315,7 @@ fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
     }
 }
 
-fn check_alike(groups: &[Group], name: &str) -> Result<(), OpenError> {
+fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
     let Some(first) = groups.first() else {
         return Ok(());
     };
@@ -324,8 +331,8 @@ fn check_alike(groups: &[Group], name: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
-    OpenError::GroupsDiffer {
+fn differs(engine: &DatabaseServer, crawl: &str, what: &'static str) -> SharedOpenError {
+    SharedOpenError::GroupsDiffer {
         address: engine.address(),
         crawl: crawl.to_owned(),
         what,
@@ -334,7 +341,7 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
 
 /// Returns the highest number of server groups that any valid group (`is_whole`) has stored, or 0
 /// if no group is valid.
-fn count_of(groups: &[Group]) -> i32 {
+fn count_of(groups: &[ServerGroup]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)
 }
@@ -365,7 +372,7 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
 }
 
 /// Returns the crawl named `name`. Creates it if it is missing.
-pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer<CrawlRow> {
+pub(crate) async fn crawl(client: &Client, name: &str, new: &NewServerGroup) -> Answer<CrawlRow> {
     loop {
         if let Some(row) = find(client, name).await? {
             return Ok(row);
@@ -384,7 +391,7 @@ pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer
             SELECT number, at - 1, '', 0, '-infinity', 0, 0, 0, 0, 0, 0, home
             FROM begun, unnest($3::int[]) WITH ORDINALITY AS k(home, at)";
         let key = new.key.unwrap_or_else(FingerprintKey::random).bytes();
-        let NewCrawl {
+        let NewServerGroup {
             group,
             groups,
             is_whole,

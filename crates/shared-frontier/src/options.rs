@@ -9,7 +9,7 @@ pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;
 
 /// The options of a shared frontier.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SharedFrontierOptions {
     /// The name of the crawl, unique within a database server.
     pub crawl: String,
     /// The name of this worker. Only one process at a time can use it.
@@ -21,7 +21,7 @@ pub struct Options {
     /// The id of this worker's last process ([`SharedFrontier::life`]), if that process is known to
     /// have ended. Opening then ends its leases instead of waiting for them to expire.
     ///
-    /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
+    /// [`SharedFrontier::life`]: crawl_frontier::worker_frontier::WorkerFrontier::life
     pub last_life: Option<String>,
     /// The number of buckets that sites are divided into. The number is fixed when the crawl
     /// begins, and later values are ignored.
@@ -44,11 +44,11 @@ pub struct Options {
     pub credentials: Credentials,
 }
 
-impl Options {
+impl SharedFrontierOptions {
     /// Returns the default options for a crawl and a worker.
     #[must_use]
-    pub fn new(crawl: &str, worker: &str) -> Options {
-        Options {
+    pub fn new(crawl: &str, worker: &str) -> SharedFrontierOptions {
+        SharedFrontierOptions {
             crawl: crawl.to_owned(),
             worker: worker.to_owned(),
             program: String::new(),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::connection::{Answer, EngineConfig, EngineThread, connect};
+use crate::connection::{Answer, DatabaseThread, ServerConfig, connect};
 use crate::credentials::Credentials;
-use crate::engine::{engine_at, judged};
-use crate::error::OpenError;
+use crate::database_server::{engine_at, judged};
+use crate::error::SharedOpenError;
 use crate::export::EXPORTED;
 
 /// A shared crawl at one moment.
@@ -100,12 +100,12 @@ pub struct WorkerOverview {
 /// name. Adds up the counts of each crawl over the named server groups.
 ///
 /// # Errors
-/// [`OpenError`] gives the reason.
+/// [`SharedOpenError`] gives the reason.
 pub fn overview(
     urls: &[String],
     credentials: &Credentials,
     crawl: Option<&str>,
-) -> Result<Vec<CrawlOverview>, OpenError> {
+) -> Result<Vec<CrawlOverview>, SharedOpenError> {
     let mut all: BTreeMap<String, CrawlOverview> = BTreeMap::new();
     for url in urls {
         for part in overview_of_engine(url, credentials, crawl)? {
@@ -122,7 +122,7 @@ fn overview_of_engine(
     url: &str,
     credentials: &Credentials,
     crawl: Option<&str>,
-) -> Result<Vec<CrawlOverview>, OpenError> {
+) -> Result<Vec<CrawlOverview>, SharedOpenError> {
     let (thread, config) = begin(url, credentials)?;
     let wanted = crawl.map(str::to_owned);
     let address = thread.address.clone();
@@ -172,13 +172,13 @@ impl CrawlOverview {
 /// worker of that name was found in the named server groups.
 ///
 /// # Errors
-/// [`OpenError`] gives the reason.
+/// [`SharedOpenError`] gives the reason.
 pub fn drain(
     urls: &[String],
     credentials: &Credentials,
     crawl: &str,
     worker: &str,
-) -> Result<bool, OpenError> {
+) -> Result<bool, SharedOpenError> {
     for url in urls {
         let (thread, config) = begin(url, credentials)?;
         let (crawl, worker) = (crawl.to_owned(), worker.to_owned());
@@ -198,7 +198,11 @@ pub fn drain(
 }
 
 /// Removes a crawl with everything stored for it. No worker may be running on the crawl.
-pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Result<(), OpenError> {
+pub(crate) fn remove(
+    url: &str,
+    credentials: &Credentials,
+    crawl: &str,
+) -> Result<(), SharedOpenError> {
     let (thread, config) = begin(url, credentials)?;
     let crawl = crawl.to_owned();
     thread.run(async move {
@@ -233,7 +237,7 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
 pub(crate) fn begin(
     url: &str,
     credentials: &Credentials,
-) -> Result<(EngineThread, EngineConfig), OpenError> {
+) -> Result<(DatabaseThread, ServerConfig), SharedOpenError> {
     let (thread, config) = engine_at(url, credentials)?;
     judged(&thread, &config)?;
     Ok((thread, config))

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::shared::SharedError;
+use crawl_frontier::worker_frontier::SharedError;
 use foldhash::{HashMap, HashSet};
 use tokio::time::MissedTickBehavior;
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{Answer, EngineConfig, Session};
-use crate::sql::Sql;
+use crate::connection::{Answer, DatabaseSession, ServerConfig};
+use crate::sql_statements::Sql;
 
 /// The buckets owned by one process of a worker.
 ///
@@ -153,7 +153,7 @@ impl Ownership {
     }
 
     /// Sends a heartbeat and records the reply.
-    pub(crate) async fn renew(&self, session: &Session) -> Answer<()> {
+    pub(crate) async fn renew(&self, session: &DatabaseSession) -> Answer<()> {
         let sent_at = Instant::now();
         let term = self.term.as_millis() as i64;
         let owned: Vec<(i32, i64)> = {
@@ -213,8 +213,8 @@ impl Ownership {
 
 /// Sends heartbeats until the frontier is dropped or its buckets are lost. The heartbeats have a
 /// separate connection, so that they never wait for a commit.
-pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
-    let mut session: Option<Arc<Session>> = None;
+pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: ServerConfig, every: Duration) {
+    let mut session: Option<Arc<DatabaseSession>> = None;
     let mut ticks = tokio::time::interval(every);
     // If a reply was late, send the next heartbeat at its scheduled time, not a full interval after
     // the reply.
@@ -238,12 +238,12 @@ pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig
 
 async fn send(
     owned: &Ownership,
-    config: &EngineConfig,
-    session: &mut Option<Arc<Session>>,
+    config: &ServerConfig,
+    session: &mut Option<Arc<DatabaseSession>>,
 ) -> Answer<()> {
     let session = match session {
         Some(session) => session,
-        none => none.insert(Session::open(config).await?),
+        none => none.insert(DatabaseSession::open(config).await?),
     };
     owned.renew(session).await
 }

@@ -11,15 +11,17 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connection_string::{Encryption, Roots};
-use crate::error::OpenError;
+use crate::connection_string::{Encryption, RootCertificates};
+use crate::error::SharedOpenError;
 
 /// Maximum size of a file of root certificates, in bytes. All roots of a browser together have 250
 /// KiB.
 const MAX_ROOTS_BYTES: u64 = 4 << 20;
 
 /// Returns a connector for encrypted connections, or `None` if connections are not encrypted.
-pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConnect>, OpenError> {
+pub(crate) fn connector(
+    encryption: &Encryption,
+) -> Result<Option<MakeRustlsConnect>, SharedOpenError> {
     let roots = match encryption {
         Encryption::None => return Ok(None),
         Encryption::Verified(roots) => root_certificates(roots)?,
@@ -27,7 +29,7 @@ pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConn
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|why| OpenError::Roots {
+        .map_err(|why| SharedOpenError::Roots {
             place: "the TLS library".to_owned(),
             what: why.to_string(),
         })?;
@@ -35,17 +37,17 @@ pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConn
     Ok(Some(MakeRustlsConnect::new(config)))
 }
 
-fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
+fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOpenError> {
     let mut store = RootCertStore::empty();
     match roots {
-        Roots::System => {
+        RootCertificates::System => {
             let loaded = rustls_native_certs::load_native_certs();
             // Skips certificates that the TLS library can't read, because the library would not
             // trust them anyway.
             store.add_parsable_certificates(loaded.certs);
             match store.is_empty() {
                 false => Ok(store),
-                true => Err(OpenError::Roots {
+                true => Err(SharedOpenError::Roots {
                     place: "the system".to_owned(),
                     what: match loaded.errors.first() {
                         Some(why) => why.to_string(),
@@ -54,8 +56,8 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
                 }),
             }
         }
-        Roots::File(path) => {
-            let failed = |what: String| OpenError::Roots {
+        RootCertificates::File(path) => {
+            let failed = |what: String| SharedOpenError::Roots {
                 place: format!("sslrootcert `{}`", path.display()),
                 what,
             };
@@ -81,18 +83,18 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
 }
 
 /// Converts a connection error into an error that helps the user.
-pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
+pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> SharedOpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
             // A wrong signature counts as an unknown signer, because the certificate is a forgery
             // in the name of a trusted signer.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                OpenError::NotTrusted { address, source }
+                SharedOpenError::NotTrusted { address, source }
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                OpenError::OtherName { address, source }
+                SharedOpenError::OtherName { address, source }
             }
-            _ => OpenError::BadCertificate {
+            _ => SharedOpenError::BadCertificate {
                 address,
                 what: why.to_string(),
                 source,
@@ -107,10 +109,10 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     let cause = source.source().map(ToString::to_string);
     match cause.as_deref() {
         // The driver has no error code for this, only a text.
-        Some("server does not support TLS") => OpenError::NoTls { address },
-        Some("password missing") => OpenError::Refused { address, source },
-        _ if is_refused => OpenError::Refused { address, source },
-        _ => OpenError::Unreachable { address, source },
+        Some("server does not support TLS") => SharedOpenError::NoTls { address },
+        Some("password missing") => SharedOpenError::Refused { address, source },
+        _ if is_refused => SharedOpenError::Refused { address, source },
+        _ => SharedOpenError::Unreachable { address, source },
     }
 }
 

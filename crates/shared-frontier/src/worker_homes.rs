@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::shared::SharedError;
+use crawl_frontier::worker_frontier::SharedError;
 use tokio_postgres::Row;
 
-use crate::connection::{EngineConfig, EngineThread, params};
-use crate::engine_tables::EngineTables;
-use crate::error::OpenError;
-use crate::groups::{BucketMap, OtherGroup};
-use crate::open_groups::{CrawlRow, Group};
-use crate::options::Options;
-use crate::rows::Reader;
-use crate::sql::Sql;
+use crate::connection::{DatabaseThread, ServerConfig, params};
+use crate::crawl_database::CrawlDatabase;
+use crate::error::SharedOpenError;
+use crate::open_groups::{CrawlRow, ServerGroup};
+use crate::options::SharedFrontierOptions;
+use crate::row_keys::ColumnReader;
+use crate::server_groups::{BucketMap, OtherGroup};
+use crate::sql_statements::Sql;
 
 /// The number of the server group that stores data of which there is only one copy. This group
 /// exists for as long as the crawl does.
@@ -26,8 +26,8 @@ const MAX_TRIES: usize = 1_000;
 /// A worker's home (the server group that it works in), and the other groups.
 pub(crate) struct HomeGroup {
     pub(crate) crawl: CrawlRow,
-    pub(crate) thread: EngineThread,
-    pub(crate) config: EngineConfig,
+    pub(crate) thread: DatabaseThread,
+    pub(crate) config: ServerConfig,
     pub(crate) others: Vec<OtherGroup>,
     pub(crate) map: BucketMap,
 }
@@ -57,9 +57,13 @@ struct WorkerHome {
 }
 
 /// Finds the home of a worker among the server groups of a crawl.
-pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<HomeGroup, OpenError> {
+pub(crate) fn find_home(
+    groups: Vec<ServerGroup>,
+    options: &SharedFrontierOptions,
+) -> Result<HomeGroup, SharedOpenError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
-    let mut known_groups: Vec<OtherGroup> = groups.into_iter().map(Group::into_other).collect();
+    let mut known_groups: Vec<OtherGroup> =
+        groups.into_iter().map(ServerGroup::into_other).collect();
     let (home, map) = match known_groups.len() {
         1 => (
             known_groups.first().map(|group| group.number),
@@ -77,7 +81,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<HomeGro
         .position(|group| Some(group.number) == home);
     let at = at.filter(|at| *at < rows.len());
     let Some(at) = at else {
-        return Err(OpenError::GroupMissing {
+        return Err(SharedOpenError::GroupMissing {
             crawl: options.crawl.clone(),
             number: home.unwrap_or_default(),
             groups: i32::try_from(rows.len()).unwrap_or(i32::MAX),
@@ -154,7 +158,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
 }
 
 /// Returns whether another worker is alive in a server group other than the first.
-pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
+pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabase) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
         return Ok(false);
@@ -184,7 +188,7 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
 /// worker counts with the pages granted to it, and each ended worker with the pages that it
 /// fetched.
 pub(crate) fn allow(
-    tables: &EngineTables,
+    tables: &CrawlDatabase,
     pages: u64,
     more: u64,
     of: u64,
@@ -224,7 +228,7 @@ pub(crate) fn allow(
 }
 
 /// Lowers the pages granted to this worker to at most `pages`.
-pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), FrontierError> {
+pub(crate) fn lower_allowed(tables: &CrawlDatabase, pages: i64) -> Result<(), FrontierError> {
     let owned = &tables.owned;
     let (worker, life) = (owned.worker.clone(), owned.owner.clone());
     let lowered = tables.read_in(FIRST_GROUP, Sql::LowerAllowed, |crawl| {
@@ -248,10 +252,10 @@ impl Homes {
     }
 }
 
-impl Group {
+impl ServerGroup {
     /// Converts this group to the form in which a worker of another server group queries it.
     fn into_other(self) -> OtherGroup {
-        let Group { engine, crawl } = self;
+        let ServerGroup { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }
 }
@@ -266,7 +270,7 @@ fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
 
 /// Reads rows of [`Sql::Map`].
 pub(crate) fn read_map(rows: &[Row], version: i64) -> Option<BucketMap> {
-    let homes = rows.iter().map(|row| Reader::new(row).next());
+    let homes = rows.iter().map(|row| ColumnReader::new(row).next());
     let homes: Option<Vec<i32>> = homes.collect();
     Some(BucketMap::new(version, homes?))
 }
@@ -277,7 +281,7 @@ fn read_workers(rows: &[Row], group: &OtherGroup) -> Result<Vec<WorkerFacts>, Fr
 
 fn read(rows: &[Row]) -> Option<Vec<WorkerFacts>> {
     let worker = |row| {
-        let mut reader = Reader::new(row);
+        let mut reader = ColumnReader::new(row);
         Some(WorkerFacts {
             name: reader.next()?,
             life: reader.next()?,
@@ -290,11 +294,11 @@ fn read(rows: &[Row]) -> Option<Vec<WorkerFacts>> {
 
 fn read_homes(rows: &[Row]) -> Option<Homes> {
     let mut homes = Homes {
-        version: Reader::new(rows.first()?).next()?,
+        version: ColumnReader::new(rows.first()?).next()?,
         workers: BTreeMap::new(),
     };
     for row in rows {
-        let mut reader = Reader::new(row);
+        let mut reader = ColumnReader::new(row);
         let _: i64 = reader.next()?;
         let Some(name) = reader.next::<Option<String>>()? else {
             continue;
@@ -316,7 +320,7 @@ fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
         .corrupt(&format!("a row of crawl_frontier.{table}"))
 }
 
-fn busy(thread: &EngineThread) -> FrontierError {
+fn busy(thread: &DatabaseThread) -> FrontierError {
     FrontierError::Shared(SharedError::Engine {
         address: thread.address.clone(),
         source: "other workers kept changing the homes of workers".into(),

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crawl_records::Rounds;
+use crawl_records::RoundSelection;
 
+use crate::checksums::sums_of_parquet;
 use crate::export::{TablesError, sums_of_rows};
 use crate::pages::{CRAWL_COLUMN, PAGES};
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
-use crate::sums::sums_of_parquet;
-use crate::table::{Kind, Table};
+use crate::table::{ColumnKind, Table};
 
 /// A difference between an exported table and the rows of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,22 +21,22 @@ pub struct TableDefect {
 
 /// The columns of a table, used to describe its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableColumns {
+pub struct DescribedTable {
     /// The name of the table, which is its file name without the extension.
     pub name: &'static str,
     /// A description of what a row of the table contains.
     pub row: &'static str,
     /// The columns in the order of the file.
-    pub columns: Vec<ColumnMeaning>,
+    pub columns: Vec<DescribedColumn>,
 }
 
 /// The description of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColumnMeaning {
+pub struct DescribedColumn {
     /// The name of the column.
     pub name: &'static str,
     /// The type of the column's values.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// The unit or format of the column's values.
     pub unit: &'static str,
     /// The meaning of the column's values.
@@ -45,7 +45,7 @@ pub struct ColumnMeaning {
 
 /// Returns all tables with their columns.
 #[must_use]
-pub fn table_columns() -> Vec<TableColumns> {
+pub fn table_columns() -> Vec<DescribedTable> {
     vec![
         columns(&PAGES),
         columns(&LINKS),
@@ -57,14 +57,14 @@ pub fn table_columns() -> Vec<TableColumns> {
     ]
 }
 
-fn columns<R>(table: &Table<R>) -> TableColumns {
-    let about = table.about().into_iter().map(|column| ColumnMeaning {
+fn columns<R>(table: &Table<R>) -> DescribedTable {
+    let about = table.about().into_iter().map(|column| DescribedColumn {
         name: column.name,
         kind: column.kind,
         unit: column.unit,
         meaning: column.meaning,
     });
-    TableColumns {
+    DescribedTable {
         name: table.name,
         row: table.row,
         columns: about.collect(),
@@ -79,7 +79,7 @@ fn columns<R>(table: &Table<R>) -> TableColumns {
 /// [`TablesError`] if the rows can't be read. If a table can't be read, this is a defect and not an
 /// error.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
-    let expected = sums_of_rows(dir, Rounds::All)?;
+    let expected = sums_of_rows(dir, RoundSelection::All)?;
     let tables = table_columns();
     let mut defects = Vec::new();
     for (name, expected) in expected {

@@ -5,14 +5,14 @@ use std::io::{self, BufWriter, Write as _};
 
 use crawl_archive::Timestamp;
 
-use crate::table::{ColumnDescription, Kind, RowSink, Value};
+use crate::table::{ColumnDescription, ColumnKind, RowSink, Value};
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
 pub(crate) struct CsvFile {
     out: BufWriter<File>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     line: String,
 }
 
@@ -45,7 +45,7 @@ impl RowSink for CsvFile {
                         self.line.push_str(&format!("{byte:02x}"));
                     }
                 }
-                Value::Number(number) if *kind == Kind::Time => {
+                Value::Number(number) if *kind == ColumnKind::Time => {
                     let micros = number.unsigned_abs() * 1000;
                     let moment = Timestamp::from_micros(micros);
                     self.line.push_str(&moment.rfc3339_millis());

@@ -9,16 +9,18 @@ use std::sync::Arc;
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
-use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RoundView, Rounds, RowsOf};
+use crawl_records::{
+    CrawlSettings, FileRows, HostReport, HostSums, RecordsError, RoundSelection, RoundView,
+};
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
+use crate::checksums::{ChecksumSink, SumsByTable, TableChecksums};
 use crate::csv_file::CsvFile;
-use crate::pages::{PAGES, Page};
+use crate::pages::{PAGES, PageTableRow};
 use crate::parquet_file::ParquetFile;
 use crate::record_lengths::RecordLengths;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS, WALK};
-use crate::sums::{SumSink, SumsByTable, TableSums};
 use crate::table::{RowSink, Table};
 use crate::url_parts::UrlParts;
 
@@ -92,7 +94,7 @@ pub fn export(
     dir: &Path,
     out: &Path,
     format: Format,
-    rounds: Rounds,
+    rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let kind = SinkKind::Files(format);
     export_to(dir, &Folder { out, kind }, rounds)
@@ -102,8 +104,8 @@ pub fn export(
 /// table name.
 pub(crate) fn sums_of_rows(
     dir: &Path,
-    rounds: Rounds,
-) -> Result<BTreeMap<&'static str, TableSums>, TablesError> {
+    rounds: RoundSelection,
+) -> Result<BTreeMap<&'static str, TableChecksums>, TablesError> {
     let sums = SumsByTable::default();
     let kind = SinkKind::Sums(Rc::clone(&sums));
     let out = Path::new("");
@@ -114,7 +116,7 @@ pub(crate) fn sums_of_rows(
 fn export_to(
     dir: &Path,
     folder: &Folder<'_>,
-    rounds: Rounds,
+    rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
     let view = RoundView::read(dir, rounds)?;
@@ -187,9 +189,9 @@ impl Folder<'_> {
                 (path, sink)
             }
             SinkKind::Sums(into) => {
-                let sink: Box<dyn RowSink> = Box::new(SumSink {
+                let sink: Box<dyn RowSink> = Box::new(ChecksumSink {
                     table: table.name,
-                    sums: TableSums::default(),
+                    sums: TableChecksums::default(),
                     into: Rc::clone(into),
                 });
                 (PathBuf::from(table.name), Ok(sink))
@@ -208,7 +210,7 @@ impl Folder<'_> {
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
-        rows: RowsOf<T>,
+        rows: FileRows<T>,
         mut make: impl FnMut(u64, T) -> Result<Option<R>, TablesError>,
     ) -> Result<WrittenTable, TablesError> {
         let mut writing = self.begin(table)?;
@@ -250,7 +252,7 @@ impl Folder<'_> {
             }
             let place = row.warc.as_ref();
             let length = place.map(|place| lengths.of(place)).transpose();
-            Ok(Some(Page {
+            Ok(Some(PageTableRow {
                 url: UrlParts::of(&row.url),
                 record_bytes: length.map_err(unreadable)?.flatten(),
                 crawl: crawl.clone(),
@@ -287,7 +289,7 @@ impl<R> Writing<R> {
 
 /// Calls `each` for each valid row. Malformed lines are counted and skipped.
 pub(crate) fn each_row<T: DeserializeOwned>(
-    rows: RowsOf<T>,
+    rows: FileRows<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
 ) -> Result<RowsRead, TablesError> {
     each_line(rows, |_, row| each(row))
@@ -295,7 +297,7 @@ pub(crate) fn each_row<T: DeserializeOwned>(
 
 /// Like [`each_row`], but also passes the line number of each row, counted from 1.
 pub(crate) fn each_line<T: DeserializeOwned>(
-    mut rows: RowsOf<T>,
+    mut rows: FileRows<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
 ) -> Result<RowsRead, TablesError> {
     let mut read = RowsRead::default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crawl_archive::replace_file;
 use crawl_fields::FieldKind;
-use crawl_records::{ExtractRow, RoundView, Rounds, extract_rules, extracts};
+use crawl_records::{ExtractRow, RoundSelection, RoundView, extract_rules, extracts};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -34,7 +34,7 @@ const DAYS_TO_1970: i64 = 719_468;
 
 /// The result of writing the table of a rule, or of a list of groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WrittenRule {
+pub struct WrittenRuleTable {
     /// The name of the table, which is its file name without the extension.
     pub name: String,
     /// The number of rows in the table.
@@ -52,8 +52,8 @@ pub fn export_extracts(
     dir: &Path,
     out: &Path,
     format: Format,
-    rounds: Rounds,
-) -> Result<(Vec<WrittenRule>, RowsRead), TablesError> {
+    rounds: RoundSelection,
+) -> Result<(Vec<WrittenRuleTable>, RowsRead), TablesError> {
     let rules = extract_rules(dir);
     if rules.is_empty() {
         return Ok((Vec::new(), RowsRead::default()));
@@ -66,7 +66,7 @@ pub fn export_extracts(
     }
     let view = RoundView::read(dir, rounds)?;
     let read = each_row(extracts(dir)?, |row: ExtractRow| {
-        if rounds == Rounds::All || view.holds_extract(&row) {
+        if rounds == RoundSelection::All || view.holds_extract(&row) {
             for table in tables.iter_mut().filter(|table| table.rule == row.rule) {
                 table.add(&row)?;
             }
@@ -130,13 +130,13 @@ impl Writing {
         Ok(())
     }
 
-    fn finish(self) -> Result<WrittenRule, TablesError> {
+    fn finish(self) -> Result<WrittenRuleTable, TablesError> {
         let finished = match self.sink {
             Sink::Csv(mut out) => out.flush().and_then(|()| out.get_ref().sync_all()),
             Sink::Parquet(sink) => sink.finish(),
         };
         finished.map_err(|source| unwritable(&self.path, source))?;
-        Ok(WrittenRule {
+        Ok(WrittenRuleTable {
             name: self.table.name,
             rows: self.rows,
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_archive::replace_file;
 use crawl_archive::rows::{LinkRow, PageRow};
-use crawl_records::{CrawlSettings, RoundView, Rounds, links, pages};
+use crawl_records::{CrawlSettings, RoundSelection, RoundView, links, pages};
 use serde::{Deserialize, Serialize};
 
 use crate::csv_file::push_text;
@@ -66,7 +66,11 @@ struct Visit {
 ///
 /// # Errors
 /// [`TablesError::NoLinks`] if the crawl has no `links.jsonl`, and the errors of [`crate::export`].
-pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGraph, TablesError> {
+pub fn export_graph(
+    dir: &Path,
+    out: &Path,
+    rounds: RoundSelection,
+) -> Result<WrittenGraph, TablesError> {
     CrawlSettings::read(dir)?;
     if !dir.join("links.jsonl").exists() {
         return Err(TablesError::NoLinks {
@@ -262,7 +266,7 @@ mod tests {
 
     use expect_test::expect;
 
-    use super::{Rounds, WrittenGraph, export_graph, push_escaped};
+    use super::{RoundSelection, WrittenGraph, export_graph, push_escaped};
     use crate::export::RowsRead;
 
     fn page(url: &str, status: &str, depth: u32) -> String {
@@ -289,7 +293,7 @@ mod tests {
             r#"{"from":"torn"#,
         ];
         fs::write(dir.path().join("links.jsonl"), links.join("\n")).unwrap();
-        let written = export_graph(dir.path(), out.path(), Rounds::Last).unwrap();
+        let written = export_graph(dir.path(), out.path(), RoundSelection::Last).unwrap();
         let expected = WrittenGraph {
             nodes: 4,
             pages: 2,

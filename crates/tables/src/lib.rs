@@ -13,14 +13,14 @@
 //! crawl's directory.
 //!
 //! ```
-//! use crawl_tables::{Format, Rounds, export};
+//! use crawl_tables::{Format, RoundSelection, export};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let row = r#"{"url":"http://e.example/","reason":"robots","rule":null,"line":2,"found_on":null}"#;
 //! std::fs::write(dir.path().join("crawl.toml"), "")?;
 //! std::fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n"))?;
 //! let out = tempfile::tempdir()?;
-//! let written = export(dir.path(), out.path(), Format::Csv, Rounds::Last)?;
+//! let written = export(dir.path(), out.path(), Format::Csv, RoundSelection::Last)?;
 //! assert!(written.iter().any(|table| table.name == "excluded" && table.rows == 1));
 //! let csv = std::fs::read_to_string(out.path().join("excluded.csv"))?;
 //! assert!(csv.starts_with("url,host,reason,rule,line,found_on,seed_label,round,time\r\n"));
@@ -28,9 +28,10 @@
 //! ```
 
 mod check;
+mod checksums;
 mod csv_file;
 #[cfg(test)]
-mod docs_page;
+mod docs_page_check;
 mod export;
 mod extract_plan;
 mod extract_tables;
@@ -41,14 +42,13 @@ mod parquet_file;
 mod record_lengths;
 mod row_tables;
 mod spilled_map;
-mod sums;
 mod table;
 mod url_parts;
 
-pub use check::{ColumnMeaning, TableColumns, TableDefect, check_tables, table_columns};
+pub use check::{DescribedColumn, DescribedTable, TableDefect, check_tables, table_columns};
 pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
-pub use extract_tables::{WrittenRule, export_extracts};
+pub use extract_tables::{WrittenRuleTable, export_extracts};
 pub use graph::{WrittenGraph, export_graph};
-pub use table::Kind as ColumnKind;
+pub use table::ColumnKind;
 
-pub use crawl_records::Rounds;
+pub use crawl_records::RoundSelection;

@@ -6,13 +6,13 @@ use crawl_archive::rows::{PageRow, PageUsage, SampleRow};
 use crawl_records::outcome;
 
 use crate::language_codes::iso_639_3;
-use crate::table::{Column, Kind, Order, Table, Value, column};
+use crate::table::{Column, ColumnKind, Order, Table, Value, column};
 use crate::url_parts::UrlParts;
 
-use Kind::{Bytes, Integer, Long, Short, Text, Time};
+use ColumnKind::{Bytes, Integer, Long, Short, Text, Time};
 
 /// The data for one row of the table `pages`.
-pub(crate) struct Page {
+pub(crate) struct PageTableRow {
     pub(crate) row: PageRow,
     pub(crate) url: Option<UrlParts>,
     /// The length of the page's record in the archive, in bytes.
@@ -24,7 +24,7 @@ pub(crate) struct Page {
 /// The name of the column that contains the name of the crawl's directory.
 pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
-pub(crate) const PAGES: Table<Page> = Table {
+pub(crate) const PAGES: Table<PageTableRow> = Table {
     name: "pages",
     row: "an exchange that settled a URL, whether it was answered or failed: a line of \
           `pages.jsonl`",
@@ -35,7 +35,7 @@ pub(crate) const PAGES: Table<Page> = Table {
     ],
 };
 
-const COMMON_CRAWL: &[Column<Page>] = &[
+const COMMON_CRAWL: &[Column<PageTableRow>] = &[
     column(
         "url_surtkey",
         Text,
@@ -337,7 +337,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
     ),
 ];
 
-const OURS: &[Column<Page>] = &[
+const OURS: &[Column<PageTableRow>] = &[
     column(
         "host",
         Text,
@@ -614,7 +614,7 @@ const OURS: &[Column<Page>] = &[
     ),
 ];
 
-impl Page {
+impl PageTableRow {
     fn url(&self) -> Option<&UrlParts> {
         self.url.as_ref()
     }

@@ -17,7 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 use serde_json::json;
 
-use crate::table::{ColumnDescription, Kind, Order, RowSink, Table, Value};
+use crate::table::{ColumnDescription, ColumnKind, Order, RowSink, Table, Value};
 
 /// Maximum rows in a Parquet row group: the number that DuckDB reads at once.
 /// Beyond the limit: the next row group.
@@ -143,13 +143,13 @@ impl RowSink for ParquetFile {
 }
 
 impl Buffer {
-    fn new(kind: Kind) -> Buffer {
+    fn new(kind: ColumnKind) -> Buffer {
         Buffer {
             is_present: Vec::new(),
             values: match kind {
-                Kind::Text | Kind::Bytes => Values::Text(Vec::new(), Vec::new()),
-                Kind::Short | Kind::Integer => Values::Int32(Vec::new()),
-                Kind::Long | Kind::Time => Values::Int64(Vec::new()),
+                ColumnKind::Text | ColumnKind::Bytes => Values::Text(Vec::new(), Vec::new()),
+                ColumnKind::Short | ColumnKind::Integer => Values::Int32(Vec::new()),
+                ColumnKind::Long | ColumnKind::Time => Values::Int64(Vec::new()),
             },
         }
     }
@@ -246,12 +246,12 @@ fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
 /// requests. Common Crawl's tables contain only responses.
 fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
-        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),
-        Kind::Short => (PhysicalType::INT32, Some(LogicalType::integer(16, true))),
-        Kind::Integer => (PhysicalType::INT32, None),
-        Kind::Long => (PhysicalType::INT64, None),
-        Kind::Time => {
+        ColumnKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnKind::Bytes => (PhysicalType::BYTE_ARRAY, None),
+        ColumnKind::Short => (PhysicalType::INT32, Some(LogicalType::integer(16, true))),
+        ColumnKind::Integer => (PhysicalType::INT32, None),
+        ColumnKind::Long => (PhysicalType::INT64, None),
+        ColumnKind::Time => {
             let utc_millis = LogicalType::timestamp(true, TimeUnit::MILLIS);
             (PhysicalType::INT64, Some(utc_millis))
         }

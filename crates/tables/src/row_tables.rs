@@ -2,12 +2,12 @@
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, LinkRow, RandomWalkRow, RequestRow};
-use crawl_records::{Coverage, HostReport, RobotsReport};
+use crawl_records::{Coverage, HostReport, LastRobotsResponse};
 
-use crate::table::{Kind, Order, Table, Value, column};
+use crate::table::{ColumnKind, Order, Table, Value, column};
 use crate::url_parts::host_key;
 
-use Kind::{Integer, Long, Short, Text, Time};
+use ColumnKind::{Integer, Long, Short, Text, Time};
 
 pub(crate) const REQUESTS: Table<RequestRow> = Table {
     name: "requests",
@@ -560,7 +560,7 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
 pub(crate) struct OriginRobots {
     pub(crate) origin: String,
     pub(crate) host: String,
-    pub(crate) report: RobotsReport,
+    pub(crate) report: LastRobotsResponse,
 }
 
 pub(crate) const ROBOTS: Table<OriginRobots> = Table {

@@ -36,7 +36,7 @@ pub(crate) struct Column<R> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColumnDescription {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
     /// The unit or format of the column's values.
     pub(crate) unit: &'static str,
     pub(crate) meaning: &'static str,
@@ -46,7 +46,7 @@ pub(crate) struct ColumnDescription {
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// UTF-8 text.
     Text,
     /// Bytes.
@@ -83,7 +83,7 @@ pub(crate) trait RowSink {
 /// Returns a column with its description and the function that computes its value.
 pub(crate) const fn column<R>(
     name: &'static str,
-    kind: Kind,
+    kind: ColumnKind,
     unit: &'static str,
     meaning: &'static str,
     source: &'static str,
@@ -122,13 +122,13 @@ impl<R> Table<R> {
     }
 }
 
-impl Kind {
+impl ColumnKind {
     fn holds(self, number: i64) -> bool {
         match self {
-            Kind::Short => i16::try_from(number).is_ok(),
-            Kind::Integer => i32::try_from(number).is_ok(),
-            Kind::Time => (0..=MAX_TIME_MS).contains(&number),
-            Kind::Text | Kind::Bytes | Kind::Long => true,
+            ColumnKind::Short => i16::try_from(number).is_ok(),
+            ColumnKind::Integer => i32::try_from(number).is_ok(),
+            ColumnKind::Time => (0..=MAX_TIME_MS).contains(&number),
+            ColumnKind::Text | ColumnKind::Bytes | ColumnKind::Long => true,
         }
     }
 }

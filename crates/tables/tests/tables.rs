@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crawl_records::Rounds;
+use crawl_records::RoundSelection;
 use crawl_tables::{Format, WrittenTable, export};
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -133,7 +133,7 @@ fn crawl() -> TempDir {
 
 fn exported(dir: &Path, format: Format) -> (TempDir, Vec<WrittenTable>) {
     let out = tempfile::tempdir().unwrap();
-    let written = export(dir, out.path(), format, Rounds::All).unwrap();
+    let written = export(dir, out.path(), format, RoundSelection::All).unwrap();
     (out, written)
 }
 
@@ -421,7 +421,7 @@ fn without_links_there_is_no_table_of_them() {
 #[test]
 fn a_folder_without_a_crawl_is_refused() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let refused = export(dir.path(), out.path(), Format::Csv, Rounds::All)
+    let refused = export(dir.path(), out.path(), Format::Csv, RoundSelection::All)
         .unwrap_err()
         .to_string();
     assert!(refused.contains("no crawl in `"), "{refused}");

@@ -3,7 +3,7 @@
 //! A [`TestWeb`] has any number of hosts, each on its own address in 127.0.0.0/8. Its pages are
 //! computed from a seed on request, so a web of a million pages takes no memory. [`TestWeb::truth`]
 //! returns what a crawl must find: the URLs to fetch, and the URLs that are excluded, with the
-//! reasons. A [`Script`] replaces the replies for a path: with other answers, late answers, a
+//! reasons. A [`ReplyScript`] replaces the replies for a path: with other answers, late answers, a
 //! sequence of answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every request
 //! with its times, on a scale that is unaffected by clock changes.
 //!
@@ -12,10 +12,10 @@
 //!
 //! ```
 //! use std::io::{Read, Write};
-//! use crawl_testweb::{Answer, CrawlReach, TestWeb};
+//! use crawl_testweb::{HttpAnswer, AllowedHosts, TestWeb};
 //!
 //! let web = TestWeb::builder().seed(7).hosts(2).pages(30)
-//!     .script(0, "/busy", Answer::of(503).header("retry-after", "1"))
+//!     .script(0, "/busy", HttpAnswer::of(503).header("retry-after", "1"))
 //!     .start();
 //!
 //! let mut stream = std::net::TcpStream::connect(web.address(0))?;
@@ -25,7 +25,7 @@
 //! assert!(answer.starts_with("HTTP/1.1 503 "));
 //!
 //! assert_eq!(web.log()[0].path, "/busy");
-//! assert!(web.truth(CrawlReach::Host).fetched.len() >= 30);
+//! assert!(web.truth(AllowedHosts::Host).fetched.len() >= 30);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -35,24 +35,24 @@ mod misbehaviour;
 mod nginx;
 mod random;
 mod reply;
-mod reply_queue;
+mod reply_sender;
 mod request;
 mod server;
-mod site;
 mod sockets;
 mod spec;
-mod traps;
+mod synthetic_hosts;
+mod test_web;
+mod trap_web;
 mod truth;
-mod web;
 mod web_plan;
 
 pub use log::{LogEntry, gaps};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
 pub use nginx::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
-pub use reply::{Answer, Reply, ReplyStep, Script};
+pub use reply::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply};
 pub use request::ReceivedRequest;
-pub use spec::{ConnectionMode, Spec};
-pub use traps::{TRAPS, TrapWeb};
-pub use truth::{CrawlReach, ExclusionReason, Expected, Truth};
-pub use web::TestWeb;
+pub use spec::{ConnectionBehaviour, Spec};
+pub use test_web::TestWeb;
+pub use trap_web::{TRAPS, TrapWeb};
+pub use truth::{AllowedHosts, ExclusionReason, Expected, Truth};
 pub use web_plan::LinkMix;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 
-use crate::reply::{Answer, Reply, ReplyStep, TAKES_ALL, gzip};
+use crate::reply::{HttpAnswer, RawReplyStep, ScriptedReply, TAKES_ALL, gzip};
 
 /// Decoded size of the bombs in bytes.
 const BOMB_BYTES: usize = 64 << 20;
@@ -21,7 +21,7 @@ pub struct Misbehaviour {
     /// The name, such as `sends nothing` or `closes without an answer`.
     pub name: &'static str,
     /// The server's reply.
-    pub reply: Reply,
+    pub reply: ScriptedReply,
 }
 
 /// Returns all ways to misbehave within one exchange, in protocol order: before the head, in the
@@ -39,20 +39,20 @@ pub fn misbehaviours() -> Vec<Misbehaviour> {
         .collect()
 }
 
-type Kinds = Vec<(&'static str, Reply)>;
+type Kinds = Vec<(&'static str, ScriptedReply)>;
 
 fn no_answer() -> Kinds {
     vec![
-        ("sends nothing", Reply::silence()),
-        ("closes without an answer", Reply::close()),
+        ("sends nothing", ScriptedReply::silence()),
+        ("closes without an answer", ScriptedReply::close()),
         (
             "closes its half and keeps reading",
-            raw([ReplyStep::HalfClose, ReplyStep::Silence]),
+            raw([RawReplyStep::HalfClose, RawReplyStep::Silence]),
         ),
-        ("resets without an answer", Reply::reset()),
+        ("resets without an answer", ScriptedReply::reset()),
         (
             "sends half a status line, then nothing",
-            raw([text("HTTP/1.1 20"), ReplyStep::Silence]),
+            raw([text("HTTP/1.1 20"), RawReplyStep::Silence]),
         ),
         (
             "sends half a head, then closes",
@@ -76,7 +76,7 @@ fn no_answer() -> Kinds {
                 b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x04\x08\x00\x00\x00\x00",
             )]),
         ),
-        ("sends garbage", Reply::garbage()),
+        ("sends garbage", ScriptedReply::garbage()),
     ]
 }
 
@@ -86,7 +86,7 @@ fn heads() -> Kinds {
     let status = |line: &str| raw([text(&format!("{line}\r\n{ok}"))]);
     let mut dripped = vec![text("HTTP/1.1 200 OK\r\n")];
     for _ in 0..DRIPS {
-        dripped.extend([ReplyStep::Wait(DRIP), text("x-more: y\r\n")]);
+        dripped.extend([RawReplyStep::Wait(DRIP), text("x-more: y\r\n")]);
     }
     vec![
         ("status 999", status("HTTP/1.1 999 Beyond")),
@@ -97,7 +97,7 @@ fn heads() -> Kinds {
             status("HTTP/9.9 200 OK"),
         ),
         ("a head one line at a time, without end", raw(dripped)),
-        ("header lines without end", Reply::endless_headers()),
+        ("header lines without end", ScriptedReply::endless_headers()),
         ("20,000 header lines", head(&"x-more: y\r\n".repeat(20_000))),
         (
             "a header line of a megabyte",
@@ -107,7 +107,7 @@ fn heads() -> Kinds {
             "a header line without end",
             raw([
                 text("HTTP/1.1 200 OK\r\nx-huge: "),
-                ReplyStep::Endless(vec![b'z'; 16 << 10]),
+                RawReplyStep::Endless(vec![b'z'; 16 << 10]),
             ]),
         ),
         ("a header line without a colon", head("no colon here\r\n")),
@@ -122,13 +122,13 @@ fn heads() -> Kinds {
         ),
         (
             "100 Continue without end",
-            raw([ReplyStep::Endless(
+            raw([RawReplyStep::Endless(
                 "HTTP/1.1 100 Continue\r\n\r\n".repeat(500).into(),
             )]),
         ),
         (
             "100 Continue, then nothing",
-            raw([text("HTTP/1.1 100 Continue\r\n\r\n"), ReplyStep::Silence]),
+            raw([text("HTTP/1.1 100 Continue\r\n\r\n"), RawReplyStep::Silence]),
         ),
         (
             "103 Early Hints before the answer",
@@ -142,7 +142,7 @@ fn heads() -> Kinds {
                 text(
                     "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
                 ),
-                ReplyStep::Silence,
+                RawReplyStep::Silence,
             ]),
         ),
     ]
@@ -155,7 +155,7 @@ fn bodies() -> Kinds {
         ))
     };
     let chunked = |body: &str| framed("transfer-encoding: chunked\r\n", body);
-    let html = Answer::html("<title>A page</title><p>with some text in it");
+    let html = HttpAnswer::html("<title>A page</title><p>with some text in it");
     let flood = vec![b'e'; 16 << 10];
     vec![
         (
@@ -185,28 +185,34 @@ fn bodies() -> Kinds {
             "a length of 10 GB, two bytes, then nothing",
             raw([
                 framed("content-length: 10000000000\r\n", "ok"),
-                ReplyStep::Silence,
+                RawReplyStep::Silence,
             ]),
         ),
         (
             "a body shorter than announced",
-            Reply::short_body(&html, 10),
+            ScriptedReply::short_body(&html, 10),
         ),
-        ("a reset in the body", Reply::reset_in_body(&html)),
-        ("half a body, then nothing", Reply::stall_in_body(&html)),
+        ("a reset in the body", ScriptedReply::reset_in_body(&html)),
+        (
+            "half a body, then nothing",
+            ScriptedReply::stall_in_body(&html),
+        ),
         (
             "a body one byte at a time",
-            Reply::drip(Answer::html(&"d".repeat(DRIPS)), 1, DRIP),
+            ScriptedReply::drip(HttpAnswer::html(&"d".repeat(DRIPS)), 1, DRIP),
         ),
-        ("a body without end", Reply::endless_body()),
+        ("a body without end", ScriptedReply::endless_body()),
         (
             "chunks without end",
             raw([
                 chunked(""),
-                ReplyStep::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
+                RawReplyStep::Endless(b"8\r\nchunks!\n\r\n".repeat(1000)),
             ]),
         ),
-        ("a chunk whose size isn't a number", Reply::bad_chunk()),
+        (
+            "a chunk whose size isn't a number",
+            ScriptedReply::bad_chunk(),
+        ),
         (
             "a chunk whose size is beyond 64 bits",
             raw([chunked("fffffffffffffffff\r\nhello")]),
@@ -217,18 +223,18 @@ fn bodies() -> Kinds {
         ),
         (
             "a chunk extension without end",
-            raw([chunked("5;"), ReplyStep::Endless(flood.clone())]),
+            raw([chunked("5;"), RawReplyStep::Endless(flood.clone())]),
         ),
         (
             "trailers without end",
             raw([
                 chunked("5\r\nhello\r\n0\r\n"),
-                ReplyStep::Endless(b"x-trailer: y\r\n".repeat(1000)),
+                RawReplyStep::Endless(b"x-trailer: y\r\n".repeat(1000)),
             ]),
         ),
         (
             "chunks without the last one, then nothing",
-            raw([chunked("5\r\nhello\r\n"), ReplyStep::Silence]),
+            raw([chunked("5\r\nhello\r\n"), RawReplyStep::Silence]),
         ),
         (
             "chunks without the last one, then closes",
@@ -253,7 +259,7 @@ fn bodies() -> Kinds {
                     "content-length: 2\r\n",
                     "okHTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nbad",
                 ),
-                ReplyStep::Silence,
+                RawReplyStep::Silence,
             ]),
         ),
     ]
@@ -261,7 +267,7 @@ fn bodies() -> Kinds {
 
 fn codings() -> Kinds {
     let coded = |coding: &str, body: Vec<u8>| {
-        let answer = Answer::of(200).header("content-type", "text/html");
+        let answer = HttpAnswer::of(200).header("content-type", "text/html");
         answer.header("content-encoding", coding).body(body)
     };
     let page = b"<title>A page</title>".repeat(50);
@@ -316,22 +322,28 @@ fn contents() -> Kinds {
     let login = "<title>Sign in</title><form><input name=u><input type=password name=p></form>";
     let blocked = "<title>Request Rejected</title>The requested URL was rejected. Please consult \
         with your administrator. Your support ID is: 1 <a href=/back>Go back</a>";
-    let challenge = Answer::of(403).header("cf-mitigated", "challenge");
+    let challenge = HttpAnswer::of(403).header("cf-mitigated", "challenge");
     vec![
-        ("a redirect to itself", Answer::redirect(302, "/").into()),
-        ("a redirect without a target", Answer::of(301).into()),
+        (
+            "a redirect to itself",
+            HttpAnswer::redirect(302, "/").into(),
+        ),
+        ("a redirect without a target", HttpAnswer::of(301).into()),
         (
             "a redirect to an invalid URL",
-            Answer::redirect(301, "http://[/").into(),
+            HttpAnswer::redirect(301, "http://[/").into(),
         ),
         (
             "a redirect to javascript:",
-            Answer::redirect(302, "javascript:go()").into(),
+            HttpAnswer::redirect(302, "javascript:go()").into(),
         ),
-        ("a page that refreshes itself", Answer::html(loops).into()),
+        (
+            "a page that refreshes itself",
+            HttpAnswer::html(loops).into(),
+        ),
         (
             "a login form in place of a page",
-            Answer::html(login).into(),
+            HttpAnswer::html(login).into(),
         ),
         (
             "a challenge in place of a page",
@@ -339,21 +351,21 @@ fn contents() -> Kinds {
         ),
         (
             "a block page in place of a page",
-            Answer::html(blocked).into(),
+            HttpAnswer::html(blocked).into(),
         ),
     ]
 }
 
-fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
-    Reply::raw(steps)
+fn raw(steps: impl Into<Vec<RawReplyStep>>) -> ScriptedReply {
+    ScriptedReply::raw(steps)
 }
 
-fn text(text: &str) -> ReplyStep {
+fn text(text: &str) -> RawReplyStep {
     bytes(text.as_bytes())
 }
 
-fn bytes(bytes: &[u8]) -> ReplyStep {
-    ReplyStep::Send(bytes.to_vec())
+fn bytes(bytes: &[u8]) -> RawReplyStep {
+    RawReplyStep::Send(bytes.to_vec())
 }
 
 fn brotli(bytes: &[u8]) -> Vec<u8> {

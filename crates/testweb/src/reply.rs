@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 /// A well-formed HTTP answer. `Content-Length` is added when it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// The status code.
     pub status: u16,
     /// Header lines in order, with names as sent.
@@ -17,10 +17,10 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Creates an answer without headers and body.
-    pub fn of(status: u16) -> Answer {
-        Answer {
+    pub fn of(status: u16) -> HttpAnswer {
+        HttpAnswer {
             status,
             headers: Vec::new(),
             body: Vec::new(),
@@ -28,41 +28,41 @@ impl Answer {
     }
 
     /// Creates a 200 answer with HTML in UTF-8.
-    pub fn html(html: &str) -> Answer {
-        Answer::of(200)
+    pub fn html(html: &str) -> HttpAnswer {
+        HttpAnswer::of(200)
             .header("content-type", "text/html; charset=utf-8")
             .body(html)
     }
 
     /// Creates a 200 answer with plain text in UTF-8, as for robots.txt.
-    pub fn text(text: &str) -> Answer {
-        Answer::of(200)
+    pub fn text(text: &str) -> HttpAnswer {
+        HttpAnswer::of(200)
             .header("content-type", "text/plain; charset=utf-8")
             .body(text)
     }
 
     /// Creates a redirect with this `Location`.
-    pub fn redirect(status: u16, location: &str) -> Answer {
-        Answer::of(status).header("location", location)
+    pub fn redirect(status: u16, location: &str) -> HttpAnswer {
+        HttpAnswer::of(status).header("location", location)
     }
 
     /// Adds a header line.
     #[must_use]
-    pub fn header(mut self, name: &str, value: &str) -> Answer {
+    pub fn header(mut self, name: &str, value: &str) -> HttpAnswer {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Sets the body.
     #[must_use]
-    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Answer {
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> HttpAnswer {
         self.body = body.into();
         self
     }
 
     /// Compresses the body with gzip and declares it in a header.
     #[must_use]
-    pub fn gzip(mut self) -> Answer {
+    pub fn gzip(mut self) -> HttpAnswer {
         self.body = gzip(&self.body);
         self.header("content-encoding", "gzip")
     }
@@ -76,25 +76,25 @@ impl Answer {
 
 /// The reply of a host to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// The pause before the first byte, in addition to the host's latency.
     pub delay: Duration,
-    pub(crate) act: Act,
+    pub(crate) act: ReplyContent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum ReplyContent {
     /// The answer of the computed web.
     Usual,
-    Answer(Answer),
-    Drip(Answer, usize, Duration),
+    Answer(HttpAnswer),
+    Drip(HttpAnswer, usize, Duration),
     /// Arbitrary bytes. The connection closes after the last step.
-    Raw(Vec<ReplyStep>),
+    Raw(Vec<RawReplyStep>),
 }
 
 /// A step of a raw reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReplyStep {
+pub enum RawReplyStep {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Send these bytes repeatedly until the client disconnects.
@@ -111,122 +111,125 @@ pub enum ReplyStep {
     Reset,
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Reply {
-        Reply::act(Act::Answer(answer))
+impl From<HttpAnswer> for ScriptedReply {
+    fn from(answer: HttpAnswer) -> ScriptedReply {
+        ScriptedReply::act(ReplyContent::Answer(answer))
     }
 }
 
-impl Reply {
-    fn act(act: Act) -> Reply {
-        Reply {
+impl ScriptedReply {
+    fn act(act: ReplyContent) -> ScriptedReply {
+        ScriptedReply {
             delay: Duration::ZERO,
             act,
         }
     }
 
     /// Creates the reply that the host would give without a script.
-    pub fn usual() -> Reply {
-        Reply::act(Act::Usual)
+    pub fn usual() -> ScriptedReply {
+        ScriptedReply::act(ReplyContent::Usual)
     }
 
     /// Creates a reply of the given bytes and pauses, after which the connection closes.
-    pub fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
-        Reply::act(Act::Raw(steps.into()))
+    pub fn raw(steps: impl Into<Vec<RawReplyStep>>) -> ScriptedReply {
+        ScriptedReply::act(ReplyContent::Raw(steps.into()))
     }
 
     /// Creates a reply that sends the head at once, then `bytes` of the body at a time, pausing
     /// before each piece.
-    pub fn drip(answer: Answer, bytes: usize, pause: Duration) -> Reply {
-        Reply::act(Act::Drip(answer, bytes.max(1), pause))
+    pub fn drip(answer: HttpAnswer, bytes: usize, pause: Duration) -> ScriptedReply {
+        ScriptedReply::act(ReplyContent::Drip(answer, bytes.max(1), pause))
     }
 
     /// Creates a reply that reads the request and never answers.
-    pub fn silence() -> Reply {
-        Reply::raw([ReplyStep::Silence])
+    pub fn silence() -> ScriptedReply {
+        ScriptedReply::raw([RawReplyStep::Silence])
     }
 
     /// Creates a reply that resets the connection without an answer.
-    pub fn reset() -> Reply {
-        Reply::raw([ReplyStep::Reset])
+    pub fn reset() -> ScriptedReply {
+        ScriptedReply::raw([RawReplyStep::Reset])
     }
 
     /// Creates a reply that closes the connection without an answer.
-    pub fn close() -> Reply {
-        Reply::raw([])
+    pub fn close() -> ScriptedReply {
+        ScriptedReply::raw([])
     }
 
     /// Creates a reply with an invalid status line.
-    pub fn garbage() -> Reply {
-        Reply::raw([ReplyStep::Send(
+    pub fn garbage() -> ScriptedReply {
+        ScriptedReply::raw([RawReplyStep::Send(
             b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec(),
         )])
     }
 
     /// Creates a reply that declares `missing` bytes more than it sends, then closes.
-    pub fn short_body(answer: &Answer, missing: usize) -> Reply {
+    pub fn short_body(answer: &HttpAnswer, missing: usize) -> ScriptedReply {
         let mut bytes = head(answer, Some(answer.body.len() + missing));
         bytes.extend_from_slice(&answer.body);
-        Reply::raw([ReplyStep::Send(bytes)])
+        ScriptedReply::raw([RawReplyStep::Send(bytes)])
     }
 
     /// Creates a reply that sends the head and half of the body, then resets the connection.
-    pub fn reset_in_body(answer: &Answer) -> Reply {
+    pub fn reset_in_body(answer: &HttpAnswer) -> ScriptedReply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
         // Pause so that the client can read the bytes, because a reset discards data in transit.
-        Reply::raw([
-            ReplyStep::Send(bytes),
-            ReplyStep::Wait(Duration::from_millis(20)),
-            ReplyStep::Reset,
+        ScriptedReply::raw([
+            RawReplyStep::Send(bytes),
+            RawReplyStep::Wait(Duration::from_millis(20)),
+            RawReplyStep::Reset,
         ])
     }
 
     /// Creates a reply that sends the head and half of the body, then nothing until the client
     /// disconnects.
-    pub fn stall_in_body(answer: &Answer) -> Reply {
+    pub fn stall_in_body(answer: &HttpAnswer) -> ScriptedReply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
-        Reply::raw([ReplyStep::Send(bytes), ReplyStep::Silence])
+        ScriptedReply::raw([RawReplyStep::Send(bytes), RawReplyStep::Silence])
     }
 
     /// Creates a reply with a valid chunk, then a chunk whose size is not a number.
-    pub fn bad_chunk() -> Reply {
+    pub fn bad_chunk() -> ScriptedReply {
         let bytes =
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
             5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n";
-        Reply::raw([ReplyStep::Send(bytes.to_vec())])
+        ScriptedReply::raw([RawReplyStep::Send(bytes.to_vec())])
     }
 
     /// Creates a reply of endless HTML without a length.
-    pub fn endless_body() -> Reply {
+    pub fn endless_body() -> ScriptedReply {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
         let body = b"<p>and so on</p>\n".repeat(1000);
-        Reply::raw([ReplyStep::Send(head.to_vec()), ReplyStep::Endless(body)])
+        ScriptedReply::raw([
+            RawReplyStep::Send(head.to_vec()),
+            RawReplyStep::Endless(body),
+        ])
     }
 
     /// Creates a reply with endless header lines.
-    pub fn endless_headers() -> Reply {
+    pub fn endless_headers() -> ScriptedReply {
         let lines = format!("x-more: {}\r\n", "y".repeat(1000)).repeat(16);
-        Reply::raw([
-            ReplyStep::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
-            ReplyStep::Endless(lines.into()),
+        ScriptedReply::raw([
+            RawReplyStep::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
+            RawReplyStep::Endless(lines.into()),
         ])
     }
 
     /// Creates a reply of gzipped HTML that takes about a thousandth of `decoded` bytes on the
     /// wire.
-    pub fn gzip_bomb(decoded: usize) -> Reply {
-        let answer = Answer::of(200)
+    pub fn gzip_bomb(decoded: usize) -> ScriptedReply {
+        let answer = HttpAnswer::of(200)
             .header("content-type", "text/html")
             .header("content-encoding", "gzip")
             .body(gzip(&vec![b' '; decoded]));
-        Reply::from(answer)
+        ScriptedReply::from(answer)
     }
 
     /// Delays the reply by `delay`.
     #[must_use]
-    pub fn after(mut self, delay: Duration) -> Reply {
+    pub fn after(mut self, delay: Duration) -> ScriptedReply {
         self.delay = delay;
         self
     }
@@ -234,40 +237,40 @@ impl Reply {
 
 /// The replies for one path, one per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
-    replies: Vec<Reply>,
+pub struct ReplyScript {
+    replies: Vec<ScriptedReply>,
     next: usize,
 }
 
-impl<R: Into<Reply>> From<R> for Script {
-    fn from(reply: R) -> Script {
-        Script {
+impl<R: Into<ScriptedReply>> From<R> for ReplyScript {
+    fn from(reply: R) -> ReplyScript {
+        ReplyScript {
             replies: vec![reply.into()],
             next: 0,
         }
     }
 }
 
-impl Script {
+impl ReplyScript {
     /// Creates a script that always gives the same reply.
-    pub fn always(reply: impl Into<Reply>) -> Script {
-        Script::from(reply)
+    pub fn always(reply: impl Into<ScriptedReply>) -> ReplyScript {
+        ReplyScript::from(reply)
     }
 
     /// Adds the next reply. The last reply is repeated.
     ///
     /// ```
-    /// use crawl_testweb::{Answer, Reply, Script};
-    /// let busy = Answer::of(503).header("retry-after", "2");
-    /// let script = Script::always(busy.clone()).then(busy).then(Reply::usual());
+    /// use crawl_testweb::{HttpAnswer, ScriptedReply, ReplyScript};
+    /// let busy = HttpAnswer::of(503).header("retry-after", "2");
+    /// let script = ReplyScript::always(busy.clone()).then(busy).then(ScriptedReply::usual());
     /// ```
     #[must_use]
-    pub fn then(mut self, reply: impl Into<Reply>) -> Script {
+    pub fn then(mut self, reply: impl Into<ScriptedReply>) -> ReplyScript {
         self.replies.push(reply.into());
         self
     }
 
-    pub(crate) fn take(&mut self) -> Reply {
+    pub(crate) fn take(&mut self) -> ScriptedReply {
         let at = self.next.min(self.replies.len() - 1);
         self.next += 1;
         self.replies[at].clone()
@@ -275,7 +278,7 @@ impl Script {
 }
 
 /// Returns the head of an answer. Declares `length` unless the answer's own headers declare one.
-pub(crate) fn head(answer: &Answer, length: Option<usize>) -> Vec<u8> {
+pub(crate) fn head(answer: &HttpAnswer, length: Option<usize>) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));

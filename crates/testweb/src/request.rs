@@ -33,7 +33,7 @@ impl ReceivedRequest {
 }
 
 /// The result of reading from the client: a request, invalid data, or the end of the connection.
-pub(crate) enum Incoming {
+pub(crate) enum RequestReadResult {
     /// A request, and the time when its first byte was read.
     Request(ReceivedRequest, u64),
     /// An invalid request.
@@ -44,41 +44,44 @@ pub(crate) enum Incoming {
 
 /// Bytes that were read but not consumed yet.
 #[derive(Default)]
-pub(crate) struct Inbox {
+pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
 }
 
-impl Inbox {
+impl ReadBuffer {
     /// Reads the next request, and skips its body if it declares one.
     pub(crate) async fn request(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
         host: u32,
         now_us: impl Fn() -> u64,
-    ) -> io::Result<Incoming> {
+    ) -> io::Result<RequestReadResult> {
         let mut start_us = (!self.bytes.is_empty()).then(&now_us);
         let end = loop {
             if let Some(end) = find(&self.bytes, b"\r\n\r\n") {
                 break end;
             }
             if self.bytes.len() > MAX_HEAD_BYTES {
-                return Ok(Incoming::Bad("the head is too long"));
+                return Ok(RequestReadResult::Bad("the head is too long"));
             }
             if stream.read_buf(&mut self.bytes).await? == 0 {
-                return Ok(Incoming::Closed);
+                return Ok(RequestReadResult::Closed);
             }
             start_us.get_or_insert_with(&now_us);
         };
         let head = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
         self.bytes.drain(..end + 4);
         let Some(request) = parse(&head, host) else {
-            return Ok(Incoming::Bad("this is no HTTP request"));
+            return Ok(RequestReadResult::Bad("this is no HTTP request"));
         };
         let length = request
             .header("content-length")
             .and_then(|length| length.parse().ok());
         self.skip(stream, length.unwrap_or(0)).await?;
-        Ok(Incoming::Request(request, start_us.unwrap_or_else(now_us)))
+        Ok(RequestReadResult::Request(
+            request,
+            start_us.unwrap_or_else(now_us),
+        ))
     }
 
     async fn skip(

@@ -13,27 +13,27 @@ use tokio::task::JoinSet;
 
 use crate::log::{EntryKey, Log, LogEntry};
 use crate::random::SeededRandom;
-use crate::reply::{Act, Answer, Reply, Script};
-use crate::reply_queue::{Outbox, Then, until_closed};
-use crate::request::{Inbox, Incoming, ReceivedRequest};
-use crate::site::Site;
-use crate::spec::{ConnectionMode, Handler};
+use crate::reply::{HttpAnswer, ReplyContent, ReplyScript, ScriptedReply};
+use crate::reply_sender::{AfterReply, ReplySender, until_closed};
+use crate::request::{ReadBuffer, ReceivedRequest, RequestReadResult};
+use crate::spec::{ConnectionBehaviour, Handler};
+use crate::synthetic_hosts::SyntheticHosts;
 
 /// The state that all connections share.
-pub(crate) struct Shared {
-    pub(crate) site: Site,
+pub(crate) struct ServerState {
+    pub(crate) site: SyntheticHosts,
     pub(crate) log: Log,
     pub(crate) gzip: bool,
     pub(crate) latency: Duration,
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) handlers: HashMap<u32, Handler>,
-    pub(crate) scripts: Mutex<HashMap<(u32, String), Script>>,
-    pub(crate) connection_modes: Mutex<HashMap<u32, ConnectionMode>>,
+    pub(crate) scripts: Mutex<HashMap<(u32, String), ReplyScript>>,
+    pub(crate) connection_modes: Mutex<HashMap<u32, ConnectionBehaviour>>,
     pub(crate) connections: AtomicU64,
 }
 
 /// Accepts a host's connections until this future is dropped, which also closes open connections.
-pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32) {
+pub(crate) async fn serve(shared: Arc<ServerState>, listener: TcpListener, host: u32) {
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
@@ -47,35 +47,35 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32)
     }
 }
 
-async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
+async fn connection(shared: Arc<ServerState>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
     // Ignore errors: they only mean that the client disconnected, and the log shows how far the
     // exchange got.
     let _ = match shared.connection_mode(host) {
-        ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
-        ConnectionMode::Silent => until_closed(&mut stream).await,
-        ConnectionMode::Greets => greet(&mut stream).await,
+        ConnectionBehaviour::Open => converse(&shared, &mut stream, host, connection, peer).await,
+        ConnectionBehaviour::Silent => until_closed(&mut stream).await,
+        ConnectionBehaviour::Greets => greet(&mut stream).await,
         // Reset the connection: it was accepted just before the host stopped listening.
-        ConnectionMode::Refused => stream.set_zero_linger(),
+        ConnectionBehaviour::Refused => stream.set_zero_linger(),
     };
 }
 
 async fn converse(
-    shared: &Shared,
+    shared: &ServerState,
     stream: &mut TcpStream,
     host: u32,
     connection: u64,
     peer: SocketAddr,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut inbox = Inbox::default();
+    let mut inbox = ReadBuffer::default();
     loop {
         let (request, start_us) = match inbox.request(stream, host, || shared.log.now_us()).await? {
-            Incoming::Request(request, start_us) => (request, start_us),
-            Incoming::Closed => return Ok(()),
-            Incoming::Bad(why) => {
-                let answer = Answer::of(400).header("connection", "close").body(why);
-                let mut outbox = Outbox::new(stream, &shared.log);
+            RequestReadResult::Request(request, start_us) => (request, start_us),
+            RequestReadResult::Closed => return Ok(()),
+            RequestReadResult::Bad(why) => {
+                let answer = HttpAnswer::of(400).header("connection", "close").body(why);
+                let mut outbox = ReplySender::new(stream, &shared.log);
                 return outbox.answer(&answer, false).await.map(|_| ());
             }
         };
@@ -86,11 +86,11 @@ async fn converse(
             .get(&request.host)
             .unwrap_or(&shared.latency);
         tokio::time::sleep(*latency + reply.delay).await;
-        let mut outbox = Outbox::new(stream, &shared.log);
+        let mut outbox = ReplySender::new(stream, &shared.log);
         let then = outbox.play(&reply, request.method == "HEAD").await;
         (visit.status, visit.sent, visit.last_us) = (outbox.status, outbox.sent, outbox.last_us);
         drop(visit);
-        if then? == Then::Close || !request.keeps_alive {
+        if then? == AfterReply::Close || !request.keeps_alive {
             return Ok(());
         }
     }
@@ -113,7 +113,7 @@ struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     fn begin(
-        shared: &'a Shared,
+        shared: &'a ServerState,
         request: &ReceivedRequest,
         connection: u64,
         peer: SocketAddr,
@@ -148,36 +148,39 @@ impl Drop for Visit<'_> {
     }
 }
 
-impl Shared {
-    pub(crate) fn connection_mode(&self, host: u32) -> ConnectionMode {
+impl ServerState {
+    pub(crate) fn connection_mode(&self, host: u32) -> ConnectionBehaviour {
         lock(&self.connection_modes)
             .get(&host)
             .copied()
             .unwrap_or_default()
     }
 
-    fn reply(&self, request: &ReceivedRequest) -> Reply {
+    fn reply(&self, request: &ReceivedRequest) -> ScriptedReply {
         let scripted = {
             let mut scripts = lock(&self.scripts);
             scripts
                 .get_mut(&(request.host, request.path.clone()))
-                .map(Script::take)
+                .map(ReplyScript::take)
         };
         let handled = || {
             self.handlers
                 .get(&request.host)
                 .and_then(|handler| handler(request))
         };
-        match scripted.or_else(handled).unwrap_or_else(Reply::usual) {
-            Reply {
+        match scripted
+            .or_else(handled)
+            .unwrap_or_else(ScriptedReply::usual)
+        {
+            ScriptedReply {
                 delay,
-                act: Act::Usual,
-            } => Reply::from(self.usual(request)).after(delay),
+                act: ReplyContent::Usual,
+            } => ScriptedReply::from(self.usual(request)).after(delay),
             reply => reply,
         }
     }
 
-    fn usual(&self, request: &ReceivedRequest) -> Answer {
+    fn usual(&self, request: &ReceivedRequest) -> HttpAnswer {
         let answer = self.site.answer(request.host, &request.path);
         let etag = answer
             .headers
@@ -185,7 +188,7 @@ impl Shared {
             .find(|(name, _)| name == "etag")
             .map(|(_, etag)| etag);
         if etag.is_some() && request.header("if-none-match") == etag.map(String::as_str) {
-            return Answer {
+            return HttpAnswer {
                 status: 304,
                 body: Vec::new(),
                 ..answer

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::TestWeb;
-use crate::reply::{Answer, Reply, Script};
+use crate::reply::{HttpAnswer, ReplyScript, ScriptedReply};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
 /// How a host treats a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ConnectionMode {
+pub enum ConnectionBehaviour {
     /// Accepts the connection and answers its requests.
     #[default]
     Open,
@@ -25,7 +25,7 @@ pub enum ConnectionMode {
     Greets,
 }
 
-pub(crate) type Handler = Arc<dyn Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync>;
 
 /// The settings of a web to start. Chain its methods, then call [`Spec::start`].
 #[derive(Clone)]
@@ -41,9 +41,9 @@ pub struct Spec {
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) addresses: Option<u32>,
     pub(crate) domain: Option<String>,
-    pub(crate) scripts: HashMap<(u32, String), Script>,
+    pub(crate) scripts: HashMap<(u32, String), ReplyScript>,
     pub(crate) handlers: HashMap<u32, Handler>,
-    pub(crate) connection_modes: HashMap<u32, ConnectionMode>,
+    pub(crate) connection_modes: HashMap<u32, ConnectionBehaviour>,
 }
 
 impl Default for Spec {
@@ -157,7 +157,7 @@ impl Spec {
 
     /// Sets the replies of a host to requests for one path (with its query, exactly as sent).
     #[must_use]
-    pub fn script(mut self, host: u32, path: &str, script: impl Into<Script>) -> Spec {
+    pub fn script(mut self, host: u32, path: &str, script: impl Into<ReplyScript>) -> Spec {
         self.scripts.insert((host, path.to_owned()), script.into());
         self
     }
@@ -165,7 +165,7 @@ impl Spec {
     /// Sets the robots.txt of a host. For a status other than 200 use [`Spec::script`].
     #[must_use]
     pub fn robots(self, host: u32, text: &str) -> Spec {
-        self.script(host, "/robots.txt", Answer::text(text))
+        self.script(host, "/robots.txt", HttpAnswer::text(text))
     }
 
     /// Sets a function that computes a host's replies. If it returns `None`, the computed web
@@ -174,15 +174,15 @@ impl Spec {
     pub fn handler(
         mut self,
         host: u32,
-        handler: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
+        handler: impl Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync + 'static,
     ) -> Spec {
         self.handlers.insert(host, Arc::new(handler));
         self
     }
 
-    /// Sets how a host treats connections. Default [`ConnectionMode::Open`].
+    /// Sets how a host treats connections. Default [`ConnectionBehaviour::Open`].
     #[must_use]
-    pub fn connection_mode(mut self, host: u32, mode: ConnectionMode) -> Spec {
+    pub fn connection_mode(mut self, host: u32, mode: ConnectionBehaviour) -> Spec {
         self.connection_modes.insert(host, mode);
         self
     }

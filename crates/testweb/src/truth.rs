@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::site::{DISALLOW_ACTION, DISALLOW_PRIVATE, Site};
-use crate::web_plan::{Kind, Place, Shape};
+use crate::synthetic_hosts::{DISALLOW_ACTION, DISALLOW_PRIVATE, SyntheticHosts};
+use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 
 /// The hosts that a crawl may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CrawlReach {
+pub enum AllowedHosts {
     /// Only the seed's host.
     Host,
     /// Every host.
@@ -60,7 +60,7 @@ pub enum ExclusionReason {
     Scope,
 }
 
-pub(crate) fn walk(site: &Site, reach: CrawlReach) -> Truth {
+pub(crate) fn walk(site: &SyntheticHosts, reach: AllowedHosts) -> Truth {
     let mut walk = Walk {
         site,
         reach,
@@ -72,16 +72,16 @@ pub(crate) fn walk(site: &Site, reach: CrawlReach) -> Truth {
 }
 
 struct Walk<'a> {
-    site: &'a Site,
-    reach: CrawlReach,
+    site: &'a SyntheticHosts,
+    reach: AllowedHosts,
     /// Places to fetch, with their depth.
-    places: BTreeMap<Place, u32>,
+    places: BTreeMap<PlannedUrl, u32>,
     truth: Truth,
 }
 
 impl Walk<'_> {
     fn run(&mut self) {
-        let mut queue = VecDeque::from([(Shape::root(0), 0)]);
+        let mut queue = VecDeque::from([(WebParameters::root(0), 0)]);
         let mut nofollow = BTreeSet::new();
         while let Some((place, depth)) = queue.pop_front() {
             if self.places.contains_key(&place) || !self.admit(place) {
@@ -92,7 +92,7 @@ impl Walk<'_> {
                 queue.push_front((to, depth));
             }
             for edge in self.site.shape.links(place) {
-                if edge.shunned || place.kind == Kind::DeadEnd {
+                if edge.shunned || place.kind == PlannedUrlKind::DeadEnd {
                     nofollow.insert(edge.to);
                 } else {
                     queue.push_back((edge.to, depth + 1));
@@ -120,11 +120,11 @@ impl Walk<'_> {
     }
 
     /// Returns whether the URL of a discovered place may be fetched. If not, records the reason.
-    fn admit(&mut self, place: Place) -> bool {
+    fn admit(&mut self, place: PlannedUrl) -> bool {
         let barred = match place.kind {
-            _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,
-            Kind::Private => ExclusionReason::Robots(DISALLOW_PRIVATE),
-            Kind::Action => ExclusionReason::Robots(DISALLOW_ACTION),
+            _ if self.reach == AllowedHosts::Host && place.host != 0 => ExclusionReason::Scope,
+            PlannedUrlKind::Private => ExclusionReason::Robots(DISALLOW_PRIVATE),
+            PlannedUrlKind::Action => ExclusionReason::Robots(DISALLOW_ACTION),
             _ => return true,
         };
         self.truth.barred.insert(self.site.url(place), barred);
@@ -145,9 +145,9 @@ impl Walk<'_> {
         }
     }
 
-    fn status(&self, place: Place) -> u16 {
+    fn status(&self, place: PlannedUrl) -> u16 {
         match place.kind {
-            Kind::Gone => 404,
+            PlannedUrlKind::Gone => 404,
             _ => self
                 .site
                 .shape

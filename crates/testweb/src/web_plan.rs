@@ -81,7 +81,7 @@ impl LinkMix {
 
 /// A kind of place (URL). Each place has the same number as the ordinary page that links to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum PlannedUrlKind {
     Page,
     Private,
     Behind,
@@ -96,56 +96,56 @@ pub(crate) enum Kind {
     Shunned,
 }
 
-const KINDS: [Kind; 12] = [
-    Kind::Page,
-    Kind::Private,
-    Kind::Behind,
-    Kind::Open,
-    Kind::Action,
-    Kind::DeadEnd,
-    Kind::Hidden,
-    Kind::Old,
-    Kind::New,
-    Kind::Gone,
-    Kind::Orphan,
-    Kind::Shunned,
+const KINDS: [PlannedUrlKind; 12] = [
+    PlannedUrlKind::Page,
+    PlannedUrlKind::Private,
+    PlannedUrlKind::Behind,
+    PlannedUrlKind::Open,
+    PlannedUrlKind::Action,
+    PlannedUrlKind::DeadEnd,
+    PlannedUrlKind::Hidden,
+    PlannedUrlKind::Old,
+    PlannedUrlKind::New,
+    PlannedUrlKind::Gone,
+    PlannedUrlKind::Orphan,
+    PlannedUrlKind::Shunned,
 ];
 
 /// A place in the web: a URL without scheme and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct PlannedUrl {
     pub(crate) host: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PlannedUrlKind,
     pub(crate) number: u64,
 }
 
 /// A link to a place, and whether the link is nofollow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
-    pub(crate) to: Place,
+    pub(crate) to: PlannedUrl,
     /// Whether the link itself has `rel=nofollow`.
     pub(crate) shunned: bool,
 }
 
 /// The parameters that determine a synthetic web.
 #[derive(Debug, Clone)]
-pub(crate) struct Shape {
+pub(crate) struct WebParameters {
     pub(crate) seed: u64,
     pub(crate) hosts: u32,
     pub(crate) pages: u64,
     pub(crate) mix: LinkMix,
 }
 
-impl Shape {
-    pub(crate) fn root(host: u32) -> Place {
-        Place {
+impl WebParameters {
+    pub(crate) fn root(host: u32) -> PlannedUrl {
+        PlannedUrl {
             host,
-            kind: Kind::Page,
+            kind: PlannedUrlKind::Page,
             number: 0,
         }
     }
 
-    pub(crate) fn dice(&self, place: Place, purpose: u64) -> SeededRandom {
+    pub(crate) fn dice(&self, place: PlannedUrl, purpose: u64) -> SeededRandom {
         SeededRandom::of(&[
             self.seed,
             u64::from(place.host),
@@ -156,11 +156,11 @@ impl Shape {
     }
 
     /// Returns the path and query of a place, in canonical form.
-    pub(crate) fn path(&self, place: Place) -> String {
+    pub(crate) fn path(&self, place: PlannedUrl) -> String {
         let n = place.number;
         match place.kind {
-            Kind::Page if n == 0 => "/".to_owned(),
-            Kind::Page => {
+            PlannedUrlKind::Page if n == 0 => "/".to_owned(),
+            PlannedUrlKind::Page => {
                 let mut dice = self.dice(place, 0);
                 let dir = dice.below(7);
                 match dice.below(6) {
@@ -172,58 +172,61 @@ impl Shape {
                     _ => format!("/p{n}"),
                 }
             }
-            Kind::Private => format!("/private/{n}.html"),
-            Kind::Behind => format!("/behind/{n}.html"),
-            Kind::Open => format!("/private/open/{n}.html"),
-            Kind::Action => format!("/wiki/{n}?action=edit&id={n}"),
-            Kind::DeadEnd => format!("/dead-end/{n}.html"),
-            Kind::Hidden => format!("/hidden/{n}.html"),
-            Kind::Old => format!("/old/{n}"),
-            Kind::New => format!("/new/{n}.html"),
-            Kind::Gone => format!("/gone/{n}.html"),
-            Kind::Orphan => format!("/orphan/{n}.html"),
-            Kind::Shunned => format!("/shunned/{n}.html"),
+            PlannedUrlKind::Private => format!("/private/{n}.html"),
+            PlannedUrlKind::Behind => format!("/behind/{n}.html"),
+            PlannedUrlKind::Open => format!("/private/open/{n}.html"),
+            PlannedUrlKind::Action => format!("/wiki/{n}?action=edit&id={n}"),
+            PlannedUrlKind::DeadEnd => format!("/dead-end/{n}.html"),
+            PlannedUrlKind::Hidden => format!("/hidden/{n}.html"),
+            PlannedUrlKind::Old => format!("/old/{n}"),
+            PlannedUrlKind::New => format!("/new/{n}.html"),
+            PlannedUrlKind::Gone => format!("/gone/{n}.html"),
+            PlannedUrlKind::Orphan => format!("/orphan/{n}.html"),
+            PlannedUrlKind::Shunned => format!("/shunned/{n}.html"),
         }
     }
 
     /// Returns the place with this canonical path. `None` if there is none.
-    pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
+    pub(crate) fn find(&self, host: u32, path: &str) -> Option<PlannedUrl> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS
             .into_iter()
-            .map(|kind| Place { host, kind, number })
+            .map(|kind| PlannedUrl { host, kind, number })
             .find(|place| self.exists(*place) && self.path(*place) == path)
     }
 
-    fn exists(&self, place: Place) -> bool {
+    fn exists(&self, place: PlannedUrl) -> bool {
         let carrier = match place.kind {
-            Kind::Page => return place.number < self.pages,
-            Kind::Gone => return false,
-            Kind::Behind => Kind::Private,
-            Kind::Hidden => Kind::DeadEnd,
-            Kind::New => Kind::Old,
+            PlannedUrlKind::Page => return place.number < self.pages,
+            PlannedUrlKind::Gone => return false,
+            PlannedUrlKind::Behind => PlannedUrlKind::Private,
+            PlannedUrlKind::Hidden => PlannedUrlKind::DeadEnd,
+            PlannedUrlKind::New => PlannedUrlKind::Old,
             kind => kind,
         };
         self.carries(place.host, place.number, carrier)
     }
 
     /// Returns whether ordinary page `number` links to a place of this kind.
-    fn carries(&self, host: u32, number: u64, kind: Kind) -> bool {
+    fn carries(&self, host: u32, number: u64, kind: PlannedUrlKind) -> bool {
         let share = match kind {
-            Kind::Private => self.mix.private,
-            Kind::Open => self.mix.open,
-            Kind::Action => self.mix.action,
-            Kind::DeadEnd => self.mix.dead_end,
-            Kind::Old => self.mix.redirect,
-            Kind::Gone => self.mix.gone,
-            Kind::Orphan if number >= MAX_SITEMAP_PAGES => 0,
-            Kind::Orphan => self.mix.orphan,
-            Kind::Shunned => self.mix.shunned,
-            Kind::Page | Kind::Behind | Kind::Hidden | Kind::New => 0,
+            PlannedUrlKind::Private => self.mix.private,
+            PlannedUrlKind::Open => self.mix.open,
+            PlannedUrlKind::Action => self.mix.action,
+            PlannedUrlKind::DeadEnd => self.mix.dead_end,
+            PlannedUrlKind::Old => self.mix.redirect,
+            PlannedUrlKind::Gone => self.mix.gone,
+            PlannedUrlKind::Orphan if number >= MAX_SITEMAP_PAGES => 0,
+            PlannedUrlKind::Orphan => self.mix.orphan,
+            PlannedUrlKind::Shunned => self.mix.shunned,
+            PlannedUrlKind::Page
+            | PlannedUrlKind::Behind
+            | PlannedUrlKind::Hidden
+            | PlannedUrlKind::New => 0,
         };
-        let page = Place {
+        let page = PlannedUrl {
             host,
-            kind: Kind::Page,
+            kind: PlannedUrlKind::Page,
             number,
         };
         number < self.pages
@@ -231,25 +234,25 @@ impl Shape {
             && (number == 0 || self.dice(page, 1 + kind as u64).per_mille(share))
     }
 
-    pub(crate) fn noindex(&self, place: Place) -> bool {
-        place.kind == Kind::Page
+    pub(crate) fn noindex(&self, place: PlannedUrl) -> bool {
+        place.kind == PlannedUrlKind::Page
             && place.number > 0
             && self.dice(place, 20).per_mille(self.mix.noindex)
     }
 
     /// Returns the status and target of a redirect; `None` for other places.
-    pub(crate) fn redirect(&self, place: Place) -> Option<(u16, Place)> {
-        if place.kind != Kind::Old {
+    pub(crate) fn redirect(&self, place: PlannedUrl) -> Option<(u16, PlannedUrl)> {
+        if place.kind != PlannedUrlKind::Old {
             return None;
         }
         let mut dice = self.dice(place, 21);
         let status = [301, 302, 303, 307, 308][usize::try_from(dice.below(5)).unwrap_or(0)];
         let abroad = self.hosts > 1 && place.number > 0 && dice.below(8) == 0;
         let to = if abroad {
-            Shape::root(self.other_host(place.host, &mut dice))
+            WebParameters::root(self.other_host(place.host, &mut dice))
         } else {
-            Place {
-                kind: Kind::New,
+            PlannedUrl {
+                kind: PlannedUrlKind::New,
                 ..place
             }
         };
@@ -257,80 +260,84 @@ impl Shape {
     }
 
     /// Returns the links of the page at `place`, in document order. A target may occur twice.
-    pub(crate) fn links(&self, place: Place) -> Vec<Edge> {
+    pub(crate) fn links(&self, place: PlannedUrl) -> Vec<Edge> {
         let mut to = Vec::new();
         match place.kind {
-            Kind::Page => self.page_links(place, &mut to),
-            Kind::Private => to.push(Place {
-                kind: Kind::Behind,
+            PlannedUrlKind::Page => self.page_links(place, &mut to),
+            PlannedUrlKind::Private => to.push(PlannedUrl {
+                kind: PlannedUrlKind::Behind,
                 ..place
             }),
-            Kind::DeadEnd => to.push(Place {
-                kind: Kind::Hidden,
+            PlannedUrlKind::DeadEnd => to.push(PlannedUrl {
+                kind: PlannedUrlKind::Hidden,
                 ..place
             }),
-            Kind::Old | Kind::Gone => return Vec::new(),
+            PlannedUrlKind::Old | PlannedUrlKind::Gone => return Vec::new(),
             _ => {}
         }
         let mut dice = self.dice(place, 22);
         for _ in 0..EXTRA_LINKS {
-            to.push(Place {
+            to.push(PlannedUrl {
                 number: dice.below(self.pages),
-                ..Shape::root(place.host)
+                ..WebParameters::root(place.host)
             });
         }
         to.into_iter()
             .map(|to| Edge {
                 to,
-                shunned: to.kind == Kind::Shunned,
+                shunned: to.kind == PlannedUrlKind::Shunned,
             })
             .collect()
     }
 
-    fn page_links(&self, page: Place, to: &mut Vec<Place>) {
+    fn page_links(&self, page: PlannedUrl, to: &mut Vec<PlannedUrl>) {
         let numbers = children(page.number).take_while(|child| *child < self.pages);
-        to.extend(numbers.map(|number| Place { number, ..page }));
+        to.extend(numbers.map(|number| PlannedUrl { number, ..page }));
         if page.number == 0 {
             let hosts = children(u64::from(page.host)).filter_map(|host| u32::try_from(host).ok());
-            to.extend(hosts.take_while(|host| *host < self.hosts).map(Shape::root));
+            to.extend(
+                hosts
+                    .take_while(|host| *host < self.hosts)
+                    .map(WebParameters::root),
+            );
         }
         let kinds = [
-            Kind::Private,
-            Kind::Open,
-            Kind::Action,
-            Kind::DeadEnd,
-            Kind::Old,
-            Kind::Gone,
-            Kind::Shunned,
+            PlannedUrlKind::Private,
+            PlannedUrlKind::Open,
+            PlannedUrlKind::Action,
+            PlannedUrlKind::DeadEnd,
+            PlannedUrlKind::Old,
+            PlannedUrlKind::Gone,
+            PlannedUrlKind::Shunned,
         ];
         for kind in kinds {
             if self.carries(page.host, page.number, kind) {
-                to.push(Place { kind, ..page });
+                to.push(PlannedUrl { kind, ..page });
             }
         }
         let mut dice = self.dice(page, 23);
         if self.hosts > 1 && dice.per_mille(self.mix.abroad) {
             let host = self.other_host(page.host, &mut dice);
-            to.push(Place {
+            to.push(PlannedUrl {
                 number: dice.below(self.pages),
-                ..Shape::root(host)
+                ..WebParameters::root(host)
             });
         }
     }
 
     /// Returns the entries of a host's sitemap: ordinary pages, and pages that nothing links to.
-    pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = Place> + '_ {
+    pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = PlannedUrl> + '_ {
         (0..self.pages.min(MAX_SITEMAP_PAGES)).flat_map(move |number| {
-            let page = Place {
+            let page = PlannedUrl {
                 host,
-                kind: Kind::Page,
+                kind: PlannedUrlKind::Page,
                 number,
             };
-            let orphan = Place {
-                kind: Kind::Orphan,
+            let orphan = PlannedUrl {
+                kind: PlannedUrlKind::Orphan,
                 ..page
             };
-            let has_orphan = self.carries(host, number, Kind::Orphan);
+            let has_orphan = self.carries(host, number, PlannedUrlKind::Orphan);
             [Some(page), has_orphan.then_some(orphan)]
                 .into_iter()
                 .flatten()
@@ -362,12 +369,12 @@ fn last_number(path: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn shape(seed: u64) -> Shape {
+    fn shape(seed: u64) -> WebParameters {
         let mix = LinkMix {
             shunned: 40,
             ..LinkMix::default()
         };
-        Shape {
+        WebParameters {
             seed,
             hosts: 3,
             pages: 200,
@@ -381,7 +388,7 @@ mod tests {
         for host in 0..3 {
             for number in 0..200 {
                 for kind in KINDS {
-                    let place = Place { host, kind, number };
+                    let place = PlannedUrl { host, kind, number };
                     let place_of_path = shape.find(host, &shape.path(place));
                     assert_eq!(place_of_path.is_some(), shape.exists(place));
                     assert!(place_of_path.is_none_or(|place_of_path| place_of_path == place));
@@ -394,14 +401,14 @@ mod tests {
     fn each_link_but_those_to_gone_pages_leads_to_a_place() {
         let shape = shape(8);
         for number in 0..200 {
-            for edge in shape.links(Place {
+            for edge in shape.links(PlannedUrl {
                 host: 1,
-                kind: Kind::Page,
+                kind: PlannedUrlKind::Page,
                 number,
             }) {
                 assert_eq!(
                     shape.exists(edge.to),
-                    edge.to.kind != Kind::Gone,
+                    edge.to.kind != PlannedUrlKind::Gone,
                     "{edge:?}"
                 );
             }
@@ -414,9 +421,9 @@ mod tests {
             let shape = shape(seed);
             (0..50)
                 .map(move |n| {
-                    shape.path(Place {
+                    shape.path(PlannedUrl {
                         number: n,
-                        ..Shape::root(0)
+                        ..WebParameters::root(0)
                     })
                 })
                 .collect::<Vec<_>>()

@@ -2,15 +2,15 @@
 
 use crawl_weburl::{HostKey, SpellingRules};
 
-use super::deferred_kinds::{DeferredKind, DeferredKinds};
-use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, Traps};
+use super::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
+use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, TrapDetector};
 
 /// The first line of the stored form, which names the layout.
 const LAYOUT: &str = "parked 2";
 /// The first line of an earlier version's layout, in which the kinds of URLs have no host.
 const HOSTLESS: &str = "parked 1";
 
-impl Traps {
+impl TrapDetector {
     /// Returns the encoded deferred kinds of URLs. `None` if they have not changed since the last
     /// call.
     pub fn stored(&mut self) -> Option<Vec<u8>> {
@@ -34,7 +34,7 @@ impl Traps {
     /// those lines must be learned again.
     pub fn restore(&mut self, stored: &[u8]) {
         if let Some(kinds) = read(stored) {
-            self.deferred = DeferredKinds::default();
+            self.deferred = DeferredUrlKinds::default();
             self.put(kinds);
         }
     }
@@ -43,7 +43,7 @@ impl Traps {
     /// what a single worker with all their hosts would store. `None` if nothing is deferred.
     #[must_use]
     pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
-        let mut traps = Traps::new(SpellingRules::default(), true);
+        let mut traps = TrapDetector::new(SpellingRules::default(), true);
         for kinds in all.iter().filter_map(|stored| read(stored)) {
             traps.put(kinds);
             traps.has_changed = true;
@@ -51,7 +51,7 @@ impl Traps {
         traps.stored()
     }
 
-    fn put(&mut self, kinds: Vec<(u64, DeferredKind)>) {
+    fn put(&mut self, kinds: Vec<(u64, DeferredUrlKind)>) {
         let room = MAX_DEFERRED_KINDS.saturating_sub(self.deferred.len());
         for (place, kind) in kinds.into_iter().take(room) {
             self.deferred.insert(place, kind);
@@ -60,7 +60,7 @@ impl Traps {
 }
 
 /// Decodes stored kinds of URLs, each with its key. `None` if the layout is unknown.
-fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
+fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredUrlKind)>> {
     let text = String::from_utf8_lossy(stored);
     let mut lines = text.split('\n');
     let has_hosts = match lines.next()? {
@@ -76,7 +76,7 @@ fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
 }
 
 /// Decodes a line with a host after the key.
-fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
+fn with_host(line: &str) -> Option<(u64, DeferredUrlKind)> {
     let (place, rest) = line.split_once('\t')?;
     let (host, rest) = rest.split_once('\t')?;
     let host = match host {
@@ -86,14 +86,14 @@ fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
     kind(&format!("{place}\t{rest}"), host)
 }
 
-fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredKind)> {
+fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredUrlKind)> {
     let mut fields = line.splitn(4, '\t');
     let mut next = || fields.next();
     let place = u64::from_str_radix(next()?, 16).ok()?;
     let by_looks = next()? == "1";
     let names = next()?.strip_prefix('=');
     let names = names.map(|names| names.split('&').map(str::to_owned).collect());
-    let deferred = DeferredKind {
+    let deferred = DeferredUrlKind {
         host,
         rule: next()?.to_owned(),
         by_looks,
@@ -106,22 +106,22 @@ fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredKind)> {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::{Shape, SpellingRules, canonicalize};
+    use crawl_weburl::{SpellingRules, UrlShape, canonicalize};
 
-    use super::Traps;
+    use super::TrapDetector;
     use crate::{Disposition, keys};
 
-    fn restored(lines: &[String]) -> Traps {
-        let mut traps = Traps::new(SpellingRules::default(), true);
+    fn restored(lines: &[String]) -> TrapDetector {
+        let mut traps = TrapDetector::new(SpellingRules::default(), true);
         traps.restore(format!("parked 2\n{}", lines.join("\n")).as_bytes());
         traps
     }
 
     /// Returns a stored line about the kind of URLs that `path` belongs to. With `is_family`, the
-    /// key of the kind is that of the URL's family ([`Shape::family`]).
+    /// key of the kind is that of the URL's family ([`UrlShape::family`]).
     fn kind(path: &str, is_family: bool, rest: &str) -> String {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        let (template, family) = keys(&url.host_key(), &Shape::of(&url));
+        let (template, family) = keys(&url.host_key(), &UrlShape::of(&url));
         let place = if is_family { family.unwrap() } else { template };
         format!("{place:016x}\ta.example\t{rest}")
     }
@@ -141,9 +141,9 @@ mod tests {
         assert_eq!(traps.stored(), None);
         let (one, two) = lines.split_at(1);
         let [one, two] = [one, two].map(|lines| format!("parked 2\n{}", lines.concat()));
-        let merged = Traps::merge_stored(&[two.as_bytes(), b"parked 3", one.as_bytes()]);
+        let merged = TrapDetector::merge_stored(&[two.as_bytes(), b"parked 3", one.as_bytes()]);
         assert_eq!(merged, Some(stored.clone().into_bytes()));
-        assert_eq!(Traps::merge_stored(&[]), None);
+        assert_eq!(TrapDetector::merge_stored(&[]), None);
         // An unknown layout and unreadable lines change nothing.
         traps.restore(b"parked 3\n");
         assert_eq!(traps.deferred.len(), 2);

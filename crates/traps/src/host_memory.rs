@@ -7,7 +7,7 @@ use crawl_weburl::HostKey;
 use super::learned_spellings::LearnedSpellings;
 use super::novelty::HostWords;
 use super::recent_map::RecentMap;
-use super::template::TemplateHistory;
+use super::url_template::TemplateHistory;
 
 /// Maximum bytes of evidence of traps on all hosts, approximately. A host takes a few KiB with its
 /// first page, and about 600 KiB at most.
@@ -25,7 +25,7 @@ const MAX_TEXTS: usize = 1024;
 pub(super) struct HostMemory {
     pub(super) words: HostWords,
     pub(super) templates: RecentMap<TemplateHistory>,
-    pub(super) texts: RecentMap<Text>,
+    pub(super) texts: RecentMap<SeenText>,
     pub(super) names: LearnedSpellings,
     /// The number of templates (URLs of one pattern) whose URLs are queued behind others. Includes
     /// templates that are no longer remembered.
@@ -38,16 +38,16 @@ pub(super) struct HostMemory {
 
 /// A text that was found on one or several pages of a host.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct SeenText {
     pub(super) pages: u32,
     /// The URLs found on pages with this text. `None` for most texts, since their pages had
     /// something new.
-    pub(super) followed: Option<Box<Followed>>,
+    pub(super) followed: Option<Box<BarrenPageUrls>>,
 }
 
 /// The URLs found on pages with the same text, if these pages had nothing new.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct BarrenPageUrls {
     pub(super) level: u8,
     pub(super) children: u32,
     pub(super) members: Vec<u64>,
@@ -136,7 +136,7 @@ impl HostMemory {
 mod tests {
     use crawl_weburl::HostKey;
 
-    use super::{HostMemories, MAX_BYTES, Text};
+    use super::{HostMemories, MAX_BYTES, SeenText};
 
     #[test]
     fn least_recently_seen_hosts_are_evicted() {
@@ -147,7 +147,7 @@ mod tests {
             for key in [host(0), host(n)] {
                 let texts = &mut memories.for_page(&key).texts;
                 for text in 0..1024 {
-                    texts.entry(text, Text::default);
+                    texts.entry(text, SeenText::default);
                 }
                 // A host's memory is measured only when its next page arrives; other hosts may then
                 // be evicted.

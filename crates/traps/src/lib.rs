@@ -4,39 +4,39 @@
 //! with nothing new, and lead to more of their kind, and their URLs look like calendars, sessions
 //! or selections. A single sign neither delays nor defers anything.
 //!
-//! Pass each fetched page to [`Traps::observe`], and the URLs first found on it to
-//! [`Traps::record_children`]. [`Traps::disposition`] then decides whether a URL is fetched or
-//! deferred. The **level** of a URL is the number of consecutive pages with nothing new on the way
-//! to it. The owner of the queues stores the level with the URL, and fetches URLs of higher levels
-//! later.
+//! Pass each fetched page to [`TrapDetector::observe`], and the URLs first found on it to
+//! [`TrapDetector::record_children`]. [`TrapDetector::disposition`] then decides whether a URL is
+//! fetched or deferred. The **level** of a URL is the number of consecutive pages with nothing new
+//! on the way to it. The owner of the queues stores the level with the URL, and fetches URLs of
+//! higher levels later.
 //!
 //! All memory is bounded (see the constants). The deferred kinds can be stored and restored
-//! ([`Traps::stored`]); everything else is learned again from the next pages.
+//! ([`TrapDetector::stored`]); everything else is learned again from the next pages.
 
 mod deferred_format;
-mod deferred_kinds;
+mod deferred_url_kinds;
 mod host_memory;
 mod learned_spellings;
-mod mirrors;
+mod mirrored_origins;
 mod novelty;
 mod page_fingerprint;
 mod recent_map;
 mod simhash;
 mod stable_hash;
-mod template;
+mod url_template;
 mod word_scan;
 
 use std::collections::HashSet;
 
-use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
+use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, UrlShape};
 
-use self::deferred_kinds::{DeferredKind, DeferredKinds};
-use self::host_memory::{Followed, HostMemories, HostMemory, Text};
-use self::mirrors::Mirrors;
+use self::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
+use self::host_memory::{BarrenPageUrls, HostMemories, HostMemory, SeenText};
+use self::mirrored_origins::MirrorEvidence;
 pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
-pub use self::template::Trap;
-use self::template::{TemplateHistory, Yield};
+pub use self::url_template::TrapKind;
+use self::url_template::{PageYield, TemplateHistory};
 
 /// The maximum level.
 pub const MAX_LEVEL: u8 = 30;
@@ -69,16 +69,16 @@ pub struct PageEvidence<'a> {
     /// The page's level.
     pub level: u8,
     /// The response.
-    pub answer: PageAnswer<'a>,
+    pub answer: AnswerEvidence<'a>,
 }
 
 /// The response to a request for a page.
 #[derive(Clone, Copy, Debug)]
-pub enum PageAnswer<'a> {
+pub enum AnswerEvidence<'a> {
     /// A text page.
     Text(&'a PageFingerprint),
     /// A redirect to this URL that is not followed, since too many redirects in a row led to it.
-    /// Any other redirect is [`PageAnswer::Nothing`].
+    /// Any other redirect is [`AnswerEvidence::Nothing`].
     CutRedirect(&'a CanonicalUrl),
     /// Other content that is kept, such as an image or a document.
     Other,
@@ -121,26 +121,28 @@ pub enum Disposition {
 
 /// Detects traps, mirrors and alternative spellings.
 ///
-/// Call [`Traps::observe`] for each fetched page and [`Traps::record_children`] for the URLs first
-/// found on a page with nothing new. Call [`Traps::disposition`] for each URL before it is fetched.
+/// Call [`TrapDetector::observe`] for each fetched page and [`TrapDetector::record_children`] for
+/// the URLs first found on a page with nothing new. Call [`TrapDetector::disposition`] for each URL
+/// before it is fetched.
 #[derive(Debug)]
-pub struct Traps {
+pub struct TrapDetector {
     naming: SpellingRules,
     defers: bool,
     hosts: HostMemories,
-    deferred: DeferredKinds,
+    deferred: DeferredUrlKinds,
     /// Whether the deferred kinds of URLs have changed since they were last stored.
     has_changed: bool,
     /// Whether alternative spellings may have been learned for any host.
     may_rename: bool,
-    mirrors: Mirrors,
-    /// Hosts whose URLs may now be treated differently than at the last call of [`Traps::settled`].
+    mirrors: MirrorEvidence,
+    /// Hosts whose URLs may now be treated differently than at the last call of
+    /// [`TrapDetector::settled`].
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys for evidence about a URL: the key of its pattern ([`Shape::pattern`]) and, if
-/// it has a family ([`Shape::family`]), the key of the family.
-fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
+/// Returns the keys for evidence about a URL: the key of its pattern ([`UrlShape::pattern`]) and,
+/// if it has a family ([`UrlShape::family`]), the key of the family.
+fn keys(host: &HostKey, shape: &UrlShape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
     let family = family.map(|family| stable_hash::of_all(&[host.as_str(), family, "family"]));
@@ -152,24 +154,24 @@ fn via_key(via: &CanonicalUrl) -> u64 {
     stable_hash::of_all(&[via.as_str(), "via"])
 }
 
-impl Traps {
+impl TrapDetector {
     /// Creates a trap detector that knows nothing yet. Spellings are learned according to `naming`.
     /// If `defers` is false, nothing is delayed or deferred.
     #[must_use]
-    pub fn new(naming: SpellingRules, defers: bool) -> Traps {
-        Traps {
+    pub fn new(naming: SpellingRules, defers: bool) -> TrapDetector {
+        TrapDetector {
             naming,
             defers,
             hosts: HostMemories::default(),
-            deferred: DeferredKinds::default(),
+            deferred: DeferredUrlKinds::default(),
             has_changed: false,
             may_rename: false,
-            mirrors: Mirrors::default(),
+            mirrors: MirrorEvidence::default(),
             changing: HashSet::new(),
         }
     }
 
-    /// Whether observations since the last call of [`Traps::settled`] may have changed the
+    /// Whether observations since the last call of [`TrapDetector::settled`] may have changed the
     /// treatment of `url`, which was found on `via`. Meant for callers whose decisions may only
     /// depend on settled pages.
     #[must_use]
@@ -185,7 +187,7 @@ impl Traps {
 
     /// Returns the known words of the page's host. `None` if the page does not have to be compared.
     /// The caller can use the words to compare the page without blocking the trap detector. If it
-    /// doesn't, [`Traps::observe`] compares the page.
+    /// doesn't, [`TrapDetector::observe`] compares the page.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -211,13 +213,13 @@ impl Traps {
             traps_changed: false,
             new_words: None,
         };
-        if matches!(answer, PageAnswer::Nothing) {
+        if matches!(answer, AnswerEvidence::Nothing) {
             return unjudged;
         }
         let key = url.host_key();
         let host = self.hosts.for_page(&key);
         let mut is_changed = false;
-        if let PageAnswer::Text(gist) = answer {
+        if let AnswerEvidence::Text(gist) = answer {
             if host.names.has_met(url) {
                 return unjudged;
             }
@@ -236,10 +238,10 @@ impl Traps {
         let (template, family) = keys(&key, shape);
         let mut new_words = None;
         let page_yield = match answer {
-            PageAnswer::Nothing => None,
-            PageAnswer::Other => Some(Yield::New),
-            PageAnswer::CutRedirect(to) => redirected(url, shape, to),
-            PageAnswer::Text(gist) => {
+            AnswerEvidence::Nothing => None,
+            AnswerEvidence::Other => Some(PageYield::New),
+            AnswerEvidence::CutRedirect(to) => redirected(url, shape, to),
+            AnswerEvidence::Text(gist) => {
                 is_changed |= self.mirrors.learn(url, gist);
                 let is_doubtful = is_doubtful(host, gist, level, (url, template));
                 let compared = || is_doubtful.then(|| host.words.new_words(gist));
@@ -266,7 +268,7 @@ impl Traps {
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
             // The redirects that led to a cut redirect were not recorded, but brought nothing new
             // either.
-            let level = level.max(u8::from(matches!(page_yield, Yield::Onwards)));
+            let level = level.max(u8::from(matches!(page_yield, PageYield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
             is_changed |= was_proven != account.is_proven();
@@ -275,7 +277,7 @@ impl Traps {
                 (true, false) => host.watched = host.watched.saturating_sub(1),
                 _ => {}
             }
-            if matches!(page_yield, Yield::New) && self.deferred.remove(place) {
+            if matches!(page_yield, PageYield::New) && self.deferred.remove(place) {
                 traps_changed = true;
                 is_changed = true;
                 self.has_changed = true;
@@ -287,7 +289,7 @@ impl Traps {
         }
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match page_yield {
-            Yield::New => (0, false),
+            PageYield::New => (0, false),
             _ => (one_more, true),
         };
         PageJudgement {
@@ -327,7 +329,7 @@ impl Traps {
                 let is_of_selections =
                     Some(place) == family && shape.family().is_some_and(|f| f.ends_with('?'));
                 let names = is_of_selections.then(|| account.idle_names());
-                let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
+                let by_looks = !matches!(trap, TrapKind::SoftMissing | TrapKind::Endless);
                 let rule = account.evidence(trap);
                 defers |= self.defer((&host, place), rule, by_looks, names);
             }
@@ -358,7 +360,7 @@ impl Traps {
         disposition
     }
 
-    /// Decides like [`Traps::disposition`], but lets no deferred URL through as a probe.
+    /// Decides like [`TrapDetector::disposition`], but lets no deferred URL through as a probe.
     #[must_use]
     pub fn standing(
         &self,
@@ -420,8 +422,8 @@ impl Traps {
     }
 
     /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
-    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for all
-    /// these URLs, apart from queue levels and mirrors.
+    /// found on its pages. If false, [`TrapDetector::standing`] returns [`Disposition::Fetch`] for
+    /// all these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {
@@ -431,7 +433,7 @@ impl Traps {
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
-    /// Returns true only if [`Traps::knows_of`] is false for every host.
+    /// Returns true only if [`TrapDetector::knows_of`] is false for every host.
     #[must_use]
     pub fn knows_of_none(&self) -> bool {
         !self.may_rename && self.deferred.is_empty()
@@ -439,8 +441,8 @@ impl Traps {
 
     /// If pages with the same text lead to each other, defers the URLs that were found on these
     /// pages. Returns whether this defers a kind of URLs that was not deferred before.
-    fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
-        let PageAnswer::Text(gist) = visit.answer else {
+    fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &UrlShape, new: u32) -> bool {
+        let AnswerEvidence::Text(gist) = visit.answer else {
             return false;
         };
         let host = visit.url.host_key();
@@ -455,7 +457,7 @@ impl Traps {
         if new > 0 && followed.members.len() < MAX_MEMBERS {
             followed.members.push(via_key(visit.url));
         }
-        let Followed {
+        let BarrenPageUrls {
             level,
             children,
             members,
@@ -466,10 +468,10 @@ impl Traps {
             return false;
         }
         let trap = match () {
-            () if shape.has_repeats() => Trap::RepeatedPath,
-            () if shape.signs.date => Trap::Calendar,
-            () if shape.signs.token => Trap::SessionIds,
-            () => Trap::SoftMissing,
+            () if shape.has_repeats() => TrapKind::RepeatedPath,
+            () if shape.signs.date => TrapKind::Calendar,
+            () if shape.signs.token => TrapKind::SessionIds,
+            () => TrapKind::SoftMissing,
         };
         let of = visit.url;
         let rule = format!(
@@ -500,7 +502,7 @@ impl Traps {
         if self.deferred.len() >= MAX_DEFERRED_KINDS {
             return false;
         }
-        let deferred = DeferredKind {
+        let deferred = DeferredUrlKind {
             host: Some(host.clone()),
             rule,
             by_looks,
@@ -521,13 +523,13 @@ impl Traps {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Option<(u64, &DeferredKind)> {
+    ) -> Option<(u64, &DeferredUrlKind)> {
         if self.deferred.is_empty() {
             return None;
         }
         let shape = url.shape();
         let (template, family) = keys(&url.host_key(), shape);
-        let applies = |deferred: &&DeferredKind| {
+        let applies = |deferred: &&DeferredUrlKind| {
             let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
             (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
         };
@@ -561,28 +563,28 @@ fn is_doubtful(
 
 /// Compares a page with earlier pages of its host. A page whose text was seen before has nothing
 /// new. Otherwise `new_words` decides, if the page's words were compared.
-fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> Yield {
+fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> PageYield {
     let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
-    let pages = host.texts.entry(gist.said, Text::default);
+    let pages = host.texts.entry(gist.said, SeenText::default);
     pages.pages = pages.pages.saturating_add(1);
     match pages.pages == 1 && has_new_words {
-        true => Yield::New,
+        true => PageYield::New,
         false if pages.pages == 1 && new_words.is_some_and(|words| words > 0) => {
-            Yield::Little(gist.said)
+            PageYield::Little(gist.said)
         }
-        false => Yield::Nothing(gist.said),
+        false => PageYield::Nothing(gist.said),
     }
 }
 
 /// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
 /// `None` for other redirects.
-fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
+fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()
         && to.path_and_query() != url.path_and_query()
         && to.shape().pattern == shape.pattern;
-    leads_on.then_some(Yield::Onwards)
+    leads_on.then_some(PageYield::Onwards)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ struct SharedWords {
 /// The recent words of a host, and the counts of the pages that were compared last.
 #[derive(Debug)]
 struct Compared {
-    novelty: Novelty,
+    novelty: RecentShingles,
     /// The number of new words of recent pages, by text. Pages with the same text get the same
     /// number, because it is decided later which of these pages counts as the first.
     by_text: RecentMap<u32>,
@@ -51,7 +51,7 @@ struct Compared {
 impl Default for Compared {
     fn default() -> Compared {
         Compared {
-            novelty: Novelty::default(),
+            novelty: RecentShingles::default(),
             by_text: RecentMap::new(MAX_TEXTS),
         }
     }
@@ -89,13 +89,13 @@ impl HostWords {
 /// A tag contains the bits that select a bucket when the table grows, and at least 11 bits that
 /// distinguish shingles. About one in a hundred new shingles is mistaken for a known one.
 #[derive(Debug, Default)]
-pub(super) struct Novelty {
+pub(super) struct RecentShingles {
     /// The number of buckets is a power of two. Tag 0 marks an empty slot.
     buckets: Vec<[u16; BUCKET]>,
     held: usize,
 }
 
-impl Novelty {
+impl RecentShingles {
     /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
     /// A new word makes five shingles new. An omitted word also makes shingles new.
@@ -212,7 +212,7 @@ fn words_in(run: usize) -> usize {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{Novelty, SHINGLE, WORDS_AN_IMAGE};
+    use super::{RecentShingles, SHINGLE, WORDS_AN_IMAGE};
     use crate::PageFingerprint;
 
     fn gist(text: &str) -> PageFingerprint {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn new_words_are_counted() {
-        let mut novelty = Novelty::default();
+        let mut novelty = RecentShingles::default();
         let text = "This is the first page of a host, and so all that it says was never said";
         let changed_text = text.replace("host", "site");
         assert_eq!(novelty.count_new(&gist(text)), 17);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn old_words_are_forgotten_and_memory_is_bounded() {
-        let mut novelty = Novelty::default();
+        let mut novelty = RecentShingles::default();
         let words = |from: u32| {
             let text: Vec<String> = (from..from + 3000).map(|n| format!("w{n}")).collect();
             gist(&text.join(" "))
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn words_repeated_within_a_page_stay_new() {
-        let mut novelty = Novelty::default();
+        let mut novelty = RecentShingles::default();
         let line = "one line that stands in a table again and again ";
         let page = gist(&line.repeat(40));
         assert_eq!(novelty.count_new(&page), 400);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn words_of_every_page_are_kept_while_the_table_grows_and_forgets() {
-        let mut novelty = Novelty::default();
+        let mut novelty = RecentShingles::default();
         let menu: String = (0..200).map(|n| format!("menu{n} ")).collect();
         let page = |n: u32| {
             let own: String = (0..100).map(|word| format!("w{n}x{word} ")).collect();
@@ -285,7 +285,7 @@ mod tests {
     /// Repeated shingles count as new even though look-ups reorder the buckets that they share.
     #[test]
     fn a_long_page_that_repeats_everything_is_new() {
-        let mut novelty = Novelty::default();
+        let mut novelty = RecentShingles::default();
         let words: String = (0..1500).map(|n| format!("w{n} ")).collect();
         novelty.count_new(&gist(&words.replace('w', "v")));
         let page = gist(&words.repeat(2));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{Disposition, PageAnswer, PageEvidence, PageFingerprint, Traps};
+use super::{AnswerEvidence, Disposition, PageEvidence, PageFingerprint, TrapDetector};
 
 mod pages;
 
@@ -56,10 +56,10 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
 const MAX_REDIRECTS: u8 = 5;
 
 /// Work that is done on a page before the page is observed.
-type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
+type Prepare<'a> = &'a dyn Fn(&TrapDetector, &CanonicalUrl, u8, &mut PageFingerprint);
 
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     // The queue holds level, depth, number and URL. For each URL, `seen` holds the page that it was
     // found on and the number of redirects before it.
@@ -93,19 +93,19 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
         let html = site(&path);
         let (mut gist, to);
         let answer = match &html {
-            None => PageAnswer::Nothing,
+            None => AnswerEvidence::Nothing,
             Some(html) => match html.strip_prefix("-> ") {
                 Some(target) => {
                     to = url(target);
                     match redirects < MAX_REDIRECTS {
-                        true => PageAnswer::Nothing,
-                        false => PageAnswer::CutRedirect(&to),
+                        true => AnswerEvidence::Nothing,
+                        false => AnswerEvidence::CutRedirect(&to),
                     }
                 }
                 None => {
                     gist = PageFingerprint::of_markup(html, &at);
                     prepare(&traps, &at, level, &mut gist);
-                    PageAnswer::Text(&gist)
+                    AnswerEvidence::Text(&gist)
                 }
             },
         };
@@ -435,7 +435,7 @@ fn near_duplicates_alone_defer_nothing() {
 
 #[test]
 fn a_deferred_kind_is_revived_by_something_new() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     let url = |n: u32| {
         canonicalize(
             None,
@@ -443,13 +443,13 @@ fn a_deferred_kind_is_revived_by_something_new() {
         )
         .unwrap()
     };
-    let visit = |traps: &mut Traps, n: u32, text: &str| {
+    let visit = |traps: &mut TrapDetector, n: u32, text: &str| {
         let (at, next) = (url(n), url(n + 1));
         let gist = PageFingerprint::of_markup(text, &at);
         let visit = PageEvidence {
             url: &at,
             level: 1,
-            answer: PageAnswer::Text(&gist),
+            answer: AnswerEvidence::Text(&gist),
         };
         let judgement = traps.observe(&visit);
         (
@@ -471,7 +471,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
     // The stored state restores a detector that decides as before.
     let stored = traps.stored().unwrap();
     assert_eq!(traps.stored(), None);
-    let mut started = Traps::new(SpellingRules::default(), true);
+    let mut started = TrapDetector::new(SpellingRules::default(), true);
     started.restore(&stored);
     assert_eq!(
         started.standing(&url(999), None, 1),
@@ -489,7 +489,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
 
 #[test]
 fn without_defers_nothing_is_delayed_or_deferred() {
-    let mut traps = Traps::new(SpellingRules::default(), false);
+    let mut traps = TrapDetector::new(SpellingRules::default(), false);
     for n in 0..50 {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
         let at = url(n);
@@ -497,7 +497,7 @@ fn without_defers_nothing_is_delayed_or_deferred() {
         let visit = PageEvidence {
             url: &at,
             level: 0,
-            answer: PageAnswer::Text(&gist),
+            answer: AnswerEvidence::Text(&gist),
         };
         let judgement = traps.observe(&visit);
         assert_eq!((judgement.level, judgement.is_barren), (0, false));

@@ -11,18 +11,18 @@ use crawl_archive::{
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::earlier::EarlierFiles;
+use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
 use crate::originals::referred_to;
-use crate::rounds::{Rounds, Span};
+use crate::round_times::{RoundSpan, RoundTimes};
 use crate::zip_file::ZipFile;
 
 /// Copies the records that belong in the package, and writes an index line for each copied capture.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
-    pub(crate) span: Span,
-    pub(crate) rounds: &'a Rounds,
-    pub(crate) earlier: &'a mut EarlierFiles,
+    pub(crate) span: RoundSpan,
+    pub(crate) rounds: &'a RoundTimes,
+    pub(crate) earlier: &'a mut EarlierWaczFiles,
     /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
 }

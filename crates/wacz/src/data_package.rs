@@ -7,7 +7,7 @@ use crawl_records::CrawlSettings;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::earlier::RequiredFile;
+use crate::earlier_wacz::RequiredFile;
 use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file::{Resource, ZipFile};

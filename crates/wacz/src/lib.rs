@@ -31,14 +31,14 @@
 
 mod captures;
 mod data_package;
-mod earlier;
+mod earlier_wacz;
 mod error;
 mod index_blocks;
 mod options;
 mod originals;
 mod package;
 mod page_list;
-mod rounds;
+mod round_times;
 mod zip_file;
 
 pub use error::WaczError;

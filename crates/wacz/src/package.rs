@@ -9,13 +9,13 @@ use crawl_records::CrawlSettings;
 
 use crate::captures::CaptureCopier;
 use crate::data_package::{self, PackageFacts};
-use crate::earlier::EarlierFiles;
+use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
 use crate::index_blocks;
 use crate::options::WaczOptions;
 use crate::originals::Originals;
-use crate::page_list::{List, PageListWriter};
-use crate::rounds::{Rounds, Span};
+use crate::page_list::{PageListKind, PageListWriter};
+use crate::round_times::{RoundSpan, RoundTimes};
 use crate::zip_file::ZipFile;
 
 /// The result of packaging a crawl.
@@ -51,12 +51,12 @@ pub struct Packaged {
 /// in [`Packaged::damages`].
 pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Packaged, WaczError> {
     let settings = CrawlSettings::read(dir)?;
-    let rounds = Rounds::read(dir)?;
+    let rounds = RoundTimes::read(dir)?;
     let span = match options.round {
         Some(round) => rounds.span(round)?,
-        None => Span::default(),
+        None => RoundSpan::default(),
     };
-    let mut earlier = EarlierFiles::read(&options.earlier)?;
+    let mut earlier = EarlierWaczFiles::read(&options.earlier)?;
     let file = scratch.join("package.wacz");
     let unwritable = WaczError::write(&file);
     let mut zip = ZipFile::create(&file).map_err(&unwritable)?;
@@ -86,8 +86,8 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
         main: None,
         out: &file,
     };
-    let seeds = lists.write(List::Seeds, &mut zip)?;
-    let other_pages = lists.write(List::Others, &mut zip)?;
+    let seeds = lists.write(PageListKind::Seeds, &mut zip)?;
+    let other_pages = lists.write(PageListKind::Others, &mut zip)?;
     let facts = PackageFacts {
         options,
         settings: &settings,

@@ -22,25 +22,25 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One of the two page lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
+pub(crate) enum PageListKind {
     /// The list of seeds, which a replay tool shows first.
     Seeds,
     /// The list of pages that the crawl discovered through links.
     Others,
 }
 
-impl List {
+impl PageListKind {
     fn path(self) -> &'static str {
         match self {
-            List::Seeds => "pages/pages.jsonl",
-            List::Others => "pages/extraPages.jsonl",
+            PageListKind::Seeds => "pages/pages.jsonl",
+            PageListKind::Others => "pages/extraPages.jsonl",
         }
     }
 
     fn head(self) -> serde_json::Value {
         let (id, title) = match self {
-            List::Seeds => ("pages", "Seeds"),
-            List::Others => ("extraPages", "Pages found"),
+            PageListKind::Seeds => ("pages", "Seeds"),
+            PageListKind::Others => ("extraPages", "Pages found"),
         };
         json!({ "format": "json-pages-1.0", "id": id, "title": title, "hasText": true })
     }
@@ -84,7 +84,11 @@ pub(crate) struct PageListWriter<'a> {
 impl PageListWriter<'_> {
     /// Writes a page list to the package, with a line for each HTML page that can be replayed, in
     /// crawl order. Returns the number of lines.
-    pub(crate) fn write(&mut self, list: List, zip: &mut ZipFile) -> Result<u64, WaczError> {
+    pub(crate) fn write(
+        &mut self,
+        list: PageListKind,
+        zip: &mut ZipFile,
+    ) -> Result<u64, WaczError> {
         let unwritable = WaczError::write(self.out);
         zip.begin_deflated(list.path()).map_err(&unwritable)?;
         writeln!(zip, "{}", list.head()).map_err(&unwritable)?;
@@ -96,7 +100,7 @@ impl PageListWriter<'_> {
                 Err(RecordsError::Row { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let is_wanted = (row.depth == 0) == (list == List::Seeds)
+            let is_wanted = (row.depth == 0) == (list == PageListKind::Seeds)
                 && self.round.is_none_or(|round| round == row.round);
             if is_wanted
                 && let Some(record) = self.response_of(&row)?

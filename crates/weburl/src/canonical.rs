@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use url::{Position, Url};
 
-use crate::keys::{HostKey, Keys, Origin, Site};
-use crate::shape::Shape;
+use crate::keys::{HostKey, Origin, OriginKeys, Site};
+use crate::shape::UrlShape;
 
 /// Maximum bytes of a URL. A longer one is [`Unusable::TooLong`], because servers commonly reject
 /// more than 8 KiB of request line.
@@ -31,10 +31,10 @@ struct Parts {
     url: Url,
     /// The URL's keys. Computed on first use, and shared with links on the same page to the same
     /// origin.
-    keys: OnceLock<Arc<Keys>>,
-    /// The URL's [`Shape`], its text without variable parts. Computed on first use, because most
+    keys: OnceLock<Arc<OriginKeys>>,
+    /// The URL's [`UrlShape`], its text without variable parts. Computed on first use, because most
     /// URLs never need it.
-    shape: OnceLock<Box<Shape>>,
+    shape: OnceLock<Box<UrlShape>>,
 }
 
 /// Why a string can't be crawled.
@@ -128,17 +128,17 @@ impl CanonicalUrl {
     /// Returns the URL of `origin` with this path, which begins with `/`.
     pub(crate) fn of_origin(origin: &Origin, path: &str) -> Result<CanonicalUrl, Unusable> {
         let url = canonicalize(None, &format!("{origin}{path}"))?;
-        let _ = url.0.keys.set(Arc::new(Keys::new(origin.clone())));
+        let _ = url.0.keys.set(Arc::new(OriginKeys::new(origin.clone())));
         Ok(url)
     }
 
-    fn keys(&self) -> &Arc<Keys> {
-        let new = || Arc::new(Keys::new(Origin::of_text(self.origin_text())));
+    fn keys(&self) -> &Arc<OriginKeys> {
+        let new = || Arc::new(OriginKeys::new(Origin::of_text(self.origin_text())));
         self.0.keys.get_or_init(new)
     }
 
-    /// Returns the cell that holds the URL's [`Shape`] once it is computed.
-    pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
+    /// Returns the cell that holds the URL's [`UrlShape`] once it is computed.
+    pub(crate) fn kept_shape(&self) -> &OnceLock<Box<UrlShape>> {
         &self.0.shape
     }
 

@@ -26,15 +26,15 @@ pub struct HostKey(Arc<str>);
 pub struct Site(Arc<str>);
 
 /// The keys of the URLs of one origin, each computed on first use.
-pub(crate) struct Keys {
+pub(crate) struct OriginKeys {
     pub(crate) origin: Origin,
     host_key: OnceLock<HostKey>,
     site: OnceLock<Site>,
 }
 
-impl Keys {
-    pub(crate) fn new(origin: Origin) -> Keys {
-        Keys {
+impl OriginKeys {
+    pub(crate) fn new(origin: Origin) -> OriginKeys {
+        OriginKeys {
             origin,
             host_key: OnceLock::new(),
             site: OnceLock::new(),

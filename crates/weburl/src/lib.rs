@@ -4,9 +4,9 @@
 //! [`CanonicalUrl`], or returns an [`Unusable`] that explains why it can't. A canonical URL yields
 //! its [`Origin`] (the scope of a robots.txt), its [`HostKey`] (the unit for which gaps are kept)
 //! and its [`Site`] (the registrable domain). [`public_suffixes`] returns the suffixes above that.
-//! [`SpellingRules`] finds other spellings that may name the same page, [`Shape`] abstracts a URL's
-//! variable parts, and [`safe_line()`] makes untrusted text safe to display. The crate does no I/O
-//! and resolves no names.
+//! [`SpellingRules`] finds other spellings that may name the same page, [`UrlShape`] abstracts a
+//! URL's variable parts, and [`safe_line()`] makes untrusted text safe to display. The crate does
+//! no I/O and resolves no names.
 //!
 //! ```
 //! use crawl_weburl::canonicalize;
@@ -28,7 +28,7 @@ mod public_suffix;
 mod query;
 mod safe_text;
 mod shape;
-mod shape_reading;
+mod shape_reader;
 mod spellings;
 
 pub use address::{AddressClass, classify};
@@ -38,5 +38,5 @@ pub use host_table::{BadHostPattern, HostTable};
 pub use keys::{HostKey, Origin, Site};
 pub use public_suffix::{PublicSuffixes, domain_below, public_suffixes};
 pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
-pub use shape::{Shape, TrapSigns};
+pub use shape::{TrapSigns, UrlShape};
 pub use spellings::{SessionId, Spelling, SpellingRules, SpellingStep, StepPolicy};

@@ -7,24 +7,24 @@
 /// Of the query, only the names of the parameters are kept, in sorted order.
 ///
 /// ```
-/// use crawl_weburl::{Shape, canonicalize};
+/// use crawl_weburl::{UrlShape, canonicalize};
 ///
 /// let url = canonicalize(None, "http://a.example/blog/2031/05/?view=month&cal=3").unwrap();
-/// let shape = Shape::of(&url);
+/// let shape = UrlShape::of(&url);
 /// assert_eq!(shape.pattern, "/blog/#/#/?cal&view");
 /// assert_eq!(shape.family(), Some("/blog/#/#/?"));
 /// assert!(shape.signs.date);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct UrlShape {
     /// Path and parameter names, without scheme and host.
     pub pattern: String,
     /// The first 64 parameter names, sorted, without duplicates.
     pub names: Vec<String>,
     /// Signs that the URL may belong to an endless series.
     pub signs: TrapSigns,
-    /// Length in bytes of the prefix of `pattern` that is its family (see [`Shape::family`]), if it
-    /// has one.
+    /// Length in bytes of the prefix of `pattern` that is its family (see [`UrlShape::family`]), if
+    /// it has one.
     family_bytes: Option<usize>,
 }
 
@@ -49,9 +49,9 @@ impl TrapSigns {
     }
 }
 
-impl Shape {
-    pub(crate) fn new(pattern: String, names: Vec<String>, signs: TrapSigns) -> Shape {
-        Shape {
+impl UrlShape {
+    pub(crate) fn new(pattern: String, names: Vec<String>, signs: TrapSigns) -> UrlShape {
+        UrlShape {
             family_bytes: family_bytes(&pattern),
             pattern,
             names,

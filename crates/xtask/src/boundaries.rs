@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::allowed_imports::{FOR_TESTS, FOR_TESTS_OF, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::workspace::{Workspace, output};
-use crate::{function_length, modules};
+use crate::{function_length, module_imports};
 
 /// The dependencies in each package's manifest, as name and kind.
 type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
@@ -29,7 +29,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     breaches.extend(indirect(&trees));
     breaches.extend(lint_settings(workspace)?);
-    breaches.extend(modules::breaches(workspace)?);
+    breaches.extend(module_imports::breaches(workspace)?);
     breaches.extend(function_length::breaches(workspace)?);
     if breaches.is_empty() {
         let pairs: usize = NEVER

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use xtask::debian::{self, Debian};
-use xtask::tools::{self, CargoProgram};
+use xtask::debian::{self, DebianPackages};
+use xtask::pinned_tools::{self, CargoProgram};
 use xtask::workspace::{self, Workspace};
 
 /// Arguments of `cargo xtask conformance`.
@@ -204,7 +204,8 @@ const PEERS: [Peer; 14] = [
         source: Source::Cargo("spider_cli", "2.53.9", "spider"),
         token: "spider",
         again: "",
-        // `--sync` would set a delay of one millisecond. Without `--output-links`, nothing is fetched.
+        // `--sync` would set a delay of one millisecond. Without `--output-links`, nothing is
+        // fetched.
         flags: "--http --url {url} --respect-robots-txt --delay 200 --agent spider/2.53.9_(+https://bot.example/) \
                 --external-domains * crawl --output-links",
     },
@@ -254,7 +255,7 @@ impl Peer {
     /// Runs `crawl conformance` over this crawler and returns the report in JSON.
     fn check(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let files = workspace.target.join("conformance/files");
-        tools::conformance_files(workspace, &files)?;
+        pinned_tools::conformance_files(workspace, &files)?;
         let mut command = workspace.program(ours(workspace));
         command
             .arg("conformance")
@@ -286,7 +287,7 @@ impl Peer {
                 command.arg(ours(workspace));
             }
             Source::Debian(package, program) => {
-                let root = Debian::of(workspace).unpack_whole(package)?;
+                let root = DebianPackages::of(workspace).unpack_whole(package)?;
                 let program = root.join(program);
                 command.env("LD_LIBRARY_PATH", debian::libraries(&root)?);
                 command.env("W3C_CHECKLINK_CFG", files.join("checklink.conf"));
@@ -302,14 +303,14 @@ impl Peer {
             }
             Source::Python(program) => {
                 command.arg(
-                    tools::conformance_python(workspace)?
+                    pinned_tools::conformance_python(workspace)?
                         .join("bin")
                         .join(program),
                 );
             }
             Source::Scrapy(script) => {
                 command
-                    .arg(tools::scrapy(workspace)?.join("bin/python"))
+                    .arg(pinned_tools::scrapy(workspace)?.join("bin/python"))
                     .arg(files.join(script));
             }
             Source::Cargo(package, version, program) => {
@@ -319,11 +320,11 @@ impl Peer {
                     program,
                     args: &["--debug"],
                 };
-                command.arg(tools::cargo_program(workspace, &wanted)?);
+                command.arg(pinned_tools::cargo_program(workspace, &wanted)?);
             }
             Source::Node(script) => {
-                tools::conformance_node(workspace, files, &NPM_PACKAGES)?;
-                let node = tools::node_program(workspace, "node");
+                pinned_tools::conformance_node(workspace, files, &NPM_PACKAGES)?;
+                let node = pinned_tools::node_program(workspace, "node");
                 command.arg(node.get_program()).args(node.get_args());
                 command.arg(files.join(script));
             }

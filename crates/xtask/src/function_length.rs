@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use crate::modules::{SourceFile, TestModules, source_files};
+use crate::module_imports::{SourceFile, TestModules, source_files};
 use crate::workspace::Workspace;
 
 /// Maximum lines of a function outside tests, by the crate's folder.

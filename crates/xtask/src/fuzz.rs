@@ -104,7 +104,8 @@ pub(crate) struct Args {
     /// Maximum length of inputs, instead of the target's own
     #[arg(long, value_name = "BYTES")]
     length: Option<usize>,
-    /// Finally replace the corpora in the repository by the shortest inputs that reach the same code
+    /// Finally replace the corpora in the repository by the shortest inputs that reach the same
+    /// code
     #[arg(long)]
     minimize: bool,
 }

@@ -12,7 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, browser, debian, dependencies, docker, docs, limits_page, prose, tools};
+use crate::{
+    boundaries, browser_tests, debian, dependencies, docker, docs_check, limits_page, pinned_tools,
+    prose,
+};
 
 /// A check, or preparations for checks.
 struct Step {
@@ -52,10 +55,10 @@ const STEPS: [Step; 25] = [
     step("docs", Kind::Light, docs),
     step("make", Kind::Light, debian::make),
     step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
-    step("chromium", Kind::Fetch, browser::fetch).beside_builds(),
-    step("python-tools", Kind::Fetch, tools::python).beside_builds(),
+    step("chromium", Kind::Fetch, browser_tests::fetch).beside_builds(),
+    step("python-tools", Kind::Fetch, pinned_tools::python).beside_builds(),
     step("dependencies", Kind::Heavy, dependencies::check).beside_builds(),
-    step("npm-packages", Kind::Fetch, tools::npm_packages).beside_builds(),
+    step("npm-packages", Kind::Fetch, pinned_tools::npm_packages).beside_builds(),
     step("clippy", Kind::Light, clippy),
     step("build", Kind::Light, build),
     step("simulate", Kind::Light, simulate).beside_tests(),
@@ -68,7 +71,7 @@ const STEPS: [Step; 25] = [
     step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
     step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),
     step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
-    step("browser", Kind::Heavy, browser::test).beside_tests(),
+    step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
     // Run this after `test`, when the steps concurrent with the tests still run but leave a
@@ -278,7 +281,7 @@ impl Drop for Beside {
 /// If one of them fails.
 pub(crate) fn docs(workspace: &Workspace) -> Result<()> {
     limits_page::check(workspace)?;
-    docs::check(workspace)?;
+    docs_check::check(workspace)?;
     prose::check(workspace)
 }
 
@@ -333,7 +336,7 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip 100_crawls",
     );
     command.env("RUST_TEST_THREADS", workspace::test_threads()?);
-    command.envs(browser::environment(workspace)?);
+    command.envs(browser_tests::environment(workspace)?);
     command.env(
         "CRAWL_PYWB_PYTHON",
         workspace.target.join("pywb/bin/python"),
@@ -347,8 +350,11 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         "CRAWL_SEARCH_CLIENTS_PYTHON",
         workspace.target.join("search-clients/bin/python"),
     );
-    command.env("CRAWL_RO_CRATE_CONTEXT", tools::ro_crate_context(workspace));
-    command.env("CRAWL_REPLAYWEB", tools::replayweb_folder(workspace));
+    command.env(
+        "CRAWL_RO_CRATE_CONTEXT",
+        pinned_tools::ro_crate_context(workspace),
+    );
+    command.env("CRAWL_REPLAYWEB", pinned_tools::replayweb_folder(workspace));
     command.envs(debian::environment(workspace)?);
     workspace::run(&mut command)
 }

@@ -3,7 +3,7 @@
 //! `crawl-trials` uses this library too. The rest of `cargo xtask` is in the program.
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]
 
-pub mod browser;
+pub mod browser_tests;
 pub mod debian;
-pub mod tools;
+pub mod pinned_tools;
 pub mod workspace;

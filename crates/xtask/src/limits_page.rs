@@ -10,8 +10,8 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::docs::MAX_COLUMNS;
-use crate::modules::source_files;
+use crate::docs_check::MAX_COLUMNS;
+use crate::module_imports::source_files;
 use crate::workspace::Workspace;
 
 const PAGE: &str = "docs/limits.md";

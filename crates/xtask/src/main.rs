@@ -11,12 +11,12 @@ mod conformance;
 mod dependencies;
 mod dist;
 mod docker;
-mod docs;
+mod docs_check;
 mod function_length;
 mod fuzz;
 mod gate;
 mod limits_page;
-mod modules;
+mod module_imports;
 mod mutants;
 mod prose;
 mod watchdog;
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::workspace::Workspace;
-use xtask::{browser, debian, tools, workspace};
+use xtask::{browser_tests, debian, pinned_tools, workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tests and checks of this workspace")]

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::tools::{self, CargoProgram};
+use crate::pinned_tools::{self, CargoProgram};
 use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
@@ -186,7 +186,7 @@ struct Tool<'a> {
 impl Tool<'_> {
     fn install(workspace: &Workspace) -> Result<Tool<'_>> {
         // Build cargo-mutants unoptimised, because it mostly waits for other builds.
-        let program = tools::cargo_program(
+        let program = pinned_tools::cargo_program(
             workspace,
             &CargoProgram {
                 package: "cargo-mutants",

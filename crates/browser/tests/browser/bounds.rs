@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_browser::{Browser, BrowserConfig, Budget, RenderError, Rendered, ScreenshotError};
+use crawl_browser::{
+    Browser, BrowserConfig, ExceededLimit, RenderError, Rendered, ScreenshotError,
+};
 
 use crate::site::{PATIENT, Patient, Site, config, page, text_of, try_render};
 
@@ -38,7 +40,7 @@ async fn a_huge_dom_is_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RenderError::Budget(Budget::Dom)),
+        matches!(error, RenderError::Budget(ExceededLimit::Dom)),
         "{error:?}"
     );
     assert_eq!(error.name(), "render_budget");
@@ -48,7 +50,7 @@ async fn a_huge_dom_is_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RenderError::Budget(Budget::Dom)),
+        matches!(error, RenderError::Budget(ExceededLimit::Dom)),
         "{error:?}"
     );
 }
@@ -79,7 +81,7 @@ async fn a_page_beside_a_greedy_one_is_rendered_again() {
     assert_eq!(patient.paths(), ["/known.js", "/late.js", "/late.js"]);
     let error = greedy.unwrap_err();
     assert!(
-        matches!(error, RenderError::Budget(Budget::Memory)),
+        matches!(error, RenderError::Budget(ExceededLimit::Memory)),
         "{error:?}"
     );
     browser.close().await;
@@ -92,7 +94,7 @@ async fn a_page_that_needs_too_much_memory_is_ended() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RenderError::Budget(Budget::Memory)),
+        matches!(error, RenderError::Budget(ExceededLimit::Memory)),
         "{error:?}"
     );
 }

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use crawl_testweb::{Answer, LogEntry, Reply, ReplyStep};
+use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Ask, Clause, Level, Page, Plan};
+use crate::clause::{Clause, ClauseRequest, Level, Page, RunPlan};
 use crate::judges::{every_request, gives_up, leaves_after, repeats_at_most, waits_after};
 use crate::trace::{Trace, Verdict};
 
@@ -120,28 +120,28 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "/chain/1"])
     .special(|ask| {
         let step: u32 = ask.request.path.strip_prefix("/chain/")?.parse().ok()?;
-        Some(Answer::redirect(302, &format!("/chain/{}", step + 1)).into())
+        Some(HttpAnswer::redirect(302, &format!("/chain/{}", step + 1)).into())
     })
     .judged_by(|trace| leaves_after(trace, "/chain/", 100)),
     busy("retry-after-429", "waits for Retry-After of status 429", "RFC 6585 section 4", |ask| {
-        first_busy(ask, || Answer::of(429).header("retry-after", "3"))
+        first_busy(ask, || HttpAnswer::of(429).header("retry-after", "3"))
     })
     .judged_by(|trace| waits_after(trace, 429, Duration::from_secs(3))),
     busy("retry-after-503", "waits for Retry-After of status 503", RETRY_AFTER, |ask| {
-        first_busy(ask, || Answer::of(503).header("retry-after", "3"))
+        first_busy(ask, || HttpAnswer::of(503).header("retry-after", "3"))
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     busy("retry-after-date", "waits for a Retry-After that is a date", RETRY_AFTER, |ask| {
         // The judge demands three seconds. The date is six seconds ahead, because dates have whole
         // seconds and a busy server may answer late.
         let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(6));
-        first_busy(ask, || Answer::of(503).header("retry-after", &date))
+        first_busy(ask, || HttpAnswer::of(503).header("retry-after", &date))
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     simple("retries", "stops retrying a page with status 500", "convention")
         .level(Level::Custom)
         .shown_by(&["/open", "/broken"])
-        .special(|ask| (ask.request.path == "/broken").then(|| Answer::of(500).into()))
+        .special(|ask| (ask.request.path == "/broken").then(|| HttpAnswer::of(500).into()))
         .judged_by(|trace| repeats_at_most(trace, "/broken", 10)),
     second_visit("etag", "sends If-None-Match on a second visit", "RFC 9110 section 13.1.2", |ask| {
         edition(ask, "if-none-match", ("etag", ETAG))
@@ -165,7 +165,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     .hiding(&["/behind-gzip", "/other"])
     .with(&[html("/list", "<title>List</title><a href='/other'>other</a>")])
     .special(|ask| {
-        let page = Answer::html("<title>Coded</title><p><a href='/behind-gzip'>on</a> and on</p>");
+        let page = HttpAnswer::html("<title>Coded</title><p><a href='/behind-gzip'>on</a> and on</p>");
         let accepts = ask.request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
         match ask.request.path == "/coded" {
             true if accepts => Some(page.gzip().into()),
@@ -182,8 +182,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         .level(Level::Custom)
         .shown_by(&["/open", "/slow"])
         .special(|ask| {
-            let page = Answer::html("<title>slow</title>").body(vec![b'.'; 100_000]);
-            let drip = || Reply::drip(page, 1, Duration::from_millis(500));
+            let page = HttpAnswer::html("<title>slow</title>").body(vec![b'.'; 100_000]);
+            let drip = || ScriptedReply::drip(page, 1, Duration::from_millis(500));
             (ask.request.path == "/slow").then(drip)
         })
         .judged_by(|trace| gives_up(trace, "/slow", None)),
@@ -200,7 +200,7 @@ const fn busy(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&Ask<'_>) -> Option<Reply>,
+    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
         .level(Level::Custom)
@@ -212,13 +212,13 @@ const fn second_visit(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&Ask<'_>) -> Option<Reply>,
+    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     let clause = rule((id, title, source), Clause::BASE.robots, &[], &[])
         .level(Level::Custom)
         .special(special);
     Clause {
-        plan: Plan::Twice,
+        plan: RunPlan::Twice,
         ..clause
     }
 }
@@ -234,19 +234,26 @@ const fn redirect(path: &'static str, headers: &'static [(&'static str, &'static
 
 /// Returns `answer` for the first request for `/busy`. Returns `None` for later requests, which get
 /// a page.
-fn first_busy(ask: &Ask<'_>, answer: impl FnOnce() -> Answer) -> Option<Reply> {
+fn first_busy(
+    ask: &ClauseRequest<'_>,
+    answer: impl FnOnce() -> HttpAnswer,
+) -> Option<ScriptedReply> {
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())
 }
 
 /// Answers `/open` with a validator, or with 304 if the request contains that validator.
-fn edition(ask: &Ask<'_>, condition: &str, (name, value): (&str, &str)) -> Option<Reply> {
+fn edition(
+    ask: &ClauseRequest<'_>,
+    condition: &str,
+    (name, value): (&str, &str),
+) -> Option<ScriptedReply> {
     if ask.request.path != "/open" {
         return None;
     }
     let is_same = ask.request.header(condition) == Some(value);
     let answer = match is_same {
-        true => Answer::of(304),
-        false => Answer::html("<title>Edition</title><p>The first edition of this page."),
+        true => HttpAnswer::of(304),
+        false => HttpAnswer::html("<title>Edition</title><p>The first edition of this page."),
     };
     Some(answer.header(name, value).into())
 }
@@ -278,14 +285,14 @@ fn names_its_token(trace: &Trace) -> Verdict {
     )
 }
 
-fn endless() -> Reply {
+fn endless() -> ScriptedReply {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
     let body = b"<p>and so on, and so on</p>\n".repeat(2000);
     let parts = usize::try_from(MAX_BODY_BYTES).unwrap_or(usize::MAX) / body.len() + 2;
     let steps = [
-        ReplyStep::Send(head.to_vec()),
-        ReplyStep::Repeat(body, parts),
-        ReplyStep::Silence,
+        RawReplyStep::Send(head.to_vec()),
+        RawReplyStep::Repeat(body, parts),
+        RawReplyStep::Silence,
     ];
-    Reply::raw(steps)
+    ScriptedReply::raw(steps)
 }

@@ -2,23 +2,23 @@
 
 mod hosts;
 mod http;
-mod links;
+mod indirect_links;
 mod pace;
-mod pages;
-mod rules;
-mod states;
+mod page_directives;
+mod robots_fetch;
+mod robots_rules;
 
-use crate::clause::{Ask, Clause, Level, Page};
+use crate::clause::{Clause, ClauseRequest, Level, Page};
 
 /// Returns all clauses, in the order of reports.
 pub fn clauses() -> impl Iterator<Item = Clause> {
     [
-        rules::CLAUSES,
-        states::CLAUSES,
+        robots_rules::CLAUSES,
+        robots_fetch::CLAUSES,
         hosts::CLAUSES,
         http::CLAUSES,
-        pages::CLAUSES,
-        links::CLAUSES,
+        page_directives::CLAUSES,
+        indirect_links::CLAUSES,
         pace::CLAUSES,
     ]
     .into_iter()
@@ -71,7 +71,10 @@ impl Clause {
         Clause { pages, ..self }
     }
 
-    const fn special(self, special: fn(&Ask<'_>) -> Option<crawl_testweb::Reply>) -> Clause {
+    const fn special(
+        self,
+        special: fn(&ClauseRequest<'_>) -> Option<crawl_testweb::ScriptedReply>,
+    ) -> Clause {
         Clause {
             special: Some(special),
             ..self

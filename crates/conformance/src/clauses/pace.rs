@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{Answer, LogEntry, Reply};
+use crawl_testweb::{HttpAnswer, LogEntry, ScriptedReply};
 
 use super::rule;
-use crate::clause::{Clause, Level, Plan};
+use crate::clause::{Clause, Level, RunPlan};
 use crate::judges::{
     keeps_own_gap, keeps_two_seconds, leaves_after, one_at_a_time, waits_over_restart,
 };
@@ -30,8 +30,8 @@ pub(super) const CLAUSES: &[Clause] = &[
         .shown_by(PAGES)
         .special(|ask| {
             let is_page = ask.request.path.len() == 2;
-            let page = || Answer::html(&format!("<title>Slow page {}</title>", ask.request.path));
-            is_page.then(|| Reply::from(page()).after(Duration::from_millis(700)))
+            let page = || HttpAnswer::html(&format!("<title>Slow page {}</title>", ask.request.path));
+            is_page.then(|| ScriptedReply::from(page()).after(Duration::from_millis(700)))
         })
         .judged_by(keeps_own_gap),
     custom("gap-redirects", "keeps its gap over redirects", PACE)
@@ -44,15 +44,15 @@ pub(super) const CLAUSES: &[Clause] = &[
                 "/new/" => "/new/home",
                 _ => return None,
             };
-            Some(Answer::redirect(302, to).into())
+            Some(HttpAnswer::redirect(302, to).into())
         })
         .judged_by(keeps_own_gap),
     custom("gap-errors", "keeps its gap after errors", PACE)
         .shown_by(PAGES)
         .special(|ask| match ask.request.path.as_str() {
-            "/1" => Some(Answer::of(404).into()),
-            "/2" => Some(Answer::of(500).into()),
-            "/3" => Some(Reply::close()),
+            "/1" => Some(HttpAnswer::of(404).into()),
+            "/2" => Some(HttpAnswer::of(500).into()),
+            "/3" => Some(ScriptedReply::close()),
             _ => None,
         })
         .judged_by(keeps_own_gap),
@@ -60,22 +60,22 @@ pub(super) const CLAUSES: &[Clause] = &[
         .shown_by(&["/open", "/a.css", "/b.png", "/c.js"])
         .special(|ask| match ask.request.path.as_str() {
             "/" => Some(
-                Answer::html(
+                HttpAnswer::html(
                     "<title>Front</title><link rel='stylesheet' href='/a.css'><img src='/b.png'>\
                      <script src='/c.js'></script><a href='/open'>open</a>",
                 )
                 .into(),
             ),
-            "/a.css" => Some(Answer::text("p{}").header("x", "y").into()),
+            "/a.css" => Some(HttpAnswer::text("p{}").header("x", "y").into()),
             _ => None,
         })
         .judged_by(keeps_own_gap),
     custom("one-at-a-time", "sends a host one request at a time", PACE)
         .shown_by(PAGES)
         .special(|ask| {
-            let page = || Answer::html(&format!("<title>Page {}</title>", ask.request.path));
+            let page = || HttpAnswer::html(&format!("<title>Page {}</title>", ask.request.path));
             (ask.request.path.len() == 2)
-                .then(|| Reply::from(page()).after(Duration::from_millis(500)))
+                .then(|| ScriptedReply::from(page()).after(Duration::from_millis(500)))
         })
         .judged_by(one_at_a_time),
     Clause {
@@ -91,18 +91,18 @@ pub(super) const CLAUSES: &[Clause] = &[
     .shown_by(&["/open", "/1", "/2"])
     .judged_by(keeps_two_seconds),
     Clause {
-        plan: Plan::Killed(|log| log.iter().any(|entry| is_busy(entry) && entry.end_us.is_some())),
+        plan: RunPlan::Killed(|log| log.iter().any(|entry| is_busy(entry) && entry.end_us.is_some())),
         ..custom("restart-retry-after", "keeps Retry-After over kill -9", "convention: restarts")
     }
     .shown_by(&["/busy"])
     .special(|ask| {
         let is_first = ask.request.path == "/busy" && ask.earlier == 0;
-        is_first.then(|| Answer::of(429).header("retry-after", "4").into())
+        is_first.then(|| HttpAnswer::of(429).header("retry-after", "4").into())
     })
     .judged_by(|trace| waits_over_restart(trace, OVER_RESTART, is_busy)),
     Clause {
         robots: "User-agent: *\nCrawl-delay: 4\n",
-        plan: Plan::Killed(|log| log.iter().any(|entry| is_page(entry) && entry.end_us.is_some())),
+        plan: RunPlan::Killed(|log| log.iter().any(|entry| is_page(entry) && entry.end_us.is_some())),
         ..custom("restart-crawl-delay", "keeps Crawl-delay over kill -9", "convention: restarts")
     }
     .shown_by(&["/robots.txt", "/"])
@@ -116,7 +116,7 @@ pub(super) const CLAUSES: &[Clause] = &[
                  <a href='/calendar/{}'>next month</a>",
                 month + 1
             );
-            Some(Answer::html(&page).into())
+            Some(HttpAnswer::html(&page).into())
         })
         .judged_by(|trace| leaves_after(trace, "/calendar/", MAX_TRAP_PAGES)),
     custom("trap-session", "leaves links with new session ids", TRAPS)
@@ -129,14 +129,14 @@ pub(super) const CLAUSES: &[Clause] = &[
                 session * 2,
                 session * 2 + 1
             );
-            Some(Answer::html(&page).into())
+            Some(HttpAnswer::html(&page).into())
         })
         .judged_by(|trace| leaves_after(trace, "/shop", MAX_TRAP_PAGES)),
     custom("trap-deep", "leaves relative links that lead deeper and deeper", TRAPS)
         .shown_by(&["/open", "/deeper/"])
         .special(|ask| {
             ask.request.path.starts_with("/deeper/").then(|| {
-                Answer::html("<title>Deeper</title><p>The same folder again.</p><a href='again/'>on</a>")
+                HttpAnswer::html("<title>Deeper</title><p>The same folder again.</p><a href='again/'>on</a>")
                     .into()
             })
         })

@@ -15,7 +15,7 @@ use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::cli::shell::Shell;
 use crate::control::protocol;
-use crate::identity::PublishedKeysOption;
+use crate::identity::PublishedKeysFile;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
 /// The file that `crawl init` writes unless another one is given.
@@ -473,8 +473,8 @@ pub(crate) struct ExplainArgs {
 ///
 /// Recomputes from requests.jsonl, crawl.toml and the archived robots.txt exchanges what was due to
 /// each host, and lists the rows that show a breach. Signatures of archived requests are verified
-/// with the keys of --keys, or with those that the crawl's own settings name. Exit code 0: no breach; 4: a breach was found;
-/// 2: no crawl in DIR; 3: a file can't be read.
+/// with the keys of --keys, or with those that the crawl's own settings name. Exit code 0: no
+/// breach; 4: a breach was found; 2: no crawl in DIR; 3: a file can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// Directory of the crawl; the directories of all its workers are combined
@@ -486,7 +486,7 @@ pub(crate) struct AuditArgs {
     /// Public keys of the crawl's signatures: the URL in Signature-Agent, and a file with what it
     /// returned (may be repeated)
     #[arg(long, value_name = "URL=FILE")]
-    pub(crate) keys: Vec<PublishedKeysOption>,
+    pub(crate) keys: Vec<PublishedKeysFile>,
     /// Write every request to this host as a page for its owner, to the file of --html
     ///
     /// The page has the pause before each request, the robots.txt in force with the line that
@@ -704,8 +704,8 @@ pub(crate) struct ExportArgs {
     /// The directory to read, after those of several workers were combined.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
-    /// Format: wacz, mirror, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
-    /// llms-txt or sitemap
+    /// Format: wacz, mirror, bundle, parquet, csv, graph, opensearch, meilisearch, static,
+    /// markdown, llms-txt or sitemap
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
     /// Output folder for mirror, bundle, tables, graph, static, markdown or sitemap, otherwise the

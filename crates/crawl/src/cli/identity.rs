@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::identity::PublishedKeysOption;
+use crate::identity::PublishedKeysFile;
 use crate::settings::OperatorLayer;
 use crate::values::Span;
 
@@ -40,7 +40,7 @@ pub(crate) enum IdentityCommand {
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
         #[command(flatten)]
-        who: WhoArgs,
+        who: CrawlerIdentityArgs,
     },
     /// Fetch the published keys and list their faults
     ///
@@ -48,7 +48,7 @@ pub(crate) enum IdentityCommand {
     /// 1: they can't; 2: a setting is missing or wrong.
     Check {
         #[command(flatten)]
-        who: WhoArgs,
+        who: CrawlerIdentityArgs,
     },
     /// Tell which requests in a log are signed, and whether the signatures hold
     ///
@@ -70,7 +70,7 @@ pub(crate) enum IdentityCommand {
         /// Keys of a crawler: the URL in Signature-Agent, and a file with what it returned (may be
         /// repeated)
         #[arg(long, value_name = "URL=FILE")]
-        keys: Vec<PublishedKeysOption>,
+        keys: Vec<PublishedKeysFile>,
         /// A name of your host (may be repeated): signatures for other hosts don't hold
         #[arg(long = "host", value_name = "HOST")]
         hosts: Vec<String>,
@@ -95,13 +95,13 @@ pub(crate) enum IdentityCommand {
         #[arg(long, value_name = "URL")]
         ip_ranges: Option<String>,
         #[command(flatten)]
-        who: WhoArgs,
+        who: CrawlerIdentityArgs,
     },
 }
 
 /// Identity of the crawler.
 #[derive(Debug, Args)]
-pub(crate) struct WhoArgs {
+pub(crate) struct CrawlerIdentityArgs {
     /// Settings file of the crawl
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

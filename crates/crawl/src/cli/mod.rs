@@ -3,7 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod conformance;
 #[cfg(test)]
-mod documented_commands;
+mod documented_commands_test;
 pub(crate) mod gather;
 pub(crate) mod identity;
 pub(crate) mod overview;

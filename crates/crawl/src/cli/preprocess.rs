@@ -16,7 +16,7 @@ use crate::settings::{CONTACT_HINT, read_contact};
 
 /// The reason why a command line can't be read.
 #[derive(Debug)]
-pub(crate) enum UnreadCommandLine {
+pub(crate) enum CommandLineError {
     /// clap's error: wrong syntax, or a request for help or the version.
     Syntax(clap::Error),
     /// A value in the command line or in the environment is unusable.
@@ -24,21 +24,21 @@ pub(crate) enum UnreadCommandLine {
 }
 
 /// Reads this process's command line.
-pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
+pub(crate) fn read() -> Result<Cli, CommandLineError> {
     let matches = matches(built(), std::env::args_os())?;
-    check_environment(&matches).map_err(UnreadCommandLine::Value)?;
-    Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
+    check_environment(&matches).map_err(CommandLineError::Value)?;
+    Cli::from_arg_matches(&matches).map_err(CommandLineError::Syntax)
 }
 
 /// Parses a command line, whose first word is the name of the program.
 pub(super) fn matches(
     command: Command,
     words: impl IntoIterator<Item = OsString>,
-) -> Result<ArgMatches, UnreadCommandLine> {
-    let words = prepare(&command, words).map_err(UnreadCommandLine::Value)?;
+) -> Result<ArgMatches, CommandLineError> {
+    let words = prepare(&command, words).map_err(CommandLineError::Value)?;
     command
         .try_get_matches_from(words)
-        .map_err(UnreadCommandLine::Syntax)
+        .map_err(CommandLineError::Syntax)
 }
 
 /// Returns the definition of the command line, completely built. Without this function, clap would

@@ -80,10 +80,10 @@ pub(crate) struct ReportArgs {
     /// Report what stands out in the site's pages instead
     ///
     /// Missing or duplicate titles, descriptions and h1 headings, images without alternative text,
-    /// orphans (in the sitemap or a feed, but linked from no page), pages that take many clicks, the
-    /// slowest and largest pages, redirect chains, and linked pages that robots.txt excludes. Pages
-    /// are read from the archive. With --html, a page that begins with what to fix, also the faults
-    /// of links, each with a grade.
+    /// orphans (in the sitemap or a feed, but linked from no page), pages that take many clicks,
+    /// the slowest and largest pages, redirect chains, and linked pages that robots.txt excludes.
+    /// Pages are read from the archive. With --html, a page that begins with what to fix, also the
+    /// faults of links, each with a grade.
     #[arg(long, conflicts_with_all = ["changes", "broken", "compare", "faults"])]
     pub(crate) site: bool,
     /// With --site: list pages that are more clicks than this away from a seed

@@ -6,7 +6,7 @@ use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 
 use crate::cli::args::ExportArgs;
-use crate::commands::tables::{of_folder, of_tables};
+use crate::commands::table_exports::{of_folder, of_tables};
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, unwritable};
 use crate::settings::NAME_AND_VERSION;

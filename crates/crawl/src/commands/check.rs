@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::faults::{FaultReport, FoundFaults};
+use super::faults::{FaultCheckResult, FaultReportOptions};
 use crate::cli::args::CheckArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::run::{Directory, OwnFolder, crawl};
+use crate::run::{DirectoryReuse, TemporaryFolder, crawl};
 use crate::settings::{UserFolders, check_defaults, gather_over, refuse_plain_crawl};
 
 /// Runs `crawl check`.
 pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
-    let report = FaultReport::new(
+    let report = FaultReportOptions::new(
         args.format,
         &args.kinds,
         args.baseline.as_deref(),
@@ -24,7 +24,7 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
     }
     let temporary = match is_named {
         true => None,
-        false => Some(OwnFolder::make("check")?),
+        false => Some(TemporaryFolder::make("check")?),
     };
     if let Some(folder) = &temporary {
         // Replace an `output` in the file of --config, which is the directory of the site's own
@@ -45,22 +45,22 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
         );
     }
     let kind = match &temporary {
-        Some(_) => Directory::Temporary,
-        None => Directory::OfCheck,
+        Some(_) => DirectoryReuse::Temporary,
+        None => DirectoryReuse::OfCheck,
     };
     let dir = settings.output.output.0.clone();
     let ended = crawl(&settings, sources, kind)?;
     let reported = print(&report, &dir)?;
     Ok(match (ended, reported) {
-        (FINISHED, FoundFaults::Failing) => NOTHING_DONE,
+        (FINISHED, FaultCheckResult::Failing) => NOTHING_DONE,
         (code, _) => code,
     })
 }
 
 /// Prints the report, unless the crawl was interrupted before its first page and so has no records.
-fn print(report: &FaultReport<'_>, dir: &Path) -> Result<FoundFaults, CommandError> {
+fn print(report: &FaultReportOptions<'_>, dir: &Path) -> Result<FaultCheckResult, CommandError> {
     match dir.join("pages.jsonl").is_file() {
         true => report.print(dir),
-        false => Ok(FoundFaults::NotFailing),
+        false => Ok(FaultCheckResult::NotFailing),
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crawl_conformance::{
-    CheckError, Clause, Counts, Judged, Outcome, Report, Setup, Subject, check, clauses,
+    CheckError, CheckOptions, Clause, Counts, Judged, Outcome, Report, Subject, check, clauses,
 };
 
 use crate::child;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         token: &args.token,
         command: |program: &OsStr| -> Command { child::command(program) },
     };
-    let setup = Setup {
+    let setup = CheckOptions {
         clauses: &wanted,
         gap,
         timeout,

@@ -5,11 +5,11 @@
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
-use crate::commands::copies;
+use crate::commands::archive_exports;
 #[cfg(feature = "search")]
 use crate::commands::page_exports;
 #[cfg(feature = "tables")]
-use crate::commands::{bundle, tables};
+use crate::commands::{bundle, table_exports};
 use crate::error::CommandError;
 #[cfg(not(all(feature = "search", feature = "tables")))]
 use crate::error::left_out;
@@ -57,18 +57,18 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
     match args.to {
         #[cfg(feature = "tables")]
-        ExportFormat::Parquet => return tables::export(args, Format::Parquet),
+        ExportFormat::Parquet => return table_exports::export(args, Format::Parquet),
         #[cfg(feature = "tables")]
-        ExportFormat::Csv => return tables::export(args, Format::Csv),
+        ExportFormat::Csv => return table_exports::export(args, Format::Csv),
         #[cfg(feature = "tables")]
-        ExportFormat::Graph => return tables::export_graph(args),
+        ExportFormat::Graph => return table_exports::export_graph(args),
         #[cfg(feature = "tables")]
         ExportFormat::Bundle => return bundle::export(args),
         #[cfg(not(feature = "tables"))]
         ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Graph | ExportFormat::Bundle => {
             return Err(left_out("this format of crawl export", "tables"));
         }
-        ExportFormat::Wacz | ExportFormat::Mirror => return copies::export(args),
+        ExportFormat::Wacz | ExportFormat::Mirror => return archive_exports::export(args),
         _ => {}
     }
     #[cfg(feature = "search")]

@@ -2,7 +2,7 @@
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{EngineError, extract_again};
-use crawl_records::{Rounds, counted, extraction, list_digests};
+use crawl_records::{RoundSelection, counted, extraction, list_digests};
 
 use crate::cli::args::ExtractArgs;
 use crate::error::engine::of_engine;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
         return Ok(INTERRUPTED);
     }
     list_digests(dir, ChangedFiles::Named(&CHANGED)).map_err(of_records)?;
-    let fields = extraction(dir, Rounds::Last).map_err(of_records)?;
+    let fields = extraction(dir, RoundSelection::Last).map_err(of_records)?;
     if args.json {
         return print_json(&serde_json::json!({
             "pages": done.pages,

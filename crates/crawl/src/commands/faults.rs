@@ -11,7 +11,7 @@ use crate::error::{CommandError, unwritable};
 use crate::terminal::{print, print_as_is, print_json};
 
 /// Options of a fault report: format, kinds of faults, and baselines.
-pub(super) struct FaultReport<'a> {
+pub(super) struct FaultReportOptions<'a> {
     format: FaultFormat,
     kinds: &'a [FaultKind],
     baseline: Option<Baseline>,
@@ -20,14 +20,14 @@ pub(super) struct FaultReport<'a> {
 
 /// Whether the listed faults make a check fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FoundFaults {
+pub(super) enum FaultCheckResult {
     /// At least one fault makes a check fail.
     Failing,
     /// No fault makes a check fail, or the faults were only written to a baseline.
     NotFailing,
 }
 
-impl<'a> FaultReport<'a> {
+impl<'a> FaultReportOptions<'a> {
     /// Prepares a report. An empty list of kinds selects all. The baseline is read now, so that an
     /// unreadable one is reported before any slow work.
     pub(super) fn new(
@@ -35,9 +35,9 @@ impl<'a> FaultReport<'a> {
         kinds: &'a [FaultKind],
         baseline: Option<&Path>,
         write_baseline: Option<&'a Path>,
-    ) -> Result<FaultReport<'a>, CommandError> {
+    ) -> Result<FaultReportOptions<'a>, CommandError> {
         let baseline = baseline.map(Baseline::read).transpose();
-        Ok(FaultReport {
+        Ok(FaultReportOptions {
             format,
             kinds,
             baseline: baseline.map_err(of_records)?,
@@ -46,7 +46,7 @@ impl<'a> FaultReport<'a> {
     }
 
     /// Prints the faults of the crawl in `dir` to stdout.
-    pub(super) fn print(&self, dir: &Path) -> Result<FoundFaults, CommandError> {
+    pub(super) fn print(&self, dir: &Path) -> Result<FaultCheckResult, CommandError> {
         let kinds = match self.kinds {
             [] => &FaultKind::ALL[..],
             kinds => kinds,
@@ -76,8 +76,8 @@ impl<'a> FaultReport<'a> {
             _ => faults.faults.len(),
         };
         Ok(match failing > 0 && self.write_baseline.is_none() {
-            true => FoundFaults::Failing,
-            false => FoundFaults::NotFailing,
+            true => FaultCheckResult::Failing,
+            false => FaultCheckResult::NotFailing,
         })
     }
 }

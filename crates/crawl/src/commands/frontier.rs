@@ -12,7 +12,7 @@ use crawl_shared_frontier::{
 use serde_json::json;
 
 use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
-use crate::error::shared::of_shared;
+use crate::error::shared_frontier::of_shared;
 use crate::error::{BREACH, CommandError, FINISHED};
 use crate::settings::frontier_of_file;
 use crate::shared_frontier::{check_url, credentials};

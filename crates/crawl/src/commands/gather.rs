@@ -7,7 +7,7 @@ use std::process;
 
 use crawl_archive::ReadError;
 use crawl_archive::{AtomicFileError, AtomicFolder};
-use crawl_gather::{GatherError, Gathered, Purpose};
+use crawl_gather::{GatherError, GatherPurpose, Gathered};
 use crawl_records::{counted, size};
 
 use crate::cli::gather::GatherArgs;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
     // An earlier result is not replaced: if the workers' directories are gone, it is the only copy.
     let folder = AtomicFolder::create(&args.output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
-    let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &Purpose::Reading);
+    let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &GatherPurpose::Reading);
     let gathered = gathered.map_err(|error| of_gather(error, &args.output))?;
     put_in_place(folder, &args.output)?;
     match args.json {
@@ -68,7 +68,7 @@ pub(crate) fn as_one(
     // named after it.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
-    let gathered = crawl_gather::gather(dirs, dir, &Purpose::Reading);
+    let gathered = crawl_gather::gather(dirs, dir, &GatherPurpose::Reading);
     gathered.map_err(|error| of_gather(error, dir))?;
     Ok(Some(folder))
 }
@@ -85,7 +85,9 @@ fn name_of_all(dirs: &[PathBuf]) -> OsString {
 
 fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     let workers = &gathered.workers;
-    let sum = |of: fn(&crawl_archive::rows::WorkerRow) -> u64| workers.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&crawl_archive::rows::GatheredWorkerRow) -> u64| {
+        workers.iter().map(of).sum::<u64>()
+    };
     let mut message = format!(
         "{} written: {}, {}, {}, {} in {}",
         args.output.display(),

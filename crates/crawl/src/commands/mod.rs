@@ -1,13 +1,13 @@
 //! Commands other than the crawl itself, each in its own file or folder.
 
+#[cfg_attr(not(feature = "exports"), path = "copies_left_out.rs")]
+mod archive_exports;
 #[cfg(feature = "tables")]
 mod bundle;
 pub(crate) mod check;
 #[cfg(feature = "conformance")]
 pub(crate) mod conformance;
 pub(crate) mod control;
-#[cfg_attr(not(feature = "exports"), path = "copies_left_out.rs")]
-mod copies;
 pub(crate) mod export;
 pub(crate) mod extract;
 mod faults;
@@ -26,14 +26,14 @@ mod page_exports;
 pub(crate) mod plan;
 pub(crate) mod read_document;
 pub(crate) mod recheck;
-pub(crate) mod records;
 pub(crate) mod replay;
+pub(crate) mod report_explain_audit;
 pub(crate) mod robots;
 #[cfg(feature = "search")]
 pub(crate) mod search;
 #[cfg(feature = "search")]
-mod site_files;
+mod site_file_exports;
 #[cfg(feature = "tables")]
-mod tables;
+mod table_exports;
 #[cfg(feature = "tables")]
 pub(crate) mod verify;

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{AtomicFile, AtomicFileError};
 use crawl_index::export::{
-    Bundle, ExportError, Exported, meilisearch, meilisearch_settings, opensearch,
-    opensearch_mapping,
+    ExportError, JsonExportReport, StaticSearchWriter, meilisearch, meilisearch_settings,
+    opensearch, opensearch_mapping,
 };
 use crawl_index::{SearchIndex, SearchRules};
 use crawl_records::{ArchivedPages, counted};
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
-use crate::commands::site_files;
+use crate::commands::site_file_exports;
 use crate::error::index::of_index;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
             let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
-            site_files::export(args, &index, &archived, now)
+            site_file_exports::export(args, &index, &archived, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),
         _ if to_stdout => stream(args.to, &index, now),
@@ -63,7 +63,7 @@ fn search_page(
     now: i64,
     rules: SearchRules,
 ) -> Result<String, ExportError> {
-    let mut bundle = Bundle::create(out, now)?.with_rules(rules);
+    let mut bundle = StaticSearchWriter::create(out, now)?.with_rules(rules);
     index.each_page(|page| bundle.page(&page))?;
     let done = bundle.finish()?;
     Ok(format!(
@@ -113,7 +113,7 @@ fn lines<W: Write>(
     index: &SearchIndex,
     out: W,
     now: i64,
-) -> Result<(W, Exported), ExportError> {
+) -> Result<(W, JsonExportReport), ExportError> {
     let mut sink = match format {
         ExportFormat::Meilisearch => meilisearch(out, now),
         _ => opensearch(out, now),

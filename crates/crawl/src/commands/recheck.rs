@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crawl_records::{Recheck, RecheckRow, counted, evidence_words, recheck_file, recheck_rows};
+use crawl_records::{
+    RecheckRow, RulesRecheck, counted, evidence_words, recheck_file, recheck_rows,
+};
 
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
@@ -28,7 +30,7 @@ pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError
 }
 
 /// Writes the rows to stdout in chunks.
-fn show(dir: &Path, counts: &Recheck, as_json: bool) -> Result<(), CommandError> {
+fn show(dir: &Path, counts: &RulesRecheck, as_json: bool) -> Result<(), CommandError> {
     let mut text = match as_json {
         true => String::new(),
         false => summary(dir, counts),
@@ -60,7 +62,7 @@ fn write(text: &str, as_json: bool) -> Result<(), CommandError> {
     .map(drop)
 }
 
-fn summary(dir: &Path, counts: &Recheck) -> String {
+fn summary(dir: &Path, counts: &RulesRecheck) -> String {
     let pages = |count| counted(count, "page", "pages");
     format!(
         "rechecked {}\nexcluded  {}\nunknown   {}\nlisted in {}\n",

@@ -3,14 +3,14 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use crawl_engine::{Ended, RenderedAgain, ReplayDifference};
+use crawl_engine::{EndReason, RenderedAgain, ReplayDifference};
 use crawl_records::{Comparison, counted, grouped};
 use crawl_weburl::{CanonicalUrl, safe_line};
 use serde::Serialize;
 
 use crate::error::CommandError;
 use crate::error::records::of_records;
-use crate::run::{ReplayRun, replay};
+use crate::run::{FinishedReplay, replay};
 use crate::settings::Settings;
 use crate::terminal::{print, print_json};
 
@@ -165,7 +165,7 @@ impl Display for RenderedReport {
 
 /// Runs `crawl replay`.
 pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
-    let ReplayRun {
+    let FinishedReplay {
         replayed,
         changed_settings,
     } = replay(dir, settings)?;
@@ -216,15 +216,15 @@ fn differs(difference: &ReplayDifference) -> String {
     }
 }
 
-fn ending(ended: &Ended) -> String {
+fn ending(ended: &EndReason) -> String {
     match ended {
-        Ended::Finished => "finished".to_owned(),
-        Ended::Budget(budget) => format!("--{budget} was reached"),
-        Ended::TableBudget(budget) => format!("{budget} was reached"),
-        Ended::Interrupted => "interrupted".to_owned(),
+        EndReason::Finished => "finished".to_owned(),
+        EndReason::Budget(budget) => format!("--{budget} was reached"),
+        EndReason::TableBudget(budget) => format!("{budget} was reached"),
+        EndReason::Interrupted => "interrupted".to_owned(),
         // Unreachable, because a replay has no other workers.
-        Ended::HandedOver => "handed over".to_owned(),
-        Ended::Unreachable(hosts) => {
+        EndReason::HandedOver => "handed over".to_owned(),
+        EndReason::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");
             format!("{hosts} unreachable until the end")
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use crawl_index::{Facets, Hit, SearchOptions, SearchResults, TextPart};
+use crawl_index::{Facets, HighlightSpan, Hit, SearchOptions, SearchResults};
 use crawl_records::{counted, grouped, stored_settings};
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
@@ -195,8 +195,8 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
 }
 
 /// Highlights words of the query on a terminal that supports it.
-fn marked(parts: &[TextPart], is_bold: bool) -> String {
-    let part = |part: &TextPart| {
+fn marked(parts: &[HighlightSpan], is_bold: bool) -> String {
+    let part = |part: &HighlightSpan| {
         let clean = safe_line(&part.text);
         match part.is_match && is_bold {
             true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
@@ -214,13 +214,13 @@ fn columns() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
+    use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
     use expect_test::expect;
 
     use super::shown;
 
-    fn part(text: &str, is_match: bool) -> TextPart {
-        TextPart {
+    fn part(text: &str, is_match: bool) -> HighlightSpan {
+        HighlightSpan {
             text: text.to_owned(),
             is_match,
         }

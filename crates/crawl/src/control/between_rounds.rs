@@ -1,17 +1,17 @@
 //! State between two rounds: the last round's counts and the wait for the next one.
 
-use crawl_engine::{Progress, Summary};
+use crawl_engine::{Progress, RunSummary};
 use crawl_weburl::HostKey;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 /// State of a crawl that waits for its next round.
 #[derive(Clone, Debug)]
-pub(crate) struct BetweenRounds {
+pub(crate) struct RoundWait {
     /// When the next round begins.
     pub(crate) at: Timestamp,
     /// The counts of the last round.
-    pub(crate) last: LastRound,
+    pub(crate) last: LastRoundCounts,
     /// How to wait for the next round.
     pub(crate) wait_mode: watch::Sender<WaitMode>,
 }
@@ -29,15 +29,15 @@ pub(crate) enum WaitMode {
 
 /// The counts of the last round, shown while the crawl waits for the next.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LastRound {
+pub(crate) struct LastRoundCounts {
     pub(crate) progress: Progress,
     pub(crate) parked: Vec<HostKey>,
 }
 
-impl LastRound {
+impl LastRoundCounts {
     /// Returns the counts of the round with this summary.
-    pub(crate) fn of(summary: &Summary) -> LastRound {
-        LastRound {
+    pub(crate) fn of(summary: &RunSummary) -> LastRoundCounts {
+        LastRoundCounts {
             progress: Progress {
                 round: summary.round,
                 pages: summary.pages,

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use super::lines::{Line, next_line};
+use super::bounded_lines::{Line, next_line};
 use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
@@ -32,7 +32,7 @@ pub(crate) struct Client {
 
 /// A subscription to the states of a running crawl.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct StateSubscription {
     client: Client,
 }
 
@@ -118,9 +118,9 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if the crawl is gone.
-    pub(crate) async fn watch(mut self) -> Result<Watch, ClientError> {
+    pub(crate) async fn watch(mut self) -> Result<StateSubscription, ClientError> {
         self.send_line(&Command::Watch {}).await?;
-        Ok(Watch { client: self })
+        Ok(StateSubscription { client: self })
     }
 
     /// Sends a command and waits for it to finish. Returns notes for the user, if the command's
@@ -192,7 +192,7 @@ impl Client {
     }
 }
 
-impl Watch {
+impl StateSubscription {
     /// Waits for the next state. `None` if the crawl is over.
     ///
     /// # Errors

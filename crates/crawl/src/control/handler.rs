@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_engine::{
-    Command as EngineCommand, CommandAnswer, Commander, EngineError, Progress, Refused as Why,
-    Rules, park_at_rest, unpark_at_rest,
+    AdjustableRules, Command as EngineCommand, CommandAnswer, CommandRefusal as Why, Commander,
+    EngineError, Progress, park_at_rest, unpark_at_rest,
 };
 use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::between_rounds::{BetweenRounds, WaitMode};
+use super::between_rounds::{RoundWait, WaitMode};
 use super::protocol::{Command, Refused, State};
 use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
@@ -61,7 +61,7 @@ enum Mode {
     /// A crawl is running.
     Crawl(Commander, watch::Receiver<Progress>),
     /// The crawl waits for its next round.
-    BetweenRounds(Box<BetweenRounds>),
+    BetweenRounds(Box<RoundWait>),
     /// No crawl has begun yet.
     Nothing,
 }
@@ -170,7 +170,7 @@ impl ControlHandler {
     }
 
     /// Switches to waiting for the next round, after a run has ended.
-    pub(crate) fn rest(&self, rest: BetweenRounds) {
+    pub(crate) fn rest(&self, rest: RoundWait) {
         self.lock().take(Mode::BetweenRounds(Box::new(rest)));
     }
 
@@ -230,7 +230,7 @@ impl ControlHandler {
     }
 
     /// Executes a command while the crawl waits for its next round.
-    async fn at_rest(&self, rest: &BetweenRounds, command: EngineCommand) -> Result<(), Refused> {
+    async fn at_rest(&self, rest: &RoundWait, command: EngineCommand) -> Result<(), Refused> {
         match command {
             EngineCommand::Pause => {
                 rest.wait_mode.send_replace(WaitMode::Paused);
@@ -253,7 +253,7 @@ impl ControlHandler {
     }
 
     /// Begins the next round, with this URL added.
-    async fn add_at_rest(&self, rest: &BetweenRounds, url: String) -> Result<(), Refused> {
+    async fn add_at_rest(&self, rest: &RoundWait, url: String) -> Result<(), Refused> {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
             return Err(engine_refused(Why::Unusable { url, why }));
@@ -354,7 +354,7 @@ impl ControlHandler {
 }
 
 /// Applies new rules to a running crawl.
-async fn keep_rules(commander: &Commander, rules: &Rules) -> Result<(), CommandError> {
+async fn keep_rules(commander: &Commander, rules: &AdjustableRules) -> Result<(), CommandError> {
     let reply = commander.ask(EngineCommand::Rules(Box::new(rules.clone())));
     match reply.await {
         Ok(_) => Ok(()),

@@ -15,8 +15,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::bounded_lines::{Line, next_line};
 use super::handler::ControlHandler;
-use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 

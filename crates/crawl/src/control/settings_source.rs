@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use crawl_engine::Rules;
+use crawl_engine::AdjustableRules;
 
 use crate::error::CommandError;
-use crate::settings::{Checked, Settings};
+use crate::settings::{CheckedSettings, Settings};
 
 /// A source of reloadable settings.
 pub(crate) trait SettingsSource: Debug + Send + Sync {
@@ -23,9 +23,9 @@ pub(crate) trait SettingsSource: Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) struct NewSettings {
     /// New rules for a running crawl. `None` if they are unchanged.
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<AdjustableRules>,
     /// Notes to the user about which changes are applied and which are not.
     pub(crate) notes: Vec<String>,
     pub(crate) settings: Settings,
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckedSettings,
 }

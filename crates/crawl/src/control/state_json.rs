@@ -6,7 +6,7 @@ use crawl_engine::{LiveState, Phase, Progress};
 use crawl_scheduler::{HostWork as Work, Tick};
 use jiff::Timestamp;
 
-use super::between_rounds::{BetweenRounds, WaitMode};
+use super::between_rounds::{RoundWait, WaitMode};
 use super::protocol::{HostWork, LatestPage, PhaseName, State};
 
 /// Returns the state of a running crawl.
@@ -29,7 +29,7 @@ pub(super) fn of_live(live: &LiveState) -> State {
 }
 
 /// Returns the state of a crawl that waits for its next round.
-pub(super) fn of_rest(rest: &BetweenRounds) -> State {
+pub(super) fn of_rest(rest: &RoundWait) -> State {
     State {
         phase: PhaseName::Waiting,
         paused: *rest.wait_mode.borrow() == WaitMode::Paused,

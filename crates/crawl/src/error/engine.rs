@@ -7,12 +7,12 @@ use std::path::Path;
 use crawl_archive::ArchiveError;
 use crawl_engine::EngineError;
 use crawl_frontier::FrontierError;
-use crawl_frontier::shared::SharedError;
+use crawl_frontier::worker_frontier::SharedError;
 #[cfg(feature = "search")]
 use crawl_index::IndexError;
 
 #[cfg(feature = "shared-frontier")]
-use super::shared::of_shared;
+use super::shared_frontier::of_shared;
 use super::{CommandError, INTERRUPTED};
 
 /// Converts an engine error that ended the crawl in `output`.

@@ -5,7 +5,7 @@ pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod records;
 #[cfg(feature = "shared-frontier")]
-pub(crate) mod shared;
+pub(crate) mod shared_frontier;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -50,14 +50,14 @@ pub(crate) struct CommandError {
     /// The exit code.
     pub(crate) code: u8,
     /// The settings that the error concerns, if any.
-    pub(crate) subject: Box<Subject>,
+    pub(crate) subject: Box<AffectedSettings>,
     /// Other errors detected in the same pass.
     pub(crate) others: Vec<CommandError>,
 }
 
 /// The settings that an error concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Subject {
+pub(crate) struct AffectedSettings {
     /// The key to correct, if the error is in a file.
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
@@ -66,12 +66,12 @@ pub(crate) struct Subject {
     /// a key of that table; any other key is a setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
-    pub(crate) unread: Unread,
+    pub(crate) unread: UnreadSettings,
 }
 
 /// Settings that could not be read because of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadSettings {
     /// All settings could be read.
     #[default]
     Nothing,
@@ -207,7 +207,7 @@ impl CommandError {
     }
 
     /// Sets which settings could not be read because of the error.
-    pub(crate) fn hiding(mut self, unread: Unread) -> CommandError {
+    pub(crate) fn hiding(mut self, unread: UnreadSettings) -> CommandError {
         self.subject.unread = unread;
         self
     }

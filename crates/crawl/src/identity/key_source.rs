@@ -26,7 +26,7 @@ pub(crate) enum KeySource {
 
 /// Metadata of a key file that differs once the file has been replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct KeyFileStamp {
     modified: Option<SystemTime>,
     bytes: u64,
     inode: u64,
@@ -66,12 +66,12 @@ impl KeySource {
 
     /// Returns the metadata of the key file. `None` for the environment, or if there is no such
     /// file.
-    pub(super) fn stamp(&self) -> Option<Stamp> {
+    pub(super) fn stamp(&self) -> Option<KeyFileStamp> {
         let KeySource::File(path) = self else {
             return None;
         };
         let metadata = path.metadata().ok()?;
-        Some(Stamp {
+        Some(KeyFileStamp {
             modified: metadata.modified().ok(),
             bytes: metadata.len(),
             inode: metadata.ino(),

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_fetcher::RequestSigner;
-use crawl_identity::{BaseError, KeySet, Message, SignatureRequest, signature_fields};
+use crawl_identity::{BaseError, KeySet, SignableMessage, SignatureRequest, signature_fields};
 use http::header::{HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::key_source::{KeySource, Stamp};
+use super::key_source::{KeyFileStamp, KeySource};
 use crate::clock;
 use crate::error::CommandError;
 
@@ -31,7 +31,7 @@ pub(crate) struct RotatingSigner {
 struct Held {
     keys: KeySet,
     /// The state of the key file when `keys` were read.
-    stamp: Option<Stamp>,
+    stamp: Option<KeyFileStamp>,
     /// When the key file was last checked.
     checked: Instant,
 }
@@ -60,7 +60,7 @@ impl RotatingSigner {
 
     fn sign_at(
         &self,
-        request: &Message,
+        request: &SignableMessage,
         asked: &SignatureRequest,
         now: u64,
         instant: Instant,
@@ -108,7 +108,7 @@ impl RotatingSigner {
 impl RequestSigner for RotatingSigner {
     fn sign(
         &self,
-        request: &Message,
+        request: &SignableMessage,
         asked: &SignatureRequest,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError> {
         self.sign_at(request, asked, wall_seconds(), Instant::now())
@@ -136,7 +136,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use crawl_identity::{KeySet, Message, SignatureRequest};
+    use crawl_identity::{KeySet, SignableMessage, SignatureRequest};
     use http::header::{HeaderName, HeaderValue};
 
     use super::{CHECK_EVERY, KeySource, RotatingSigner};
@@ -149,9 +149,9 @@ mod tests {
     }
 
     fn sign(signer: &RotatingSigner, now: u64, instant: Instant) -> Vec<(HeaderName, HeaderValue)> {
-        let request = Message {
+        let request = SignableMessage {
             authority: "e.example".to_owned(),
-            ..Message::default()
+            ..SignableMessage::default()
         };
         let fields = signer.sign_at(&request, &SignatureRequest::default(), now, instant);
         fields.unwrap()

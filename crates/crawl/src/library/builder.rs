@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::{Config, Controls, Stop};
+use crawl_engine::{Config, Controls, StopRequest};
 use crawl_fetcher::Contact;
 use crawl_policy::ProductToken;
 use crawl_scope::ScopeMode;
@@ -131,7 +131,7 @@ impl Crawl {
             change(&mut config);
         }
         let (pages, rows) = mpsc::channel(MAX_WAITING_PAGES);
-        let (stop, stopped) = watch::channel(Stop::No);
+        let (stop, stopped) = watch::channel(StopRequest::No);
         let controls = Controls {
             stop: stopped,
             pages: Some(pages),

@@ -9,7 +9,7 @@ mod polite_client;
 
 pub use builder::Crawl;
 pub use crawl_archive::rows::PageRow;
-pub use crawl_engine::{Config, EngineError, Summary};
+pub use crawl_engine::{Config, EngineError, RunSummary};
 pub use crawl_scope::ScopeMode;
 pub use error::CrawlError;
 pub use page::Page;

@@ -80,8 +80,8 @@ impl Page {
         self.archived().map(|page| page.body)
     }
 
-    /// Reads the main text of an HTML page: no navigation, no boilerplate, a line for each block. `None`
-    /// for other documents and for pages without a body.
+    /// Reads the main text of an HTML page: no navigation, no boilerplate, a line for each block.
+    /// `None` for other documents and for pages without a body.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let page = self.archived()?;

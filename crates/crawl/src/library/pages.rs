@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crawl_archive::rows::PageRow;
-use crawl_engine::{EngineError, Stop, Summary};
+use crawl_engine::{EngineError, RunSummary, StopRequest};
 use futures_core::Stream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -31,22 +31,22 @@ enum State {
     Running(Running),
     /// The crawl could not start.
     Failed(CrawlError),
-    Ended(Option<Box<Summary>>),
+    Ended(Option<Box<RunSummary>>),
 }
 
 #[derive(Debug)]
 struct Running {
     rows: mpsc::Receiver<PageRow>,
-    stop: watch::Sender<Stop>,
-    task: JoinHandle<Result<Summary, EngineError>>,
+    stop: watch::Sender<StopRequest>,
+    task: JoinHandle<Result<RunSummary, EngineError>>,
     output: Arc<Output>,
 }
 
 impl Pages {
     pub(super) fn running(
         rows: mpsc::Receiver<PageRow>,
-        stop: watch::Sender<Stop>,
-        task: JoinHandle<Result<Summary, EngineError>>,
+        stop: watch::Sender<StopRequest>,
+        task: JoinHandle<Result<RunSummary, EngineError>>,
         output: Arc<Output>,
     ) -> Pages {
         Pages(State::Running(Running {
@@ -69,13 +69,13 @@ impl Pages {
     /// Ends the crawl gently: no further requests are sent, but pages in flight still arrive.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
-            running.stop.send_replace(Stop::Drain);
+            running.stop.send_replace(StopRequest::Drain);
         }
     }
 
     /// Returns how the crawl went. `None` before the stream has ended, and after an error.
     #[must_use]
-    pub fn summary(&self) -> Option<&Summary> {
+    pub fn summary(&self) -> Option<&RunSummary> {
         match &self.0 {
             State::Ended(summary) => summary.as_deref(),
             State::Running(_) | State::Failed(_) => None,
@@ -118,6 +118,6 @@ impl Stream for Pages {
 impl Drop for Running {
     fn drop(&mut self) {
         // Stops the crawl. Its task ends by itself, once the crawl's threads have ended.
-        self.stop.send_replace(Stop::Now);
+        self.stop.send_replace(StopRequest::Now);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crawl_archive::Timestamp;
-use crawl_index::export::{PageSource, page_markdown};
+use crawl_index::export::{FetchedBody, page_markdown};
 use crawl_index::{FacetFilters, Hit, IndexedPage, SearchIndex, SearchOptions};
 use crawl_records::ArchivedPages;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line, without_bidi_controls};
@@ -144,7 +144,7 @@ impl CrawlReader {
             Some(most) => page.text.chars().take(most as usize).collect(),
             None => {
                 let stored = self.archived()?.read(&page.url);
-                let source = stored.as_ref().map(|stored| PageSource {
+                let source = stored.as_ref().map(|stored| FetchedBody {
                     content_type: stored.content_type.as_deref(),
                     body: &stored.body,
                 });

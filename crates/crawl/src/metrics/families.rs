@@ -4,7 +4,7 @@ use crawl_engine::{Histogram, PAGE_OUTCOMES, Phase, Progress, exclusion_reasons}
 use crawl_scheduler::PauseReason;
 
 use super::process::ProcessNumbers;
-use super::text::{Family, Sample, Values};
+use super::prometheus_text::{Family, Sample, Values};
 
 const PHASES: [(Phase, &str); 6] = [
     (Phase::Crawling, "crawling"),
@@ -260,7 +260,7 @@ mod tests {
     use crawl_engine::Progress;
 
     use super::super::process::ProcessNumbers;
-    use super::super::text;
+    use super::super::prometheus_text;
     use super::Values;
     use super::families;
 
@@ -295,7 +295,7 @@ mod tests {
         };
         now.resting.insert("retry_after", 4);
         now.counters.requests.insert(("robots", "2xx"), 5);
-        let text = text::of(&families(&now, ProcessNumbers::default()));
+        let text = prometheus_text::of(&families(&now, ProcessNumbers::default()));
         for line in [
             "# TYPE crawl_requests_total counter",
             "crawl_requests_total{purpose=\"robots\",status=\"2xx\"} 5",

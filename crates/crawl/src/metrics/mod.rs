@@ -7,7 +7,7 @@
 mod docs_page;
 mod families;
 mod process;
-mod text;
+mod prometheus_text;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::error::CommandError;
 use crate::serve::authority;
-use crate::serve::connections::{self, ConnectionRoom, Peer};
+use crate::serve::connections::{self, Peer, ServerConnectionLimits};
 use crate::serve::rate_limit::ClientRateLimits;
 
 use families::families;
@@ -32,7 +32,7 @@ use families::families;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Connection limits. They may be low, because Prometheus keeps only one connection open.
-const ROOM: ConnectionRoom = ConnectionRoom {
+const ROOM: ServerConnectionLimits = ServerConnectionLimits {
     connections: 16,
     per_client: Some(8),
 };
@@ -116,5 +116,8 @@ async fn metrics(
     }
     let progress = server.progress().borrow().clone();
     let process = process::numbers(server.0.started);
-    answer(StatusCode::OK, text::of(&families(&progress, process)))
+    answer(
+        StatusCode::OK,
+        prometheus_text::of(&families(&progress, process)),
+    )
 }

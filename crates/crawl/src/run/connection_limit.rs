@@ -12,7 +12,7 @@ const KEPT_PER_CONNECTION: u64 = 3;
 
 /// The connections that a crawl may open with the available file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Connections {
+pub(crate) struct FetchConnectionLimits {
     /// Maximum concurrent requests.
     pub(crate) concurrency: u32,
     /// Whether idle connections may be kept for later requests.
@@ -28,7 +28,7 @@ pub(crate) fn raise_limit() {
 }
 
 /// Returns the requested number of connections, reduced to what the available descriptors allow.
-pub(crate) fn connections(concurrency: u32) -> Connections {
+pub(crate) fn connections(concurrency: u32) -> FetchConnectionLimits {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let connections = within(limit, concurrency);
     if connections.concurrency < concurrency {
@@ -41,10 +41,10 @@ pub(crate) fn connections(concurrency: u32) -> Connections {
     connections
 }
 
-fn within(limit: u64, concurrency: u32) -> Connections {
+fn within(limit: u64, concurrency: u32) -> FetchConnectionLimits {
     let free = limit.saturating_sub(RESERVED_DESCRIPTORS);
     let max = u32::try_from(free / PER_CONNECTION).unwrap_or(u32::MAX);
-    Connections {
+    FetchConnectionLimits {
         concurrency: concurrency.min(max.max(1)),
         may_be_kept: free / KEPT_PER_CONNECTION >= u64::from(concurrency),
     }
@@ -63,7 +63,7 @@ mod tests {
             (256, 256, 80, false),
             (40, 256, 1, false),
         ] {
-            let expect = Connections {
+            let expect = FetchConnectionLimits {
                 concurrency,
                 may_be_kept,
             };

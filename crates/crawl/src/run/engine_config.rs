@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crawl_archive::Disk;
 use crawl_engine::{
-    Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, Study, TrapRules,
+    AdjustableRules, Budgets, Config, HostBudget, RevisitIntervals, RunMode, ScopeRules,
+    StudyDescription, TrapAvoidance,
 };
-use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_records::stored_settings;
 use crawl_sample::{SampleDesign, SampleMethod, WalkDesign};
@@ -16,13 +17,14 @@ use crawl_weburl::SpellingRules;
 
 use crate::clock;
 use crate::settings::{
-    Checked, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start, host_keys,
-    host_locks_file, host_table, hours, own_mark, record, record_again, user_agent, with_browser,
+    CheckedSettings, NAME_AND_VERSION, Settings, UserFolders, audited, budgets, first_start,
+    host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, user_agent,
+    with_browser,
 };
 use crate::values::{DocumentBounds, FilePath, Span};
 
 /// Returns the engine's configuration for checked settings.
-pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
+pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> Config {
     let scope = &settings.scope;
     let user_agent = user_agent_of(checked);
     Config {
@@ -63,7 +65,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         },
         budgets: crawl_budgets(settings, checked),
         recrawl: settings.recrawl.recrawl.is_on() || settings.recrawl.every.0.is_some(),
-        revisits: Revisits {
+        revisits: RevisitIntervals {
             least: settings.recrawl.revisit_least.get(),
             most: settings.recrawl.revisit_most.get(),
         },
@@ -98,7 +100,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
             memory: settings.output.document_memory.0,
             text: settings.output.document_text.0,
         }),
-        extent: Extent::Crawl,
+        extent: RunMode::Crawl,
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, checked),
@@ -108,12 +110,16 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
 
 /// Returns the rules that a running crawl can adopt, from checked settings. `begun_with` is the
 /// text of crawl.toml when the run began.
-pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) -> Rules {
+pub(super) fn rules(
+    settings: &Settings,
+    checked: &CheckedSettings,
+    begun_with: &str,
+) -> AdjustableRules {
     let (scope, output) = (&settings.scope, &checked.output);
     let mut recorded = settings.clone();
     recorded.output.output = FilePath(output.clone());
     let mark = own_mark(&recorded, output, &UserFolders::of_process());
-    Rules {
+    AdjustableRules {
         politeness: politeness(settings, checked),
         budgets: crawl_budgets(settings, checked),
         include: scope.include.clone(),
@@ -129,7 +135,7 @@ pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) ->
 }
 
 /// Returns the User-Agent header of a crawl with these settings.
-pub(super) fn user_agent_of(checked: &Checked) -> String {
+pub(super) fn user_agent_of(checked: &CheckedSettings) -> String {
     user_agent(&checked.agent, checked.contact.as_ref())
 }
 
@@ -152,9 +158,9 @@ fn sample_method(settings: &Settings) -> Option<SampleMethod> {
     }))
 }
 
-fn trap_rules(settings: &Settings) -> TrapRules {
+fn trap_rules(settings: &Settings) -> TrapAvoidance {
     let names = &settings.names;
-    TrapRules {
+    TrapAvoidance {
         traps: names.traps.is_on(),
         skip_actions: names.skip_actions.is_on(),
         clean_params: names.clean_params.is_on(),
@@ -168,7 +174,7 @@ fn trap_rules(settings: &Settings) -> TrapRules {
     }
 }
 
-fn crawl_budgets(settings: &Settings, checked: &Checked) -> Budgets {
+fn crawl_budgets(settings: &Settings, checked: &CheckedSettings) -> Budgets {
     let scope = &settings.scope;
     Budgets {
         max_pages: scope.max_pages.0.map(|pages| pages.0),
@@ -186,12 +192,12 @@ fn crawl_budgets(settings: &Settings, checked: &Checked) -> Budgets {
     }
 }
 
-fn robots_times(settings: &Settings) -> RobotsTimes {
+fn robots_times(settings: &Settings) -> RobotsTimeLimits {
     let exclusion = &settings.exclusion;
     let max_age = exclusion.robots_max_age.get();
-    RobotsTimes {
+    RobotsTimeLimits {
         most: max_age,
-        least: RobotsTimes::default().least.min(max_age),
+        least: RobotsTimeLimits::default().least.min(max_age),
         first_wait: exclusion.robots_retry.get(),
         longest_wait: exclusion.robots_retry_most.get(),
         longest_asked: settings.politeness.max_retry_after.get(),
@@ -199,7 +205,7 @@ fn robots_times(settings: &Settings) -> RobotsTimes {
     }
 }
 
-fn study(settings: &Settings) -> Study {
+fn study(settings: &Settings) -> StudyDescription {
     let operator = &settings.operator;
     let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let parts = [&operator.study, &operator.study_page];
@@ -208,14 +214,14 @@ fn study(settings: &Settings) -> Study {
         .map(String::as_str)
         .filter(|part| !part.is_empty())
         .collect();
-    Study {
+    StudyDescription {
         operator_name: non_empty(&operator.operator_name),
         institution: non_empty(&operator.institution),
         study: non_empty(&parts.join(", ")),
     }
 }
 
-fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
+fn politeness(settings: &Settings, checked: &CheckedSettings) -> Politeness {
     let politeness = &settings.politeness;
     Politeness {
         delay: politeness.delay.get(),
@@ -244,7 +250,7 @@ fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
 /// Returns the fetcher's configuration, for the crawl and for requests made before it begins.
 pub(super) fn fetch_config(
     settings: &Settings,
-    checked: &Checked,
+    checked: &CheckedSettings,
     user_agent: &str,
 ) -> FetchConfig {
     let fetch = &settings.fetch;
@@ -283,7 +289,7 @@ pub(super) fn fetch_config(
 }
 
 /// Returns the text of crawl.toml. A resumed crawl keeps the time of its first start.
-fn config_text(settings: &Settings, checked: &Checked) -> String {
+fn config_text(settings: &Settings, checked: &CheckedSettings) -> String {
     let output = &checked.output;
     let now = format!("{:.0}", clock::now());
     let older = stored_settings(output);

@@ -8,17 +8,17 @@ use std::time::Duration;
 use crawl_engine::Config;
 use crawl_records::stored_settings;
 
-use super::connection_limit::Connections;
+use super::connection_limit::FetchConnectionLimits;
 use super::engine_config::{engine_config, rules};
 use crate::control::{NewSettings, SettingsSource};
 use crate::error::CommandError;
-use crate::settings::{Checked, Settings, Sources, mark_of, shared_crawl};
+use crate::settings::{CheckedSettings, InitialLayers, Settings, mark_of, shared_crawl};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
 /// Which command can continue the crawl in a job's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Directory {
+pub(crate) enum DirectoryReuse {
     /// `crawl --output DIR` continues the crawl.
     OfCrawl,
     /// `crawl check --output DIR` continues the crawl.
@@ -34,20 +34,20 @@ pub(crate) struct Job {
     pub(super) settings: Settings,
     /// The current settings. Politeness, exclusions and budgets may have been reloaded.
     in_force: Mutex<InForce>,
-    sources: Sources,
+    sources: InitialLayers,
     /// The crawl's directory.
     output: PathBuf,
     /// The connections that the crawl may use, limited by the available file descriptors.
-    pub(super) connections: Connections,
+    pub(super) connections: FetchConnectionLimits,
     pub(super) terminal: Terminal,
-    directory: Directory,
+    directory: DirectoryReuse,
 }
 
 /// The settings in force now, after any reload.
 #[derive(Clone, Debug)]
 struct InForce {
     settings: Settings,
-    checked: Checked,
+    checked: CheckedSettings,
     /// The text of crawl.toml passed to the last run.
     config_text: String,
 }
@@ -55,11 +55,11 @@ struct InForce {
 impl Job {
     pub(super) fn new(
         settings: Settings,
-        checked: Checked,
-        sources: Sources,
-        connections: Connections,
+        checked: CheckedSettings,
+        sources: InitialLayers,
+        connections: FetchConnectionLimits,
         terminal: Terminal,
-        directory: Directory,
+        directory: DirectoryReuse,
     ) -> Job {
         Job {
             output: checked.output.clone(),
@@ -96,7 +96,7 @@ impl Job {
 
     /// Returns whether `crawl check` runs the crawl.
     pub(super) fn is_check(&self) -> bool {
-        self.directory != Directory::OfCrawl
+        self.directory != DirectoryReuse::OfCrawl
     }
 
     /// Returns the command that continues the crawl.
@@ -110,7 +110,7 @@ impl Job {
     /// Returns whether the next start recognises the crawl.toml in the directory as this user's
     /// own.
     pub(crate) fn has_mark(&self) -> HasMark {
-        if self.directory == Directory::Temporary {
+        if self.directory == DirectoryReuse::Temporary {
             return HasMark::Temporary;
         }
         match mark_of(&stored_settings(self.dir())) {

@@ -1,11 +1,10 @@
 //! Runs a crawl from checked settings to its end: engine configuration, rounds and signals.
 
-mod archive_reading;
+mod archive_read_progress;
 pub(crate) mod connection_limit;
 mod engine_config;
 mod interrupted_forget;
 mod job;
-mod own_folder;
 mod plan;
 mod recheck;
 mod replay;
@@ -13,12 +12,13 @@ mod rounds;
 mod seed_schemes;
 pub(crate) mod signals;
 mod start;
+mod temporary_folder;
 
-pub(crate) use archive_reading::while_reading;
+pub(crate) use archive_read_progress::while_reading;
 pub(crate) use interrupted_forget::finish_interrupted;
-pub(crate) use job::Directory;
-pub(crate) use own_folder::OwnFolder;
+pub(crate) use job::DirectoryReuse;
 pub(crate) use plan::plan;
 pub(crate) use recheck::recheck;
-pub(crate) use replay::{ReplayRun, replay};
+pub(crate) use replay::{FinishedReplay, replay};
 pub(crate) use start::crawl;
+pub(crate) use temporary_folder::TemporaryFolder;

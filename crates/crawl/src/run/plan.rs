@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, Ended, Extent, OriginRules};
+use crawl_engine::{Config, EndReason, OriginRules, RunMode};
 use crawl_records::{Plan, PlanOrigin, PlanSettings};
 use tokio::runtime::Runtime;
 
-use super::own_folder::OwnFolder;
 use super::start::choose_schemes;
+use super::temporary_folder::TemporaryFolder;
 use crate::error::records::of_records;
 use crate::error::{CommandError, no_threads};
-use crate::settings::{Checked, Settings, check};
+use crate::settings::{CheckedSettings, Settings, check};
 use crate::terminal::{Terminal, start_log, unreached_hosts};
 
 /// Plans the crawl of these settings. `None` if the user ended the run.
@@ -22,7 +22,7 @@ pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
     let terminal = Terminal::new(&settings);
     start_log(&settings, &terminal)?;
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
-    let dir = OwnFolder::make("plan")?;
+    let dir = TemporaryFolder::make("plan")?;
     let planned = runtime.block_on(async {
         choose_schemes(&older, &mut settings, &mut checked, &terminal).await?;
         run(&settings, &checked, &dir, terminal).await
@@ -34,20 +34,20 @@ pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
 /// Fetches the inputs of a plan and computes it. `None` if the user ended the run.
 async fn run(
     settings: &Settings,
-    checked: &Checked,
-    dir: &OwnFolder,
+    checked: &CheckedSettings,
+    dir: &TemporaryFolder,
     terminal: Terminal,
 ) -> Result<Option<Plan>, CommandError> {
     let config = Config {
-        extent: Extent::Plan,
+        extent: RunMode::Plan,
         ..dir.config(settings, checked)
     };
     let (summary, rest) = dir.run(config, terminal.clone()).await?;
-    if summary.ended == Ended::Interrupted {
+    if summary.ended == EndReason::Interrupted {
         rest.keep(settings.politeness.delay.get()).await;
         return Ok(None);
     }
-    if matches!(summary.ended, Ended::Unreachable(_)) {
+    if matches!(summary.ended, EndReason::Unreachable(_)) {
         terminal.say(unreached_hosts(&summary).trim_end());
     }
     let output = checked.output.as_path();

@@ -5,17 +5,19 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crawl_archive::{ChangedFiles, Timestamp, open_regular};
-use crawl_engine::{Config, Ended, Extent, ScopeRules, TrapRules, admit_at_rest, last_round};
-use crawl_records::{RECHECK, Recheck, list_digests, page_urls, write_recheck};
+use crawl_engine::{
+    Config, EndReason, RunMode, ScopeRules, TrapAvoidance, admit_at_rest, last_round,
+};
+use crawl_records::{RECHECK, RulesRecheck, list_digests, page_urls, write_recheck};
 use crawl_scope::ScopeMode;
 use tokio::runtime::Runtime;
 
-use super::own_folder::OwnFolder;
+use super::temporary_folder::TemporaryFolder;
 use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, no_threads, unwritable};
-use crate::settings::{Checked, Settings, check};
+use crate::settings::{CheckedSettings, Settings, check};
 use crate::terminal::{Terminal, start_log};
 
 /// How many bytes at the end of `requests.jsonl` a recheck reads, to respect the hosts' current
@@ -25,7 +27,7 @@ const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 /// Fetches the current rules of the hosts of a crawl, and writes to `recheck.jsonl` whether the
 /// rules allow the crawl's pages. The crawl is in the output directory of `settings`. `None` if the
 /// user ended the run.
-pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandError> {
+pub(crate) fn recheck(settings: &Settings) -> Result<Option<RulesRecheck>, CommandError> {
     let checked = check(settings)?;
     let dir = checked.output.as_path();
     let pages = page_urls(dir).map_err(of_records)?;
@@ -33,7 +35,7 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
     last_round(dir).map_err(|error| of_engine(&error, dir))?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
-    let learnt = OwnFolder::make("recheck")?;
+    let learnt = TemporaryFolder::make("recheck")?;
     admit_at_rest(
         learnt.path(),
         pages.map(|page| page.map_err(|why| RunError::Command(of_records(why)))),
@@ -45,7 +47,7 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(run(settings, &checked, &learnt, terminal));
     runtime.shutdown_background();
-    if ended? == Ended::Interrupted {
+    if ended? == EndReason::Interrupted {
         return Ok(None);
     }
     let purpose = settings.exclusion.purpose.meaning();
@@ -58,21 +60,21 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
 /// Fetches the files that decide whether pages may be fetched.
 async fn run(
     settings: &Settings,
-    checked: &Checked,
-    learnt: &OwnFolder,
+    checked: &CheckedSettings,
+    learnt: &TemporaryFolder,
     terminal: Terminal,
-) -> Result<Ended, CommandError> {
+) -> Result<EndReason, CommandError> {
     let config = Config {
         // No seeds are needed here, because they are admitted along with all other pages.
         seeds: Vec::new(),
-        extent: Extent::Rules,
+        extent: RunMode::Rules,
         // Exclude nothing by scope, because all pages of the crawl were in its scope. Only the
         // rules of their sites matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()
         },
-        traps: TrapRules::OFF,
+        traps: TrapAvoidance::OFF,
         sitemaps: false,
         ..learnt.config(settings, checked)
     };

@@ -13,13 +13,13 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::rendering::renderer_of_replay;
 use crate::settings::{
-    Checked, RenderName, Settings, check, other_settings, render_config, replay_record,
+    CheckedSettings, RenderName, Settings, check, other_settings, render_config, replay_record,
     stored_seeds, user_agent,
 };
 use crate::terminal::{Terminal, start_log};
 
 /// A finished replay.
-pub(crate) struct ReplayRun {
+pub(crate) struct FinishedReplay {
     pub(crate) replayed: Replayed,
     /// Descriptions of the settings that differ from the crawl's.
     pub(crate) changed_settings: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) struct ReplayRun {
 
 /// Replays the crawl in `dir` with these settings. The replay's records stay in the output
 /// directory of the settings.
-pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
+pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<FinishedReplay, CommandError> {
     refuse_login(settings)?;
     let mut checked = check_with_browser(settings)?;
     let terminal = Terminal::new(settings);
@@ -50,24 +50,24 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
     crawl_records::write_report(&output).map_err(of_records)?;
     list_digests(&output, ChangedFiles::All).map_err(of_records)?;
-    Ok(ReplayRun {
+    Ok(FinishedReplay {
         replayed,
         changed_settings,
     })
 }
 
 /// Checks the settings. If no browser is installed, a replay continues without one, unlike a crawl.
-fn check_with_browser(settings: &Settings) -> Result<Checked, CommandError> {
+fn check_with_browser(settings: &Settings) -> Result<CheckedSettings, CommandError> {
     let mut unrendered = settings.clone();
     unrendered.render.render = RenderName::Off;
     let checked = check(&unrendered)?;
     let agent = user_agent(&checked.agent, checked.contact.as_ref());
     let render = render_config(settings, &agent, renderer_of_replay)?;
-    Ok(Checked { render, ..checked })
+    Ok(CheckedSettings { render, ..checked })
 }
 
 /// Selects http for seeds without a scheme if the crawl began with http.
-fn as_crawled(dir: &Path, checked: &mut Checked) {
+fn as_crawled(dir: &Path, checked: &mut CheckedSettings) {
     let stored = stored_seeds(&stored_settings(dir));
     let mut seeds = checked.seeds.clone();
     for (seed, typed) in seeds.iter_mut().zip(&checked.typed) {

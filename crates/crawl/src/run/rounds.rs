@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{
-    Config, Controls, Ended, EngineError, FreeSpace, Progress, Reach, Stop, Summary,
-    discard_unanswered, last_round,
+    Config, Controls, EndReason, EngineError, FreeSpace, Progress, RunSummary, ServerReachability,
+    StopRequest, discard_unanswered, last_round,
 };
 use crawl_records::{Report, list_digests};
 use jiff::Timestamp;
@@ -15,10 +15,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::job::Job;
-use super::own_folder::{MAX_REST, Rest};
 use super::signals;
+use super::temporary_folder::{ExitDelay, MAX_REST};
 use crate::clock;
-use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
+use crate::control::{
+    ControlHandler, LastRoundCounts, RoundWait, Server, SettingsSource, WaitMode,
+};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
@@ -30,7 +32,7 @@ const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A finished round.
 struct EndedRound {
-    summary: Summary,
+    summary: RunSummary,
     /// The report of the crawl after the round. `None` if the directory was discarded, since no
     /// server answered.
     report: Option<Report>,
@@ -42,14 +44,14 @@ struct Rounds<'a> {
     handler: Arc<ControlHandler>,
     /// Whether and how to stop. `Rounds` never marks a value as seen here, so a clone of the
     /// receiver also notices a change that happened before the clone was made.
-    stopped: watch::Receiver<Stop>,
+    stopped: watch::Receiver<StopRequest>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
 }
 
 /// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
-    let (stop, stopped) = watch::channel(Stop::No);
+    let (stop, stopped) = watch::channel(StopRequest::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
     let handler = ControlHandler::new(job.dir().to_owned()).reading_again(settings);
     let handler = Arc::new(handler);
@@ -89,7 +91,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 impl Rounds<'_> {
     /// Runs rounds until the crawl is stopped or a round fails.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
-        let mut last = LastRound::default();
+        let mut last = LastRoundCounts::default();
         let mut began = clock::now();
         let mut start = Start::AsAsked;
         for number in 0_u64.. {
@@ -101,7 +103,7 @@ impl Rounds<'_> {
                         return Ok(code);
                     }
                     again = next_try(&ended.summary);
-                    last = LastRound::of(&ended.summary);
+                    last = LastRoundCounts::of(&ended.summary);
                 }
                 // Skip the round, because another process has locked the directory.
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
@@ -185,13 +187,13 @@ impl Rounds<'_> {
     /// - A delay is longer than [`MAX_REST`], so it can't be waited for here.
     /// - The user stopped the run immediately.
     /// - `crawl check` still has to report from the directory.
-    async fn discards(&mut self, summary: &Summary) -> bool {
+    async fn discards(&mut self, summary: &RunSummary) -> bool {
         // The directory records when the last request was sent. After it is removed, a new crawl
         // doesn't know that time, so wait here for the delay.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
-        let is_stopped_at_once = *self.stopped.borrow() == Stop::Now;
-        if is_needed || is_stopped_at_once || summary.reach == Reach::Answered {
+        let is_stopped_at_once = *self.stopped.borrow() == StopRequest::Now;
+        if is_needed || is_stopped_at_once || summary.reach == ServerReachability::Answered {
             return false;
         }
         // Remove the control socket before its directory.
@@ -199,7 +201,7 @@ impl Rounds<'_> {
         if !discard_unanswered(summary) {
             return false;
         }
-        Rest::new(self.stopped.clone()).keep(delay).await;
+        ExitDelay::new(self.stopped.clone()).keep(delay).await;
         true
     }
 
@@ -219,7 +221,7 @@ impl Rounds<'_> {
         let Some(report) = report else {
             terminal.insist(&nothing_reached(summary));
             return Ok(match &summary.ended {
-                Ended::Interrupted => INTERRUPTED,
+                EndReason::Interrupted => INTERRUPTED,
                 _ => NOTHING_DONE,
             });
         };
@@ -237,10 +239,16 @@ impl Rounds<'_> {
 
     /// Waits until the time `at` or until a command starts the round, but no longer than `most`.
     /// Returns false if the crawl is stopped.
-    async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
+    async fn wait(
+        &mut self,
+        at: Timestamp,
+        most: Duration,
+        start: Start,
+        last: LastRoundCounts,
+    ) -> bool {
         let at = within(at, most, clock::now());
         let wait_mode = watch::Sender::new(WaitMode::UntilThen);
-        self.handler.rest(BetweenRounds {
+        self.handler.rest(RoundWait {
             at,
             last,
             wait_mode: wait_mode.clone(),
@@ -263,20 +271,20 @@ impl Rounds<'_> {
         tokio::select! {
             () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
             // The task that listens for signals owns the sender, so the receiver doesn't fail.
-            _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
+            _ = stopped.wait_for(|stop| *stop != StopRequest::No) => false,
         }
     }
 
     /// Returns when the last round of an earlier process began, and its counts. `None` if that
     /// round isn't over.
-    fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
+    fn last(&self) -> Result<Option<(Timestamp, LastRoundCounts)>, CommandError> {
         let last = last_round(self.job.dir());
         let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
         let Some(last) = last.filter(|last| last.is_over) else {
             return Ok(None);
         };
         let began = Timestamp::from_second(last.began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
-        let last_counts = LastRound {
+        let last_counts = LastRoundCounts {
             progress: Progress {
                 round: last.number,
                 ..Progress::default()
@@ -287,7 +295,7 @@ impl Rounds<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        *self.stopped.borrow() != Stop::No
+        *self.stopped.borrow() != StopRequest::No
     }
 }
 
@@ -301,8 +309,8 @@ enum Start {
 }
 
 /// Returns when the first unreachable host may be retried. `None` if no host is to be retried.
-fn next_try(summary: &Summary) -> Option<Timestamp> {
-    let Ended::Unreachable(hosts) = &summary.ended else {
+fn next_try(summary: &RunSummary) -> Option<Timestamp> {
+    let EndReason::Unreachable(hosts) = &summary.ended else {
         return None;
     };
     let first = hosts.iter().filter_map(|host| host.next_try).min()?;

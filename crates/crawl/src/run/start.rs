@@ -10,19 +10,21 @@ use tokio::runtime::Runtime;
 use super::connection_limit::connections;
 use super::engine_config::{fetch_config, user_agent_of};
 use super::interrupted_forget::finish_interrupted;
-use super::job::{Directory, Job};
+use super::job::{DirectoryReuse, Job};
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
 use crate::settings::seeds::Seed;
-use crate::settings::{Checked, ListedSeed, Settings, Sources, check, seeds, stored_seeds};
+use crate::settings::{
+    CheckedSettings, InitialLayers, ListedSeed, Settings, check, seeds, stored_seeds,
+};
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
 /// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) fn crawl(
     settings: &Settings,
-    sources: Sources,
-    directory: Directory,
+    sources: InitialLayers,
+    directory: DirectoryReuse,
 ) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
@@ -55,7 +57,7 @@ pub(crate) fn crawl(
 pub(super) async fn choose_schemes(
     older: &toml::Table,
     settings: &mut Settings,
-    checked: &mut Checked,
+    checked: &mut CheckedSettings,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let fetch = fetch_config(settings, checked, &user_agent_of(checked));
@@ -86,7 +88,7 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
 fn refuse_other_records(
     older: &toml::Table,
     settings: &Settings,
-    checked: &Checked,
+    checked: &CheckedSettings,
 ) -> Result<(), CommandError> {
     for (key, asked) in [
         ("warc", settings.output.warc),
@@ -118,7 +120,7 @@ fn keeps_record(older: &toml::Table, key: &str) -> Option<Switch> {
 fn refuse_new_seeds(
     older: &toml::Table,
     settings: &Settings,
-    checked: &Checked,
+    checked: &CheckedSettings,
 ) -> Result<(), CommandError> {
     let stored = stored_seeds(older);
     let Some(first) = stored.first() else {
@@ -147,7 +149,7 @@ fn refuse_new_seeds(
 
 /// Returns messages about differences from earlier runs in the directory that the user may not have
 /// intended.
-fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<String> {
+fn changes(older: &toml::Table, settings: &Settings, checked: &CheckedSettings) -> Vec<String> {
     let output = checked.output.display();
     let mut changes = Vec::new();
     let stored = stored_seeds(older);

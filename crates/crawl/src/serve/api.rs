@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use super::control_api;
-use super::live_state::{Events, Moment, now};
+use super::live_state::{CrawlSnapshot, Events, now};
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
 use super::state::{App, seconds_now};
@@ -100,7 +100,7 @@ async fn stats(State(app): State<Arc<App>>) -> Result<Json<IndexStats>, Problem>
     Ok(Json(IndexStats::clone(&stats)))
 }
 
-async fn crawl(State(app): State<Arc<App>>) -> Result<Json<Moment>, Problem> {
+async fn crawl(State(app): State<Arc<App>>) -> Result<Json<CrawlSnapshot>, Problem> {
     now(&app.dir).await.map(Json)
 }
 

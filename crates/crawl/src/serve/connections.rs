@@ -51,7 +51,7 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// Limits on a server's connections.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionRoom {
+pub(crate) struct ServerConnectionLimits {
     /// Maximum connections in total.
     pub(crate) connections: usize,
     /// Maximum connections from one address. `None` if clients connect through a proxy.
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     mut stop: watch::Receiver<bool>,
-    bounds: ConnectionRoom,
+    bounds: ServerConnectionLimits,
 ) {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(bounds.connections));

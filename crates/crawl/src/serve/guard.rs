@@ -20,18 +20,18 @@ pub(crate) struct Guard {
 
 /// Whether clients may control the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Controls {
+pub(crate) enum ControlAccess {
     /// Clients that send the token may control the crawl.
     Token,
     /// No client may control the crawl.
     Closed,
 }
 
-impl Controls {
+impl ControlAccess {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Controls::Token => "token",
-            Controls::Closed => "closed",
+            ControlAccess::Token => "token",
+            ControlAccess::Closed => "closed",
         }
     }
 }
@@ -90,10 +90,10 @@ impl Guard {
 
     /// Returns whether clients may control the crawl. Control needs a token even for clients on
     /// this machine, because a local proxy makes every client look local.
-    pub(crate) fn controls(&self) -> Controls {
+    pub(crate) fn controls(&self) -> ControlAccess {
         match self.token {
-            Some(_) => Controls::Token,
-            None => Controls::Closed,
+            Some(_) => ControlAccess::Token,
+            None => ControlAccess::Closed,
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     use axum::http::{HeaderMap, HeaderName, Uri};
     use expect_test::{Expect, expect};
 
-    use super::{Controls, Guard};
+    use super::{ControlAccess, Guard};
     use crate::serve::token::Token;
 
     const OWN: &str = "127.0.0.1:9000";
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn pages_show_only_allowed_controls() {
-        assert_eq!(guard(true, false, false).controls(), Controls::Closed);
-        assert_eq!(guard(true, true, true).controls(), Controls::Token);
+        assert_eq!(guard(true, false, false).controls(), ControlAccess::Closed);
+        assert_eq!(guard(true, true, true).controls(), ControlAccess::Token);
     }
 }

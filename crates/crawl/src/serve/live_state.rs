@@ -36,7 +36,7 @@ pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Erro
 
 /// A snapshot of the running crawl, or the information that none is running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Moment {
+pub(crate) struct CrawlSnapshot {
     /// Whether a crawl is running in the directory.
     pub(crate) running: bool,
     /// The state of the crawl. `None` if no crawl is running.
@@ -44,9 +44,9 @@ pub(crate) struct Moment {
     pub(crate) state: Option<State>,
 }
 
-impl Moment {
-    pub(crate) fn of(state: Option<State>) -> Moment {
-        Moment {
+impl CrawlSnapshot {
+    pub(crate) fn of(state: Option<State>) -> CrawlSnapshot {
+        CrawlSnapshot {
             running: state.is_some(),
             state,
         }
@@ -55,18 +55,18 @@ impl Moment {
 
 /// Follows the crawl on behalf of all clients.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveStateFeed {
     /// The latest snapshot. `None` while there are no followers, since it would become outdated.
-    moment: watch::Sender<Option<Arc<Moment>>>,
+    moment: watch::Sender<Option<Arc<CrawlSnapshot>>>,
     wanted: Notify,
     seats: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
-impl Live {
+impl LiveStateFeed {
     /// Starts following the crawl in `dir` whenever there are followers.
-    pub(crate) fn start(dir: PathBuf, stop: watch::Receiver<bool>) -> Arc<Live> {
-        let live = Arc::new(Live {
+    pub(crate) fn start(dir: PathBuf, stop: watch::Receiver<bool>) -> Arc<LiveStateFeed> {
+        let live = Arc::new(LiveStateFeed {
             moment: watch::Sender::new(None),
             wanted: Notify::new(),
             seats: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
@@ -100,7 +100,7 @@ impl Live {
         Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(heartbeat))
     }
 
-    async fn follow(self: Arc<Live>, dir: PathBuf) {
+    async fn follow(self: Arc<LiveStateFeed>, dir: PathBuf) {
         loop {
             self.wanted.notified().await;
             while self.is_wanted() {
@@ -110,7 +110,7 @@ impl Live {
                     Err(why) => tracing::debug!(%why, "the crawl can't be asked"),
                 }
                 if self.is_wanted() {
-                    self.publish(Moment::of(None));
+                    self.publish(CrawlSnapshot::of(None));
                     sleep(POLL_INTERVAL).await;
                 }
             }
@@ -136,7 +136,7 @@ impl Live {
                 }
             };
             match state {
-                Ok(Some(state)) => self.publish(Moment::of(Some(state))),
+                Ok(Some(state)) => self.publish(CrawlSnapshot::of(Some(state))),
                 Ok(None) | Err(_) => return,
             }
         }
@@ -146,7 +146,7 @@ impl Live {
         self.moment.receiver_count() > 0
     }
 
-    fn publish(&self, moment: Moment) {
+    fn publish(&self, moment: CrawlSnapshot) {
         self.moment.send_if_modified(|current| {
             if current.as_deref() == Some(&moment) {
                 return false;
@@ -158,7 +158,7 @@ impl Live {
 }
 
 async fn pass_on(
-    moments: &mut watch::Receiver<Option<Arc<Moment>>>,
+    moments: &mut watch::Receiver<Option<Arc<CrawlSnapshot>>>,
     sender: &mpsc::Sender<Result<Event, axum::Error>>,
 ) {
     loop {
@@ -178,7 +178,7 @@ async fn pass_on(
 }
 
 /// Returns the current state of the crawl in `dir`.
-pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
+pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, Problem> {
     let state = match Client::connect(dir).await.map_err(of_client)? {
         None => None,
         Some(mut client) => match client.state().await {
@@ -187,7 +187,7 @@ pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
             state => Some(state.map_err(of_client)?),
         },
     };
-    Ok(Moment::of(state))
+    Ok(CrawlSnapshot::of(state))
 }
 
 /// Converts an error from the control socket.

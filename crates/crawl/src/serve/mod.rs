@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use crate::child::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
-use connections::{ConnectionRoom, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, listen};
+use connections::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, ServerConnectionLimits, listen};
 use options::Options;
 use searcher::Searcher;
 
@@ -60,7 +60,7 @@ async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError
     if !has_index {
         say("no search index yet; /crawl shows the crawl");
     }
-    let room = ConnectionRoom {
+    let room = ServerConnectionLimits {
         connections: MAX_CONNECTIONS,
         per_client: (!options.behind_proxy).then_some(MAX_CONNECTIONS_PER_CLIENT),
     };

@@ -21,7 +21,7 @@ const TIMES: u32 = 10;
 
 /// The crawl's latest report, which all clients share.
 #[derive(Debug)]
-pub(crate) struct Reports {
+pub(crate) struct ReportCache {
     dir: PathBuf,
     /// Held while a report is built, so that only one is built at a time.
     made: Arc<Mutex<Option<Made>>>,
@@ -35,9 +35,9 @@ struct Made {
     of: [FileVersion; 6],
 }
 
-impl Reports {
-    pub(crate) fn new(dir: PathBuf) -> Reports {
-        Reports {
+impl ReportCache {
+    pub(crate) fn new(dir: PathBuf) -> ReportCache {
+        ReportCache {
             dir,
             made: Arc::default(),
         }

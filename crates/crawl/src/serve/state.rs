@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 use super::assets::Assets;
 use super::guard::Guard;
-use super::live_state::Live;
+use super::live_state::LiveStateFeed;
 use super::options::Options;
 use super::rate_limit::ClientRateLimits;
-use super::report_cache::Reports;
+use super::report_cache::ReportCache;
 use super::searcher::Searcher;
 
 /// Maximum size of a request body in bytes.
@@ -23,8 +23,8 @@ pub(crate) struct App {
     pub(crate) dir: PathBuf,
     pub(crate) title: Option<String>,
     pub(crate) searcher: Searcher,
-    pub(crate) reports: Reports,
-    pub(crate) live: Arc<Live>,
+    pub(crate) reports: ReportCache,
+    pub(crate) live: Arc<LiveStateFeed>,
     pub(crate) guard: Guard,
     pub(crate) assets: Assets,
     pub(super) rates: ClientRateLimits,
@@ -37,8 +37,8 @@ impl App {
             dir: options.dir.clone(),
             title: options.title.clone(),
             searcher,
-            reports: Reports::new(options.dir.clone()),
-            live: Live::start(options.dir.clone(), stop),
+            reports: ReportCache::new(options.dir.clone()),
+            live: LiveStateFeed::start(options.dir.clone(), stop),
             guard: Guard::new(options),
             assets: Assets::new(),
             rates: ClientRateLimits::new(options.rate),

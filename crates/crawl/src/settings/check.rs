@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_engine::{
-    HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
+    HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
     SiteLogin,
 };
 use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
@@ -14,45 +14,45 @@ use crawl_fields::Rules;
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
-use crawl_scope::{AreaConflict, AreaKind, SeedAreas, SeedTerms};
+use crawl_scope::{AreaConflict, AreaKind, SeedAreas, SeedSettings};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;
-use super::choices::KindName;
-use super::contact::{
+use super::choices::CrawlKind;
+use super::contact_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact, user_agent,
 };
 use super::extract_rules::compile;
 use super::groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
-use super::host_politeness::{HostTerms, overrides};
+use super::host_network::{HostNetwork, reach};
+use super::host_politeness::{HostPoliteness, overrides};
 use super::listed_seed::ListedSeed;
 use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
-use super::placeholders::check_placeholders;
-use super::reach::{Reach, reach};
+use super::placeholder_check::check_placeholders;
 use super::sessions::{check_cookie_file, login_warnings, sessions};
+use super::setting_definitions::{Operator, Settings};
 use super::shared_crawl::check_shared;
 use super::signing::check_signing;
 use super::sites::{accesses, by_name};
-use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems, left_out};
 use crate::rendering::renderer;
 use crate::settings::seeds::{self, Seed};
-use crate::values::{AddressOverride, BrowserTerms, Span};
+use crate::values::{AddressOverride, BrowserSettings, Span};
 
 const SEED_HINT: &str =
     "give a URL such as `https://example.org/`, or a host such as `example.org`";
 
 /// Checked settings with which a crawl can start, with files read and values parsed.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedSettings {
     /// The seeds. Empty only if a crawl is continued after `crawl forget` removed its seeds.
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
     /// The scope, depth and label of each seed that has its own.
-    pub(crate) seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
+    pub(crate) seed_terms: Vec<(CanonicalUrl, SeedSettings)>,
     /// The seeds that are sitemaps.
     pub(crate) seed_sitemaps: HashSet<CanonicalUrl>,
     /// Names of seed hosts that resolved to a public address before the crawl began.
@@ -68,7 +68,7 @@ pub(crate) struct Checked {
     /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
     /// Groups of hosts that share a budget.
-    pub(crate) groups: HostTable<Arc<HostGroup>>,
+    pub(crate) groups: HostTable<Arc<HostGroupBudget>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
     /// The signer of requests. `None` if requests aren't signed.
@@ -85,7 +85,7 @@ pub(crate) struct Checked {
     pub(crate) render: Option<RenderConfig>,
 }
 
-impl Checked {
+impl CheckedSettings {
     /// Replaces each typed seed by the URL that was chosen for it, such as its http URL, and
     /// removes duplicates. `seeds` are in the order of the typed seeds.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
@@ -110,7 +110,7 @@ impl Checked {
 ///
 /// # Errors
 /// All problems found.
-pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
+pub(crate) fn check(settings: &Settings) -> Result<CheckedSettings, CommandError> {
     let mut problems = Problems::default();
     let checked = check_all(settings, &mut problems);
     // A continued crawl may lack seeds, because `crawl forget` can remove them. Such a crawl
@@ -168,7 +168,7 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
 }
 
 /// Notes all problems, and returns the checked settings. `None` if parts of them are missing.
-pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
+pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<CheckedSettings> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
@@ -196,11 +196,11 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     let render = problems.note(check_render(settings, &agent, contact.as_ref()));
     let public = seeds
         .iter()
-        .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
+        .find(|seed| reach(seed, &settings.fetch.resolve) == HostNetwork::Public);
     let named = settings.fetch.resolve.iter().any(names_public);
     let needs_contact = public.or(seeds.first().filter(|_| named));
     check_study(&settings.operator, problems);
-    let is_research = settings.operator.kind == KindName::Research;
+    let is_research = settings.operator.kind == CrawlKind::Research;
     if let (Some(seed), Some(None), false) = (needs_contact, &contact, is_research) {
         problems.note(Err::<(), _>(no_contact(seed)));
     }
@@ -215,7 +215,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     };
     problems.note(check_log(&settings.display.log.0, &output));
     let (sessions, logins) = sessions?;
-    let mut checked = Checked {
+    let mut checked = CheckedSettings {
         roots: roots?,
         seeds: Vec::new(),
         typed,
@@ -269,14 +269,14 @@ fn check_render(
 pub(crate) fn render_config(
     settings: &Settings,
     user_agent: &str,
-    renderer: fn(BrowserTerms) -> Result<Arc<dyn Renderer>, CommandError>,
+    renderer: fn(BrowserSettings) -> Result<Arc<dyn Renderer>, CommandError>,
 ) -> Result<Option<RenderConfig>, CommandError> {
     let terms = &settings.render;
     let Some(mode) = terms.render.meaning() else {
         return Ok(None);
     };
     let tabs = usize::try_from(terms.render_tabs).unwrap_or(1);
-    let renderer = renderer(BrowserTerms {
+    let renderer = renderer(BrowserSettings {
         program: (!terms.browser.is_empty()).then(|| terms.browser.0.clone()),
         sandbox: terms.browser_sandbox.is_on(),
         tabs,
@@ -360,7 +360,7 @@ fn check_study(operator: &Operator, problems: &mut Problems) {
             CommandError::usage(message).hint("it looks like `https://example.org/study`");
         problems.note(Err::<(), _>(problem.about("study-page")));
     }
-    if operator.kind != KindName::Research {
+    if operator.kind != CrawlKind::Research {
         return;
     }
     for (key, value) in [
@@ -569,9 +569,9 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     check_pace(politeness.delay, politeness.per_host, "--", host, problems);
     let is_public = |name: &str| {
         let url = canonicalize(None, &format!("http://{name}/"));
-        url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == Reach::Public)
+        url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == HostNetwork::Public)
     };
-    let of_terms = |terms: &HostTerms, host: &str| {
+    let of_terms = |terms: &HostPoliteness, host: &str| {
         let mut of_terms = Problems::default();
         let delay = terms.delay.unwrap_or(politeness.delay);
         check_pace(delay, terms.per_host.unwrap_or(1), "", host, &mut of_terms);
@@ -637,10 +637,10 @@ mod tests {
     use crawl_weburl::CanonicalUrl;
     use expect_test::{Expect, expect};
 
-    use super::{Checked, check};
-    use crate::settings::contact::user_agent;
+    use super::{CheckedSettings, check};
+    use crate::settings::contact_checks::user_agent;
     use crate::settings::listing::effective;
-    use crate::settings::tables::{Layer, Settings};
+    use crate::settings::setting_definitions::{Layer, Settings};
 
     fn with(toml: &str) -> Settings {
         let layer: Layer = super::super::config_file::parse(toml, "x").unwrap();
@@ -649,7 +649,7 @@ mod tests {
 
     fn check_text(toml: &str, expect: Expect) {
         let outcome = match check(&with(toml)) {
-            Ok(Checked {
+            Ok(CheckedSettings {
                 seeds,
                 output,
                 agent,

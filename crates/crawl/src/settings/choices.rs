@@ -1,9 +1,9 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
-use crawl_engine::{Forbidden, OffScopeMethod, RenderMode, Resources};
+use crawl_engine::{ForbiddenRobotsPolicy, OffScopeMethod, RenderMode, ResourcePolicy};
 use crawl_fetcher::SignWhen;
-use crawl_policy::Profile;
+use crawl_policy::RobotsProfile;
 use crawl_policy::usage::UsagePurpose;
 use crawl_sample::StratumRule;
 use crawl_scope::ScopeMode;
@@ -68,13 +68,13 @@ words! {
     }
 
     /// Which page resources to fetch.
-    ResourcesName => Resources {
+    ResourcesName => ResourcePolicy {
         /// None.
-        Off => Resources::Off;
+        Off => ResourcePolicy::Off;
         /// Resources in the scope.
-        Own => Resources::Own;
+        Own => ResourcePolicy::Own;
         /// All resources.
-        All => Resources::All;
+        All => ResourcePolicy::All;
     }
 
     /// Which pages to render.
@@ -108,15 +108,15 @@ words! {
     }
 
     /// The rules for reading robots.txt.
-    ProfileName => Profile {
+    ProfileName => RobotsProfile {
         /// The standard of 2022.
-        Rfc9309 => Profile::Rfc9309;
+        Rfc9309 => RobotsProfile::Rfc9309;
         /// The original of 1994.
-        Koster1994 => Profile::Koster1994;
+        Koster1994 => RobotsProfile::Koster1994;
         /// The original, with several names and paths on a line.
-        Extended1997 => Profile::Extended1997;
+        Extended1997 => RobotsProfile::Extended1997;
         /// Allows only what all other profiles allow.
-        Strictest => Profile::Strictest;
+        Strictest => RobotsProfile::Strictest;
     }
 
     /// The intended use of the pages.
@@ -144,11 +144,11 @@ words! {
     }
 
     /// The meaning of a robots.txt that returns 401 or 403.
-    ForbiddenName => Forbidden {
+    ForbiddenName => ForbiddenRobotsPolicy {
         /// There are no rules.
-        Allow => Forbidden::Allow;
+        Allow => ForbiddenRobotsPolicy::Allow;
         /// The site is closed.
-        Deny => Forbidden::Deny;
+        Deny => ForbiddenRobotsPolicy::Deny;
     }
 
     /// When two spellings of a URL are treated as one.
@@ -165,7 +165,7 @@ words! {
 /// The kind of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum KindName {
+pub(crate) enum CrawlKind {
     /// Any.
     General,
     /// A study, which must name its operator and its subject.
@@ -210,8 +210,8 @@ impl SchemaValue for ProgressMode {
     }
 }
 
-impl SchemaValue for KindName {
+impl SchemaValue for CrawlKind {
     fn schema() -> Value {
-        words::<KindName>()
+        words::<CrawlKind>()
     }
 }

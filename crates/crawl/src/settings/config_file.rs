@@ -9,18 +9,18 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
-use self::statements::{Fault, readable};
-use super::contact::{
+use self::toml_recovery::{TomlFault, readable};
+use super::contact_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
 use super::extract_rules;
 use super::groups;
 use super::host_access;
+use super::setting_definitions::{Layer, TABLES};
 use super::sites;
-use super::tables::{Layer, TABLES};
-use crate::error::{CommandError, NamedTable, Problems, Unread, nearest};
+use crate::error::{CommandError, NamedTable, Problems, UnreadSettings, nearest};
 
-mod statements;
+mod toml_recovery;
 
 /// The table where crawl.toml records which program wrote it; settings are never read from it.
 pub(crate) const NOTES: &str = "crawl";
@@ -69,7 +69,8 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
     }
 }
 
-/// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in messages.
+/// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in
+/// messages.
 pub(crate) fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
     let text = Source { text, name }.without_faults(problems);
     let source = Source { text: &text, name };
@@ -133,7 +134,7 @@ impl<'a> Source<'a> {
     /// problems.
     fn without_faults(&self, problems: &mut Problems) -> String {
         let readable = readable(self.text);
-        for Fault {
+        for TomlFault {
             error,
             offset,
             unread,
@@ -154,7 +155,10 @@ impl<'a> Source<'a> {
             }
         }
         let layer = Layer::deserialize(toml::Deserializer::from(root));
-        let layer = layer.map_err(|error| self.problem(&error, 0, None).hiding(Unread::Anything));
+        let layer = layer.map_err(|error| {
+            self.problem(&error, 0, None)
+                .hiding(UnreadSettings::Anything)
+        });
         problems.note(layer).unwrap_or_default()
     }
 
@@ -183,7 +187,9 @@ impl<'a> Source<'a> {
                     DeValue::Table(names) => self.keep_named((kind, fields), names, problems),
                     _ => {
                         let message = format!("`{kind}` must contain tables, such as {example}");
-                        problems.note::<()>(Err(self.at(at, message).hiding(Unread::Anything)))?;
+                        problems.note::<()>(Err(self
+                            .at(at, message)
+                            .hiding(UnreadSettings::Anything)))?;
                     }
                 }
             }
@@ -238,7 +244,7 @@ impl<'a> Source<'a> {
             let message = "`extract` must be a list of tables, each begun by [[extract]]";
             let problem = self.at(name.span().start, message);
             let hint = "write [[extract]] with two brackets";
-            return problems.note(Err(problem.hint(hint).hiding(Unread::Anything)));
+            return problems.note(Err(problem.hint(hint).hiding(UnreadSettings::Anything)));
         };
         for rule in std::mem::replace(rules, DeArray::new()) {
             let alone = DeArray::from_iter([rule.clone()]);
@@ -313,7 +319,7 @@ impl<'a> Source<'a> {
                     name.get_ref()
                 );
                 let problem = self.at(name.span().start, message);
-                problems.note::<()>(Err(problem.hiding(Unread::Anything)));
+                problems.note::<()>(Err(problem.hiding(UnreadSettings::Anything)));
                 continue;
             };
             let of = Some((kind, name.get_ref().to_string()));
@@ -638,8 +644,8 @@ fn table_of(name: &str) -> Option<&'static str> {
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,
-) -> Unread {
-    Unread::Keys {
+) -> UnreadSettings {
+    UnreadSettings::Keys {
         table: table.cloned(),
         keys: fields.into_iter().map(key_of).collect(),
     }

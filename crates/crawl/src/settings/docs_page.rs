@@ -7,7 +7,7 @@ use expect_test::expect_file;
 
 use super::config_file::key_of;
 use super::listing::{GROUP_EXAMPLE, SITE_EXAMPLE, heading, table_of};
-use super::tables::{Layer, Settings, TABLES};
+use super::setting_definitions::{Layer, Settings, TABLES};
 
 const HEAD: &str = "\
 # Configuration

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crawl_engine::HostGroup;
+use crawl_engine::HostGroupBudget;
 use crawl_weburl::{BadHostPattern, HostTable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::host_lists::{check_read_in, names};
-use super::host_politeness::{self, HostTerms};
+use super::host_politeness::{self, HostPoliteness};
 use crate::error::{CommandError, Problems};
 use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
 
@@ -36,22 +36,22 @@ pub(super) const FIELDS: &[&str] = &[
 const MAX_NAME_BYTES: usize = 64;
 
 /// Groups by name.
-pub(crate) type Groups = BTreeMap<String, GroupTerms>;
+pub(crate) type Groups = BTreeMap<String, GroupSettings>;
 
 /// The hosts of a group, the budget they share, and the politeness of each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct GroupTerms {
+pub(crate) struct GroupSettings {
     pub(super) hosts: Vec<ListedHost>,
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
     /// The politeness settings, which apply to each host separately.
     #[serde(flatten)]
-    pub(super) politeness: HostTerms,
+    pub(super) politeness: HostPoliteness,
 }
 
-impl GroupTerms {
+impl GroupSettings {
     /// Returns whether the hosts share a budget.
     pub(super) fn has_budget(&self) -> bool {
         self.max_pages.is_some() || self.max_bytes.is_some() || self.max_server_time.is_some()
@@ -66,7 +66,7 @@ impl GroupTerms {
             per_site,
             site_delay,
             quiet_hours,
-        ] = HostTerms::schemas();
+        ] = HostPoliteness::schemas();
         [
             ("hosts", Vec::<ListedHost>::schema()),
             ("max_pages", Count::schema()),
@@ -81,8 +81,8 @@ impl GroupTerms {
         ]
     }
 
-    fn group(&self, name: &str) -> HostGroup {
-        HostGroup {
+    fn group(&self, name: &str) -> HostGroupBudget {
+        HostGroupBudget {
             name: name.to_owned(),
             max_pages: self.max_pages.map(|pages| pages.0),
             max_bytes: self.max_bytes.map(|bytes| bytes.0),
@@ -95,9 +95,11 @@ impl GroupTerms {
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, CommandError> {
+pub(super) fn host_groups(
+    groups: &Groups,
+) -> Result<HostTable<Arc<HostGroupBudget>>, CommandError> {
     let mut problems = Problems::default();
-    let mut table: HostTable<Arc<HostGroup>> = HostTable::default();
+    let mut table: HostTable<Arc<HostGroupBudget>> = HostTable::default();
     for (name, terms) in groups {
         let politeness = terms.politeness.check(&format!("[group.\"{name}\"]"));
         problems.note(politeness.map_err(|problem| problem.about_group(name)));
@@ -140,7 +142,7 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
 
 /// Returns the politeness of the groups by host. Problems are ignored here, since [`host_groups`]
 /// reports them.
-pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostTerms> {
+pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostPoliteness> {
     let mut table = HostTable::default();
     for terms in groups.values() {
         for host in names(&terms.hosts) {

@@ -10,7 +10,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::login_terms::{IN_ENVIRONMENT, LoginTerms};
+use super::login_settings::{IN_ENVIRONMENT, LoginSettings};
 use crate::values::{SchemaValue as _, Switch};
 
 /// A value that is never displayed or written: either the secret itself, or `env:NAME` for the
@@ -21,7 +21,7 @@ pub(crate) struct Secret(String);
 /// The credentials and header fields in one `[site]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct AccessTerms {
+pub(crate) struct AccessSettings {
     plain_http: Option<Switch>,
     basic_auth: Option<Secret>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -29,7 +29,7 @@ pub(crate) struct AccessTerms {
     #[serde(skip_serializing_if = "CookieTerms::are_none")]
     cookies: CookieTerms,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) login: Option<LoginTerms>,
+    pub(super) login: Option<LoginSettings>,
 }
 
 /// The value of the key `cookies`.
@@ -135,7 +135,7 @@ impl Serialize for Secret {
     }
 }
 
-impl AccessTerms {
+impl AccessSettings {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); 5] {
         let named = json!({ "type": "object", "additionalProperties": String::schema() });
@@ -145,7 +145,7 @@ impl AccessTerms {
             (headers, named.clone()),
             (cookies, json!({ "anyOf": [{ "const": KEEP }, named] })),
             (plain_http, Switch::schema()),
-            (login, LoginTerms::schema()),
+            (login, LoginSettings::schema()),
         ]
     }
 

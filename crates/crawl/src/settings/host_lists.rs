@@ -5,7 +5,7 @@ use std::path::Path;
 use crawl_weburl::{HostKey, HostTable};
 
 use super::seed_list::{lines, without_bom};
-use crate::error::{CommandError, Problems, Unread};
+use crate::error::{CommandError, Problems, UnreadSettings};
 use crate::input::read_file;
 use crate::values::ListedHost;
 
@@ -46,7 +46,7 @@ pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
 /// Sets the key and the group that a problem concerns, and marks the key as unread.
 fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> CommandError {
     let table = group.map(|name| ("group", name.to_owned()));
-    let unread = Unread::Keys {
+    let unread = UnreadSettings::Keys {
         table: table.clone(),
         keys: vec![key.to_owned()],
     };

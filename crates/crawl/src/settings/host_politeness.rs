@@ -23,7 +23,7 @@ pub(super) const FIELDS: [&str; 6] = [
 /// Overrides of `[politeness]` for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct HostTerms {
+pub(crate) struct HostPoliteness {
     pub(super) delay: Option<Span>,
     delay_factor: Option<Factor>,
     pub(super) per_host: Option<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct HostTerms {
     quiet_hours: Option<Vec<DayHours>>,
 }
 
-impl HostTerms {
+impl HostPoliteness {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         [
@@ -63,8 +63,8 @@ impl HostTerms {
     }
 
     /// Merges two sets of settings: values of `self` win over those of `beneath`.
-    fn over(&self, beneath: &HostTerms) -> HostTerms {
-        HostTerms {
+    fn over(&self, beneath: &HostPoliteness) -> HostPoliteness {
+        HostPoliteness {
             delay: self.delay.or(beneath.delay),
             delay_factor: self.delay_factor.or(beneath.delay_factor),
             per_host: self.per_host.or(beneath.per_host),
@@ -90,8 +90,8 @@ impl HostTerms {
 /// Builds the scheduler's table for all names in the tables of sites and groups. If a `[site]` and
 /// a `[group]` table set the same key for a host, the `[site]` table wins.
 pub(super) fn overrides(
-    sites: &HostTable<&HostTerms>,
-    groups: &HostTable<&HostTerms>,
+    sites: &HostTable<&HostPoliteness>,
+    groups: &HostTable<&HostPoliteness>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crawl_scope::SeedTerms;
+use crawl_scope::SeedSettings;
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -31,7 +31,7 @@ pub(crate) struct ListedSeed {
     /// Whether the URL is a sitemap whose entries are seeds.
     pub(crate) is_sitemap: bool,
     /// The seed's own scope, depth and label.
-    pub(crate) terms: SeedTerms,
+    pub(crate) terms: SeedSettings,
     /// The file and line that list the seed, if a file does.
     pub(crate) place: Option<String>,
 }

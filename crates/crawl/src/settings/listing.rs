@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::config_file::NOTES;
 use super::listed_seed::ListedSeed;
-use super::tables::{Layer, Settings, TABLES};
+use super::setting_definitions::{Layer, Settings, TABLES};
 
 /// The program's name and version, as in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
@@ -265,7 +265,7 @@ mod tests {
     use serde_json::json;
 
     use super::{audited, defaults_listing, effective, record};
-    use crate::settings::tables::{Layer, Settings, TABLES};
+    use crate::settings::setting_definitions::{Layer, Settings, TABLES};
 
     #[test]
     fn default_file_holds_every_key_with_its_default() {

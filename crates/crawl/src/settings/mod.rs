@@ -9,43 +9,43 @@ mod check;
 mod choices;
 mod config_file;
 mod config_mac;
-mod contact;
+mod contact_checks;
 #[cfg(test)]
 mod docs_page;
-#[cfg(feature = "search")]
-mod document_rules;
 mod environment;
 mod extract_rules;
+mod fastest_pace;
 mod groups;
 mod host_access;
 mod host_lists;
+mod host_network;
 mod host_politeness;
-mod link_check;
+mod link_check_defaults;
 mod listed_seed;
 mod listing;
-mod login_terms;
+mod login_settings;
 mod number_checks;
-mod pace;
-mod placeholders;
-mod reach;
-mod remembered;
+mod placeholder_check;
+#[cfg(feature = "search")]
+mod reindex_rules;
 mod replay;
 mod reread;
 mod schema;
 mod seed_list;
 pub(crate) mod seeds;
 mod sessions;
+mod setting_definitions;
 mod shared_crawl;
 mod signing;
 mod sites;
 mod sources;
-mod tables;
+mod stored_config;
 
 pub(crate) use crate::values::IndexTypes;
 pub(crate) use ca_files::check_ca_files;
 pub(crate) use check::{
-    Checked, check, check_agent, check_contact, check_seed, check_without_seeds, default_output,
-    no_contact, render_config,
+    CheckedSettings, check, check_agent, check_contact, check_seed, check_without_seeds,
+    default_output, no_contact, render_config,
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode, RenderName};
 pub(crate) use config_file::rules_of_file;
@@ -53,28 +53,28 @@ pub(crate) use config_file::rules_of_file;
 pub(crate) use config_file::usable;
 pub(crate) use config_file::{located, parse};
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
-pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
-#[cfg(feature = "search")]
-pub(crate) use document_rules::document_rules;
+pub(crate) use contact_checks::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{UserFolders, host_locks_file};
+pub(crate) use fastest_pace::fastest_pace;
 pub(crate) use host_lists::{host_keys, host_table};
+pub(crate) use host_network::{HostNetwork, reach};
 pub(crate) use host_politeness::hours;
-pub(crate) use link_check::{check_defaults, refuse_plain_crawl};
+pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
     NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,
     record, record_again, stored_seeds, with_browser,
 };
-pub(crate) use pace::fastest_pace;
-pub(crate) use reach::{Reach, reach};
-pub(crate) use remembered::{own_mark, stored_without};
+#[cfg(feature = "search")]
+pub(crate) use reindex_rules::document_rules;
 pub(crate) use replay::{fill_in, other_settings, replay_record};
-pub(crate) use reread::Sources;
+pub(crate) use reread::InitialLayers;
 pub(crate) use schema::schema;
+pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
 pub(crate) use shared_crawl::shared_crawl;
 #[cfg(feature = "shared-frontier")]
 pub(crate) use shared_crawl::{check_name, frontier_of_file};
 pub(crate) use signing::key_url;
-pub(crate) use sites::{SiteTerms, budgets};
+pub(crate) use sites::{SiteSettings, budgets};
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
-pub(crate) use tables::{Display, Layer, OperatorLayer, Settings};
+pub(crate) use stored_config::{own_mark, stored_without};

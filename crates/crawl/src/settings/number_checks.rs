@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crawl_archive::MAX_BODY_BYTES;
 
-use super::tables::Settings;
+use super::setting_definitions::Settings;
 use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_records::stored_settings;
-use crawl_scope::SeedTerms;
+use crawl_scope::SeedSettings;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file;
 use super::listing::{record, stored_list, stored_seeds, table_of, without_secrets};
-use super::tables::{Layer, Settings};
+use super::setting_definitions::{Layer, Settings};
 use crate::error::CommandError;
 use crate::values::Switch;
 
@@ -73,7 +73,7 @@ pub(crate) fn other_settings(
     dir: &Path,
     settings: &Settings,
     seeds: &[CanonicalUrl],
-    terms: &[(CanonicalUrl, SeedTerms)],
+    terms: &[(CanonicalUrl, SeedSettings)],
 ) -> Vec<String> {
     let stored = stored_settings(dir);
     let mut differences = Vec::new();
@@ -130,7 +130,7 @@ pub(crate) fn other_settings(
 }
 
 /// Returns the scopes, depths and labels of the seeds in a crawl.toml.
-fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
+fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedSettings> {
     let own = stored_list(stored).into_iter();
     let own = own.filter(|seed| !seed.terms.is_empty());
     own.filter_map(|seed| Some((canonicalize(None, &seed.url).ok()?, seed.terms)))

@@ -9,10 +9,10 @@ use toml::{Table, Value};
 use super::check::check;
 use super::config_file::{self, located};
 use super::listing::table_of;
-use super::tables::{Layer, Politeness, Scope, Settings};
+use super::setting_definitions::{Layer, Politeness, Scope, Settings};
 use super::{host_lists, sites};
 use crate::error::{CommandError, Problems};
-use crate::settings::Checked;
+use crate::settings::CheckedSettings;
 
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
@@ -20,7 +20,7 @@ const TOP: &str = "";
 /// The sources from which a running crawl's settings are read again, with their values at the
 /// start.
 #[derive(Clone, Debug)]
-pub(crate) struct Sources {
+pub(crate) struct InitialLayers {
     /// Flags and the environment, before the host files that they name were read.
     pub(super) flags: Layer,
     /// The file of `--config`, and its values at the start.
@@ -34,14 +34,14 @@ pub(crate) struct Sources {
 pub(crate) struct RereadSettings {
     /// The settings in force from now on.
     pub(crate) settings: Settings,
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckedSettings,
     /// Changed keys that take effect now, each with its value.
     pub(crate) taken: Vec<String>,
     /// Changed keys that wait for the next start.
     pub(crate) later: Vec<String>,
 }
 
-impl Sources {
+impl InitialLayers {
     /// Rereads the files, and checks the settings in them. `running` are the settings in force.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Sources {
     pub(crate) fn read_again(
         &self,
         running: &Settings,
-        checked: &Checked,
+        checked: &CheckedSettings,
     ) -> Result<RereadSettings, CommandError> {
         let requested = self.requested(running)?;
         let located = |problem| match &self.config {
@@ -68,7 +68,7 @@ impl Sources {
         Ok(RereadSettings {
             taken: effective.iter().map(Difference::to_line).collect(),
             later: requested.seeds.into_iter().chain(later).collect(),
-            checked: Checked {
+            checked: CheckedSettings {
                 sites: new_checked.sites,
                 groups: new_checked.groups,
                 ..checked.clone()
@@ -228,19 +228,19 @@ mod tests {
     use expect_test::expect;
     use tempfile::TempDir;
 
-    use super::Sources;
+    use super::InitialLayers;
     use crate::settings::config_file::{parse, read};
-    use crate::settings::tables::Layer;
+    use crate::settings::setting_definitions::Layer;
     use crate::settings::{Settings, check};
 
     const SEED: &str = "seed = [\"http://127.0.0.1:9/\"]\n";
 
-    fn sources(dir: &TempDir, flags: Layer, text: &str) -> (Sources, PathBuf, Settings) {
+    fn sources(dir: &TempDir, flags: Layer, text: &str) -> (InitialLayers, PathBuf, Settings) {
         let file = dir.path().join("site.toml");
         std::fs::write(&file, format!("{SEED}{text}")).unwrap();
         let layer = read(&file).unwrap();
         let running = flags.clone().over(layer.clone()).settle();
-        let sources = Sources {
+        let sources = InitialLayers {
             flags,
             config: Some((file.clone(), layer)),
             beneath: Layer::default(),
@@ -342,7 +342,7 @@ mod tests {
         std::fs::write(&list, "a.example\n").unwrap();
         let flags = format!("scope.exclude-host = [\"@{}\"]\n", list.display());
         let (sources, ..) = sources(&dir, parse(&flags, "flags").unwrap(), "");
-        let sources = Sources {
+        let sources = InitialLayers {
             config: None,
             ..sources
         };
@@ -354,6 +354,6 @@ mod tests {
         let read = sources.read_again(&running, &checked).unwrap();
         assert_eq!(read.taken, ["[scope] exclude-host: 1 added, 0 removed"]);
         let flags = parse("scope.exclude-host = [\"a.example\"]\n", "flags").unwrap();
-        assert!(!Sources { flags, ..sources }.has_files());
+        assert!(!InitialLayers { flags, ..sources }.has_files());
     }
 }

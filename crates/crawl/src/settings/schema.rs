@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
 use super::extract_rules;
-use super::groups::{self, GroupTerms};
+use super::groups::{self, GroupSettings};
 use super::listed_seed::ListedSeed;
 use super::listing::{heading, table_of};
-use super::sites::{self, SiteTerms};
-use super::tables::{Layer, Settings, TABLES, schemas};
+use super::setting_definitions::{Layer, Settings, TABLES, schemas};
+use super::sites::{self, SiteSettings};
 use crate::values::{FilePath, SchemaValue as _};
 
 /// Returns the schema of a settings file (JSON Schema, draft 2020-12).
@@ -35,7 +35,7 @@ pub(crate) fn schema() -> String {
         of_table["description"] = heading(&flags, fields).into();
         properties.insert((*table).to_owned(), of_table);
     }
-    let of_site = SiteTerms::schemas();
+    let of_site = SiteSettings::schemas();
     let of_site = of_site.map(|(field, schema)| (key_of(field), schema));
     let mut site = of_keys(of_site.into_iter().collect());
     site["description"] = "Settings for a host and its subdomains".into();
@@ -43,7 +43,7 @@ pub(crate) fn schema() -> String {
         sites::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": site }),
     );
-    let of_group = GroupTerms::schemas();
+    let of_group = GroupSettings::schemas();
     let of_group = of_group.map(|(field, schema)| (key_of(field), schema));
     let mut group = of_keys(of_group.into_iter().collect());
     group["description"] = "Hosts that share budgets and politeness settings".into();
@@ -90,8 +90,8 @@ mod tests {
 
     use super::super::config_file::{key_of, parse};
     use super::super::groups;
+    use super::super::setting_definitions::TABLES;
     use super::super::sites;
-    use super::super::tables::TABLES;
     use super::schema;
     use crate::shared_frontier::check_url;
 

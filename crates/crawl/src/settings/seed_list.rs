@@ -1,10 +1,10 @@
 //! Lists of seeds: files with one seed or JSON object per line, and sitemaps.
 
-use crawl_extractor::{Limits, SitemapKind, read_sitemap};
+use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 
 use super::listed_seed::{ListedSeed, SeedProblem};
 use super::seeds;
-use crate::error::{CommandError, Problems, Unread};
+use crate::error::{CommandError, Problems, UnreadSettings};
 use crate::input::read_file;
 use crate::values::FilePath;
 
@@ -44,7 +44,7 @@ pub(super) fn read_in(
             let listed = read_list(&list, &name, &mut of_list);
             seeds.get_or_insert_default().extend(listed);
         }
-        let unread = || Unread::Keys {
+        let unread = || UnreadSettings::Keys {
             table: None,
             keys: vec!["seed".to_owned()],
         };
@@ -192,7 +192,7 @@ fn column_of(line: &str, key: Option<&str>) -> usize {
 
 /// Returns the pages that a sitemap file lists. Notes a problem for each unusable URL.
 fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
-    let sitemap = read_sitemap(list, None, &Limits::default());
+    let sitemap = read_sitemap(list, None, &ReadingLimits::default());
     let mut refuse = |message: &str, hint: &str| {
         let problem = CommandError::usage(format!("{name}: {message}")).hint(hint.to_owned());
         problems.note::<()>(Err(problem));

@@ -4,7 +4,7 @@
 //! http and reports it. Loopback names and addresses use http from the start, because servers there
 //! rarely have a certificate. A continued crawl keeps the scheme it started with.
 
-use crawl_scope::SeedTerms;
+use crawl_scope::SeedSettings;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
 use crate::error::CommandError;
@@ -18,14 +18,14 @@ pub(crate) struct Seed {
     /// without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
     /// The seed's own scope, depth and label.
-    pub(crate) terms: SeedTerms,
+    pub(crate) terms: SeedSettings,
     /// Whether this is a sitemap whose entries are seeds.
     pub(crate) is_sitemap: bool,
 }
 
 impl Seed {
     fn plain(url: CanonicalUrl, stand_in: Option<CanonicalUrl>) -> Seed {
-        let terms = SeedTerms::default();
+        let terms = SeedSettings::default();
         Seed {
             url,
             stand_in,

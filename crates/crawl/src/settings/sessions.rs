@@ -12,8 +12,8 @@ use crawl_weburl::{HostKey, host_and_port};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
-use super::host_access::AccessTerms;
-use super::login_terms::Channel;
+use super::host_access::AccessSettings;
+use super::login_settings::LoginTransport;
 use super::sites::Sites;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
@@ -50,7 +50,7 @@ pub(super) fn sessions(
             continue;
         };
         let name = canonical_name(site);
-        let channel = Channel {
+        let channel = LoginTransport {
             plain_http: terms.access.allows_plain_http(),
             is_proxied,
         };
@@ -77,7 +77,7 @@ pub(super) fn sessions(
 /// Returns the key of a login that other settings make useless, and why.
 fn contradiction(
     site: &str,
-    access: &AccessTerms,
+    access: &AccessSettings,
     sessions: &SiteSessions,
 ) -> Option<(&'static str, String)> {
     let login = access.login.as_ref()?;
@@ -98,7 +98,8 @@ fn contradiction(
     })
 }
 
-/// Returns a warning for each login whose pages can't show by their contents that a session is over.
+/// Returns a warning for each login whose pages can't show by their contents that a session is
+/// over.
 pub(crate) fn login_warnings(logins: &[Arc<SiteLogin>]) -> Vec<String> {
     let without_signs = logins.iter().filter(|login| !login.has_signs());
     let warnings = without_signs.map(|login| {

@@ -14,7 +14,7 @@ use super::config_file;
 use super::listing::{table_of, without_secrets};
 #[cfg(feature = "shared-frontier")]
 use super::seeds;
-use super::tables::Settings;
+use super::setting_definitions::Settings;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
@@ -127,7 +127,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let spends = settings
         .group
         .values()
-        .any(super::groups::GroupTerms::has_budget);
+        .any(super::groups::GroupSettings::has_budget);
     let options = [
         ("sample", settings.sample.sample.0.is_some(), "--sample"),
         ("walk", settings.sample.walk.0.is_some(), "--walk"),

@@ -6,7 +6,7 @@ use crawl_fetcher::Signing;
 use crawl_identity::DIRECTORY_PATH;
 use crawl_weburl::canonicalize;
 
-use super::tables::Operator;
+use super::setting_definitions::Operator;
 use crate::error::CommandError;
 use crate::identity::{KeySource, RotatingSigner};
 

@@ -8,8 +8,8 @@ use crawl_weburl::HostTable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::host_access::{self, AccessTerms};
-use super::host_politeness::{self, HostTerms};
+use super::host_access::{self, AccessSettings};
+use super::host_politeness::{self, HostPoliteness};
 use crate::error::{CommandError, Problems};
 use crate::values::{Count, SchemaValue as _, Size, Span};
 
@@ -36,28 +36,28 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 /// The `[site]` tables by name: a host, whose subdomains are included, or an address.
-pub(crate) type Sites = BTreeMap<String, SiteTerms>;
+pub(crate) type Sites = BTreeMap<String, SiteSettings>;
 
 /// Settings of the hosts that a `[site]` table covers. A key means the same as the key of this name
 /// in other tables. Limits apply to each host separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct SiteTerms {
+pub(crate) struct SiteSettings {
     #[serde(flatten)]
-    pub(super) politeness: HostTerms,
+    pub(super) politeness: HostPoliteness,
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
     max_time: Option<Span>,
     /// Credentials and header fields, only for this exact host, not for its subdomains.
     #[serde(flatten)]
-    pub(super) access: AccessTerms,
+    pub(super) access: AccessSettings,
 }
 
-impl SiteTerms {
+impl SiteSettings {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
-        let [basic_auth, headers, cookies, plain_http, login] = AccessTerms::schemas();
+        let [basic_auth, headers, cookies, plain_http, login] = AccessSettings::schemas();
         let [
             delay,
             delay_factor,
@@ -65,7 +65,7 @@ impl SiteTerms {
             per_site,
             site_delay,
             quiet_hours,
-        ] = HostTerms::schemas();
+        ] = HostPoliteness::schemas();
         [
             delay,
             delay_factor,
@@ -112,11 +112,11 @@ pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
     let merged = names.into_iter().filter_map(|name| {
         let is_in_both = current.contains_key(name) && read.contains_key(name);
         let of = |sites: &Sites| sites.get(name).cloned().unwrap_or_default();
-        let terms = SiteTerms {
+        let terms = SiteSettings {
             access: of(current).access,
             ..of(read)
         };
-        (is_in_both || terms != SiteTerms::default()).then(|| (name.clone(), terms))
+        (is_in_both || terms != SiteSettings::default()).then(|| (name.clone(), terms))
     });
     merged.collect()
 }
@@ -135,7 +135,7 @@ pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandError> {
+pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostPoliteness>, CommandError> {
     let mut problems = Problems::default();
     let mut table = HostTable::default();
     for (name, terms) in sites {

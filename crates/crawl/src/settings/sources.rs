@@ -15,12 +15,12 @@ use super::config_file;
 use super::environment::UserFolders;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
-use super::remembered::StoredConfig;
-use super::reread::Sources;
+use super::reread::InitialLayers;
 use super::seed_list;
-use super::tables::OperatorLayer;
-use super::tables::{Layer, Settings};
-use crate::error::{CommandError, NamedTable, Problems, Subject, Unread};
+use super::setting_definitions::OperatorLayer;
+use super::setting_definitions::{Layer, Settings};
+use super::stored_config::StoredConfig;
+use crate::error::{AffectedSettings, CommandError, NamedTable, Problems, UnreadSettings};
 use crate::settings::seeds;
 
 /// Merges all sources. `flags` holds the command line and the environment.
@@ -38,7 +38,7 @@ pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
     environment: &UserFolders,
-) -> Result<(Settings, Sources), CommandError> {
+) -> Result<(Settings, InitialLayers), CommandError> {
     gather_over(flags, config, environment, Layer::default())
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn gather_over(
     config: Option<&Path>,
     environment: &UserFolders,
     defaults: Layer,
-) -> Result<(Settings, Sources), CommandError> {
+) -> Result<(Settings, InitialLayers), CommandError> {
     let mut flags = flags.typed();
     let file = config;
     let mut problems = Problems::default();
@@ -57,7 +57,7 @@ pub(crate) fn gather_over(
         .map(|file| config_file::read_usable(file, &mut problems))
         .transpose()?
         .unwrap_or_default();
-    let mut sources = Sources {
+    let mut sources = InitialLayers {
         flags: flags.clone(),
         config: file.map(|file| (file.to_owned(), config.clone())),
         beneath: Layer::default(),
@@ -108,7 +108,7 @@ pub(crate) fn gather_over(
 fn note_further(problems: &mut Problems, explicit: Layer) {
     let mut further = Problems::default();
     check_all(&explicit.clone().settle(), &mut further);
-    let unread: Vec<Unread> = problems
+    let unread: Vec<UnreadSettings> = problems
         .iter()
         .map(|problem| problem.subject.unread.clone())
         .collect();
@@ -116,14 +116,14 @@ fn note_further(problems: &mut Problems, explicit: Layer) {
 }
 
 /// Returns whether a problem may be only a consequence of a setting that could not be read.
-fn follows(subject: &Subject, unread: &[Unread], explicit: &Layer) -> bool {
+fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Layer) -> bool {
     let may_be = |of: Option<&NamedTable>, key: &str| {
         unread.iter().any(|unread| match unread {
-            Unread::Nothing => false,
-            Unread::Keys { table, keys } => {
+            UnreadSettings::Nothing => false,
+            UnreadSettings::Keys { table, keys } => {
                 table.as_ref() == of && keys.iter().any(|unread| unread == key)
             }
-            Unread::Anything => true,
+            UnreadSettings::Anything => true,
         })
     };
     subject.rests_on.iter().any(|key| match &subject.table {
@@ -192,8 +192,8 @@ mod tests {
 
     use super::{ListedSeed, UserFolders, gather};
     use crate::settings::config_file::parse;
-    use crate::settings::remembered::own_mark;
-    use crate::settings::tables::{Layer, Settings};
+    use crate::settings::setting_definitions::{Layer, Settings};
+    use crate::settings::stored_config::own_mark;
     use crate::values::FilePath;
 
     fn flags(contact: Option<&str>, output: Option<&Path>) -> Layer {

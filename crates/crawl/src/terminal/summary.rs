@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary};
+use crawl_engine::{EndReason, HasArchive, IndexFault, IndexSummary, RunSummary};
 use crawl_records::{PendingCounts, Report, RuleCounts, counted, grouped, size};
 use crawl_weburl::safe_line;
 
@@ -46,7 +46,7 @@ pub(crate) enum HasMark {
 /// agrees with `crawl report`. `exe` is the command that continues the crawl: the program's name,
 /// and `check` for a link check. `mark` indicates whether
 /// the next start trusts the crawl's own crawl.toml.
-pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
+pub(crate) fn closing(summary: &RunSummary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_problems(summary, &mut text);
     name_unmatched_rules(summary, report, &mut text);
@@ -106,7 +106,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     }
     let output = summary.output.display().to_string();
     line("output", output.clone());
-    let is_index_cut_short = summary.ended == Ended::Interrupted
+    let is_index_cut_short = summary.ended == EndReason::Interrupted
         && summary
             .indexed
             .as_ref()
@@ -119,7 +119,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
 
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
-fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
+fn go_on(summary: &RunSummary, report: &Report, exe: &str, mark: HasMark) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
         HasMark::Yes | HasMark::Temporary => String::new(),
@@ -132,35 +132,39 @@ fn go_on(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String
     // Budgets of hosts may hold back all remaining URLs. The command would then fetch nothing.
     let held_by = report.pending.as_ref().and_then(PendingCounts::budgets);
     match &summary.ended {
-        Ended::Budget(budget) if held_by.as_ref().is_some_and(|held| !held.contains(budget)) => {
+        EndReason::Budget(budget)
+            if held_by.as_ref().is_some_and(|held| !held.contains(budget)) =>
+        {
             let held_by = held_by.unwrap_or_default().join(", ");
             format!("raise {budget} and {held_by} first, nothing else is left to fetch")
         }
-        Ended::Finished | Ended::Interrupted if held_by.is_some() => {
+        EndReason::Finished | EndReason::Interrupted if held_by.is_some() => {
             let budgets = held_by.unwrap_or_default().join(", ");
             format!("raise {budgets} first, nothing else is left to fetch")
         }
-        Ended::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
-        Ended::TableBudget(budget) => {
+        EndReason::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
+        EndReason::TableBudget(budget) => {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }
-        Ended::Unreachable(hosts) if all_parked(hosts) => {
+        EndReason::Unreachable(hosts) if all_parked(hosts) => {
             "unpark a host first, nothing else is left to fetch".to_owned()
         }
-        Ended::Unreachable(hosts) => match hosts.iter().filter_map(|host| host.next_try).min() {
-            Some(at) => format!("{command} (from {})", moment(at)),
-            None => command,
-        },
-        Ended::HandedOver => "the other workers continue with these URLs".to_owned(),
-        Ended::Finished if !summary.parked.is_empty() => {
+        EndReason::Unreachable(hosts) => {
+            match hosts.iter().filter_map(|host| host.next_try).min() {
+                Some(at) => format!("{command} (from {})", moment(at)),
+                None => command,
+            }
+        }
+        EndReason::HandedOver => "the other workers continue with these URLs".to_owned(),
+        EndReason::Finished if !summary.parked.is_empty() => {
             "unpark a host first, nothing else is left to fetch".to_owned()
         }
-        Ended::Finished | Ended::Budget(_) | Ended::Interrupted => command,
+        EndReason::Finished | EndReason::Budget(_) | EndReason::Interrupted => command,
     }
 }
 
 /// Describes the contents of the search index, and how to add the pages that it lacks.
-fn indexed(index: &Indexed, summary: &Summary) -> String {
+fn indexed(index: &IndexSummary, summary: &RunSummary) -> String {
     let build = format!(
         "`crawl index {}`",
         quoted(&summary.output.display().to_string())
@@ -201,7 +205,7 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
 }
 
 /// Formats the number of failed pages, with the command that lists links to them.
-fn failed(summary: &Summary, report: &Report) -> String {
+fn failed(summary: &RunSummary, report: &Report) -> String {
     let count = grouped(report.pages.failed);
     match report.broken.pages {
         0 => count,
@@ -213,7 +217,7 @@ fn failed(summary: &Summary, report: &Report) -> String {
 }
 
 /// Describes the changes detected in a later round, and when the next page is due.
-fn round(summary: &Summary) -> String {
+fn round(summary: &RunSummary) -> String {
     let changes = &summary.changes;
     let counts = [
         (changes.new, "new"),
@@ -235,7 +239,7 @@ fn round(summary: &Summary) -> String {
 }
 
 /// Lists what was not reached, what to do about it, and oddities of robots.txt files.
-fn name_problems(summary: &Summary, text: &mut String) {
+fn name_problems(summary: &RunSummary, text: &mut String) {
     name_unreached(summary, text);
     for hint in hints(summary) {
         let _ = writeln!(text, "  hint: {hint}");
@@ -250,10 +254,13 @@ fn name_problems(summary: &Summary, text: &mut String) {
 
 /// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. Lists
 /// nothing for an interrupted crawl, which may still find matches.
-fn name_unmatched_rules(summary: &Summary, report: &Report, text: &mut String) {
+fn name_unmatched_rules(summary: &RunSummary, report: &Report, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
     let warnings: Vec<String> = rules.flat_map(RuleCounts::warnings).collect();
-    let may_continue = matches!(summary.ended, Ended::Interrupted | Ended::HandedOver);
+    let may_continue = matches!(
+        summary.ended,
+        EndReason::Interrupted | EndReason::HandedOver
+    );
     if warnings.is_empty() || may_continue {
         return;
     }
@@ -276,34 +283,36 @@ fn name_unmatched_rules(summary: &Summary, report: &Report, text: &mut String) {
 }
 
 /// Returns the exit code of a run that ended.
-pub(crate) fn exit_code(summary: &Summary, fail_on_error: bool) -> u8 {
-    let incomplete = summary.failed > 0 || matches!(summary.ended, Ended::Unreachable(_));
+pub(crate) fn exit_code(summary: &RunSummary, fail_on_error: bool) -> u8 {
+    let incomplete = summary.failed > 0 || matches!(summary.ended, EndReason::Unreachable(_));
     match &summary.ended {
-        Ended::Interrupted => INTERRUPTED,
-        Ended::HandedOver => FINISHED,
+        EndReason::Interrupted => INTERRUPTED,
+        EndReason::HandedOver => FINISHED,
         _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NOTHING_DONE,
-        Ended::Finished | Ended::Unreachable(_) if summary.seeds_fetched == 0 => NOTHING_DONE,
+        EndReason::Finished | EndReason::Unreachable(_) if summary.seeds_fetched == 0 => {
+            NOTHING_DONE
+        }
         _ if fail_on_error && incomplete => NOTHING_DONE,
         _ => FINISHED,
     }
 }
 
-fn how(summary: &Summary) -> String {
+fn how(summary: &RunSummary) -> String {
     match &summary.ended {
-        Ended::Finished
+        EndReason::Finished
             if summary.resumed && summary.pages_of_run == 0 && summary.requests == 0 =>
         {
             "finished: nothing left to do".to_owned()
         }
-        Ended::Finished if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => {
+        EndReason::Finished if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => {
             outcome(summary)
         }
-        Ended::Finished => "finished".to_owned(),
-        Ended::Budget(which) => format!("ended by --{which}"),
-        Ended::TableBudget(which) => format!("ended by {which}"),
-        Ended::Interrupted => "interrupted; fetched pages are saved".to_owned(),
-        Ended::HandedOver => "handed its hosts over to the other workers".to_owned(),
-        Ended::Unreachable(_) => outcome(summary),
+        EndReason::Finished => "finished".to_owned(),
+        EndReason::Budget(which) => format!("ended by --{which}"),
+        EndReason::TableBudget(which) => format!("ended by {which}"),
+        EndReason::Interrupted => "interrupted; fetched pages are saved".to_owned(),
+        EndReason::HandedOver => "handed its hosts over to the other workers".to_owned(),
+        EndReason::Unreachable(_) => outcome(summary),
     }
 }
 
@@ -347,8 +356,8 @@ mod tests {
     use std::time::Duration;
 
     use crawl_engine::{
-        Changes, Ended, HasArchive, IndexFault, Indexed, Reach, SeedFailure, Summary,
-        UnreachableHost,
+        ChangeCounts, EndReason, HasArchive, IndexFault, IndexSummary, RunSummary, SeedFailure,
+        ServerReachability, UnreachableHost,
     };
     use crawl_records::{Coverage, PendingCounts, Report};
     use crawl_scheduler::Tick;
@@ -357,8 +366,8 @@ mod tests {
 
     use super::{HasMark, closing, exit_code};
 
-    fn summary(ended: Ended) -> Summary {
-        Summary {
+    fn summary(ended: EndReason) -> RunSummary {
+        RunSummary {
             ended,
             indexed: None,
             pages: 1234,
@@ -366,7 +375,7 @@ mod tests {
             failed: 2,
             pending: 0,
             round: 1,
-            changes: Changes::default(),
+            changes: ChangeCounts::default(),
             next_due: None,
             requests: 1300,
             robots_requests: 1,
@@ -379,7 +388,7 @@ mod tests {
             rules: Vec::new(),
             parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
-            reach: Reach::Answered,
+            reach: ServerReachability::Answered,
             output: "crawl-e.example".into(),
             created: Vec::new(),
             resumed: false,
@@ -387,7 +396,7 @@ mod tests {
     }
 
     /// Returns the report of a crawl with these pages and one complete host.
-    fn report(summary: &Summary) -> Report {
+    fn report(summary: &RunSummary) -> Report {
         let mut report = Report::default();
         report.pages.total = summary.pages;
         report.pages.failed = summary.failed;
@@ -400,7 +409,7 @@ mod tests {
         report
     }
 
-    fn check(summary: &Summary, code: u8, expect: Expect) {
+    fn check(summary: &RunSummary, code: u8, expect: Expect) {
         assert_eq!(exit_code(summary, false), code);
         expect.assert_eq(&closing(summary, &report(summary), "crawl", HasMark::Yes));
     }
@@ -408,7 +417,7 @@ mod tests {
     #[test]
     fn finished() {
         check(
-            &summary(Ended::Finished),
+            &summary(EndReason::Finished),
             0,
             expect![[r#"
                 finished
@@ -420,15 +429,15 @@ mod tests {
                   output:   crawl-e.example
             "#]],
         );
-        let mut left_out = summary(Ended::Finished);
+        let mut left_out = summary(EndReason::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
         let text = closing(&left_out, &report(&left_out), "crawl", HasMark::Yes);
         let line = "\n  left out: 1,250,000 sitemap URLs over the limit of --max-sitemap-urls\n";
         assert!(text.contains(line), "{text}");
-        let mut round = summary(Ended::Finished);
+        let mut round = summary(EndReason::Finished);
         round.resumed = true;
         round.round = 3;
-        round.changes = Changes {
+        round.changes = ChangeCounts {
             new: 3,
             changed: 51,
             same: 1178,
@@ -450,7 +459,7 @@ mod tests {
                   output:   crawl-e.example
             "#]],
         );
-        let mut nothing_left = summary(Ended::Finished);
+        let mut nothing_left = summary(EndReason::Finished);
         nothing_left.resumed = true;
         (nothing_left.pages_of_run, nothing_left.requests) = (0, 0);
         check(
@@ -470,9 +479,9 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_later_round_counts_each_page_of_the_crawl_once() {
-        let mut second = summary(Ended::Finished);
+        let mut second = summary(EndReason::Finished);
         (second.round, second.pages, second.failed) = (2, 3, 1);
-        let mut of_crawl = report(&summary(Ended::Finished));
+        let mut of_crawl = report(&summary(EndReason::Finished));
         (of_crawl.pages.total, of_crawl.pages.failed) = (34, 4);
         let text = closing(&second, &of_crawl, "crawl", HasMark::Yes);
         assert!(text.contains("  fetched:  34 pages, "), "{text}");
@@ -481,7 +490,7 @@ mod tests {
 
     #[test]
     fn commands_that_would_fetch_nothing_are_not_suggested() {
-        let go_on = |ended: Ended| {
+        let go_on = |ended: EndReason| {
             let mut summary = summary(ended);
             summary.pending = 7;
             let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
@@ -491,26 +500,28 @@ mod tests {
             line.unwrap_or_default().to_owned()
         };
         assert_eq!(
-            go_on(Ended::TableBudget("max-pages of group press".to_owned())),
+            go_on(EndReason::TableBudget(
+                "max-pages of group press".to_owned()
+            )),
             "raise max-pages of group press in a config FILE, then crawl --output crawl-e.example \
              --config FILE"
         );
         assert_eq!(
-            go_on(Ended::HandedOver),
+            go_on(EndReason::HandedOver),
             "the other workers continue with these URLs"
         );
         assert_eq!(
-            go_on(Ended::Budget("max-time")),
+            go_on(EndReason::Budget("max-time")),
             "crawl --output crawl-e.example"
         );
-        let mut cut_short = summary(Ended::Interrupted);
-        cut_short.indexed = Some(Indexed::default());
+        let mut cut_short = summary(EndReason::Interrupted);
+        cut_short.indexed = Some(IndexSummary::default());
         let text = closing(&cut_short, &report(&cut_short), "crawl", HasMark::Yes);
         assert!(
             text.contains("  continue: crawl --output crawl-e.example\n"),
             "{text}"
         );
-        let mut ended = summary(Ended::Budget("max-pages"));
+        let mut ended = summary(EndReason::Budget("max-pages"));
         ended.pending = 7;
         let mut by_site = report(&ended);
         by_site.pending = Some(PendingCounts {
@@ -525,7 +536,7 @@ mod tests {
 
     #[test]
     fn pending_urls_of_a_budget_are_counted_once_and_the_budget_is_named() {
-        let mut interrupted = summary(Ended::Interrupted);
+        let mut interrupted = summary(EndReason::Interrupted);
         interrupted.pending = 7;
         let mut report = report(&interrupted);
         report.excluded.by_reason.insert("budget".to_owned(), 7);
@@ -546,7 +557,7 @@ mod tests {
 
     #[test]
     fn one_is_singular() {
-        let mut one = summary(Ended::Finished);
+        let mut one = summary(EndReason::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
         let text = closing(&one, &report(&one), "crawl", HasMark::Yes);
         assert!(
@@ -561,7 +572,7 @@ mod tests {
 
     #[test]
     fn ended_early() {
-        let mut budget = summary(Ended::Budget("max-pages"));
+        let mut budget = summary(EndReason::Budget("max-pages"));
         budget.pending = 7;
         budget.output = "it's here".into();
         check(
@@ -579,7 +590,7 @@ mod tests {
                   continue: crawl --output 'it'\''s here' --max-pages MORE
             "#]],
         );
-        let mut interrupted = summary(Ended::Interrupted);
+        let mut interrupted = summary(EndReason::Interrupted);
         interrupted.pending = 7;
         check(
             &interrupted,
@@ -600,7 +611,7 @@ mod tests {
 
     #[test]
     fn without_a_stored_key_the_config_file_is_named() {
-        let mut interrupted = summary(Ended::Interrupted);
+        let mut interrupted = summary(EndReason::Interrupted);
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
         let text = closing(&interrupted, &report(&interrupted), "crawl", HasMark::No);
@@ -636,11 +647,11 @@ mod tests {
                  1.5 MB of pages left for the next start or `crawl index crawl-e.example`",
             ),
         ] {
-            let mut summary = summary(Ended::Interrupted);
-            summary.indexed = Some(Indexed {
+            let mut summary = summary(EndReason::Interrupted);
+            summary.indexed = Some(IndexSummary {
                 fault,
                 waiting_bytes,
-                ..Indexed::default()
+                ..IndexSummary::default()
             });
             let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
             assert!(text.contains(&format!("index:    {expected}\n")), "{text}");
@@ -649,7 +660,7 @@ mod tests {
 
     #[test]
     fn unreachable_hosts_and_failed_seeds_are_named() {
-        let mut unreachable = summary(Ended::Unreachable(vec![UnreachableHost {
+        let mut unreachable = summary(EndReason::Unreachable(vec![UnreachableHost {
             host: HostKey::parse("e.example").unwrap(),
             why: "http://e.example/robots.txt: connect_refused".to_owned(),
             next_try: Some(Tick::from_micros(1_795_219_199_123_000)),
@@ -675,7 +686,7 @@ mod tests {
             "#]],
         );
         let mut parked = unreachable.clone();
-        let Ended::Unreachable(hosts) = &mut parked.ended else {
+        let EndReason::Unreachable(hosts) = &mut parked.ended else {
             panic!("{:?}", parked.ended)
         };
         hosts[0].next_try = None;
@@ -697,7 +708,7 @@ mod tests {
         );
         unreachable.seeds_fetched = 0;
         assert_eq!(exit_code(&unreachable, false), 1);
-        let mut failed = summary(Ended::Finished);
+        let mut failed = summary(EndReason::Finished);
         failed.seeds_fetched = 0;
         failed.seeds_failed = vec![SeedFailure {
             url: canonicalize(None, "http://e.example/").unwrap(),
@@ -720,7 +731,7 @@ mod tests {
 
     #[test]
     fn failed_pages_fail_the_run_only_on_request() {
-        let finished = summary(Ended::Finished);
+        let finished = summary(EndReason::Finished);
         assert_eq!(
             (exit_code(&finished, false), exit_code(&finished, true)),
             (0, 1)

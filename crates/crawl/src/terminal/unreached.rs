@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crawl_engine::{Ended, LOGIN_FAILED, LOGIN_REFUSED, SeedFailure, Summary, UnreachableHost};
+use crawl_engine::{
+    EndReason, LOGIN_FAILED, LOGIN_REFUSED, RunSummary, SeedFailure, UnreachableHost,
+};
 use crawl_records::{counted, evidence_words, failure_words, grouped, status_words};
 use crawl_scheduler::Tick;
 
@@ -49,7 +51,7 @@ impl Advice {
 }
 
 /// Returns the error of a run whose directory was discarded, since no server answered.
-pub(crate) fn nothing_reached(summary: &Summary) -> String {
+pub(crate) fn nothing_reached(summary: &RunSummary) -> String {
     let mut text = format!("error: {}\n", outcome(summary));
     let hosts = hosts_of(summary);
     if hosts.len() > 1 {
@@ -71,7 +73,7 @@ pub(crate) fn nothing_reached(summary: &Summary) -> String {
 }
 
 /// Returns a line for each host that the run could not fetch from, with the reason.
-pub(crate) fn unreached_hosts(summary: &Summary) -> String {
+pub(crate) fn unreached_hosts(summary: &RunSummary) -> String {
     let hosts = hosts_of(summary);
     let mut text = String::new();
     for host in hosts.iter().take(MAX_NAMED) {
@@ -82,13 +84,17 @@ pub(crate) fn unreached_hosts(summary: &Summary) -> String {
 }
 
 /// Describes in one line a run that ended early or fetched nothing.
-pub(super) fn outcome(summary: &Summary) -> String {
+pub(super) fn outcome(summary: &RunSummary) -> String {
     let has_pages = summary.seeds_fetched > 0;
     let hosts = match &summary.ended {
-        Ended::Unreachable(hosts) => hosts.as_slice(),
-        Ended::Interrupted => return "interrupted before a server answered".to_owned(),
-        Ended::Budget(budget) => return format!("ended by --{budget} before a server answered"),
-        Ended::TableBudget(budget) => return format!("ended by {budget} before a server answered"),
+        EndReason::Unreachable(hosts) => hosts.as_slice(),
+        EndReason::Interrupted => return "interrupted before a server answered".to_owned(),
+        EndReason::Budget(budget) => {
+            return format!("ended by --{budget} before a server answered");
+        }
+        EndReason::TableBudget(budget) => {
+            return format!("ended by {budget} before a server answered");
+        }
         _ => return failed_seeds(&summary.seeds_failed),
     };
     match hosts {
@@ -114,7 +120,7 @@ fn failed_seeds(seeds: &[SeedFailure]) -> String {
 
 /// Lists the hosts that were not reached and the failed seeds, except for one that
 /// [`outcome`] describes already.
-pub(super) fn name_unreached(summary: &Summary, text: &mut String) {
+pub(super) fn name_unreached(summary: &RunSummary, text: &mut String) {
     let hosts = hosts_of(summary);
     for host in hosts.iter().take(MAX_NAMED) {
         let _ = match (host.next_try, hosts.len()) {
@@ -139,7 +145,7 @@ pub(super) fn name_unreached(summary: &Summary, text: &mut String) {
 }
 
 /// Returns hints about the hosts that were not reached, for a crawl whose directory stays.
-pub(super) fn hints(summary: &Summary) -> Vec<&'static str> {
+pub(super) fn hints(summary: &RunSummary) -> Vec<&'static str> {
     let hosts = hosts_of(summary);
     let last = match (hosts.is_empty(), all_parked(hosts)) {
         (true, _) => None,
@@ -163,9 +169,9 @@ pub(super) fn moment(at: Tick) -> String {
     format!("{at:.0}")
 }
 
-fn hosts_of(summary: &Summary) -> &[UnreachableHost] {
+fn hosts_of(summary: &RunSummary) -> &[UnreachableHost] {
     match &summary.ended {
-        Ended::Unreachable(hosts) => hosts,
+        EndReason::Unreachable(hosts) => hosts,
         _ => &[],
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// A span of each day in UTC. If the end is before the start, the span crosses midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

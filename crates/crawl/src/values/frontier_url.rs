@@ -64,7 +64,7 @@ impl fmt::Debug for FrontierUrl {
     }
 }
 
-super::text::as_string!(FrontierUrl);
+super::text_serde::as_string!(FrontierUrl);
 
 #[cfg(test)]
 mod tests {

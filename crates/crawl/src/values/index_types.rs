@@ -9,7 +9,7 @@ use crawl_documents::{DocumentKind, DocumentLimits};
 use crawl_engine::DocumentRules;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// The names of all types, in the order in which they are displayed.
 const KINDS: [(&str, Option<DocumentKind>); 5] = [

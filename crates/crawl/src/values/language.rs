@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crawl_scope::LanguageRange;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// A language of pages to keep, such as `de`, which includes `de-AT`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::HostTable;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// An entry of a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]

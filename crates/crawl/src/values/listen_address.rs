@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// An address to listen on; `None` for an empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,28 +6,28 @@ use std::str::FromStr;
 use crawl_scope::MediaRange;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// A type of documents to keep, or a range of types such as `image/*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MediaType(pub(crate) MediaRange);
+pub(crate) struct MediaTypePattern(pub(crate) MediaRange);
 
-impl FromStr for MediaType {
+impl FromStr for MediaTypePattern {
     type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<MediaType, BadValue> {
+    fn from_str(text: &str) -> Result<MediaTypePattern, BadValue> {
         let range = text.parse();
         let example = "it looks like `text/html` or `image/*`";
         range
-            .map(MediaType)
+            .map(MediaTypePattern)
             .map_err(|why| BadValue::new(format!("{why}: {example}")))
     }
 }
 
-impl fmt::Display for MediaType {
+impl fmt::Display for MediaTypePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-as_string!(MediaType);
+as_string!(MediaTypePattern);

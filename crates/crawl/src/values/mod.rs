@@ -3,40 +3,40 @@
 //! Each is parsed by `FromStr`, and the output of `Display` parses back to the same value. In TOML
 //! they are strings, or plain numbers and booleans with the same meaning.
 
-mod browser_terms;
+mod address_override;
+mod browser_settings;
 mod day_hours;
 mod file_path;
 mod frontier_url;
 mod index_types;
+mod interval;
 mod language;
 mod listed_host;
 mod listen_address;
 mod media_type;
 mod name_server;
 mod number;
-mod period;
-mod resolve;
 mod schema;
 mod size;
 mod span;
 mod surt;
 mod switch;
-mod text;
+mod text_serde;
 mod unit;
 
-pub(crate) use browser_terms::BrowserTerms;
+pub(crate) use address_override::AddressOverride;
+pub(crate) use browser_settings::BrowserSettings;
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
 pub(crate) use frontier_url::FrontierUrl;
 pub(crate) use index_types::{DocumentBounds, IndexTypes};
+pub(crate) use interval::Interval;
 pub(crate) use language::Language;
 pub(crate) use listed_host::ListedHost;
 pub(crate) use listen_address::ListenAddress;
-pub(crate) use media_type::MediaType;
+pub(crate) use media_type::MediaTypePattern;
 pub(crate) use name_server::NameServer;
 pub(crate) use number::{Count, Factor, Limit};
-pub(crate) use period::Period;
-pub(crate) use resolve::AddressOverride;
 pub(crate) use schema::{SchemaValue, words};
 pub(crate) use size::Size;
 pub(crate) use span::Span;

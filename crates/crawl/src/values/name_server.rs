@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::host_address;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;

@@ -7,7 +7,7 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::BadValue;
-use super::text::{read, read_from_text};
+use super::text_serde::{read, read_from_text};
 
 /// A count, at most 2^63 - 1 as for TOML integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,8 +4,9 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    AddressOverride, Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Language, Limit,
-    ListedHost, ListenAddress, MediaType, NameServer, Period, Size, Span, Surt, Switch,
+    AddressOverride, Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Interval,
+    Language, Limit, ListedHost, ListenAddress, MediaTypePattern, NameServer, Size, Span, Surt,
+    Switch,
 };
 
 /// A type of values in settings files, with its JSON Schema.
@@ -56,7 +57,7 @@ impl<T: SchemaValue> SchemaValue for Limit<T> {
     }
 }
 
-impl SchemaValue for Period {
+impl SchemaValue for Interval {
     fn schema() -> Value {
         json!({ "anyOf": [Span::schema(), { "const": "never" }] })
     }
@@ -126,7 +127,7 @@ impl SchemaValue for NameServer {
     }
 }
 
-impl SchemaValue for MediaType {
+impl SchemaValue for MediaTypePattern {
     fn schema() -> Value {
         text(r"^([*]/[*]|[^ /*;]+/([*]|[^ /*;]+))$")
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text_serde::as_text;
 use super::unit::{scaled, split_at};
 
 /// A number of bytes: `5MiB`, `10MB`, `512KiB`, or plain bytes.

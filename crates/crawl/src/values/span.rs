@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text_serde::as_text;
 use super::unit::{scaled, split_at};
 
 /// A duration: `500ms`, `2s`, `1m30s`, `1h`, `1d`; `0` needs no unit. A whole number of

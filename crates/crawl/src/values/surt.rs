@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crawl_scope::SurtPrefix;
 
 use super::BadValue;
-use super::text::as_string;
+use super::text_serde::as_string;
 
 /// A SURT prefix, which adds a part of the web to the scope, e.g. a domain with its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text_serde::as_text;
 
 /// A setting that is `on` or `off`. TOML also allows `true` and `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

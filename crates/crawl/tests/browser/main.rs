@@ -20,7 +20,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use server::{Lines, Server, program};
@@ -171,7 +171,7 @@ fn write_report(site: &Site) {
 fn pages_to_fix() -> (TestWeb, Site) {
     let page = |head: &str, body: &str| {
         let nav = "<a href=/>Home</a> <a href=/old>Old</a> <a href=/barred/x>Plans</a>";
-        Answer::html(&format!(
+        HttpAnswer::html(&format!(
             "<html lang=en><head>{head}</head>{nav}{body}</html>"
         ))
     };
@@ -191,14 +191,14 @@ fn pages_to_fix() -> (TestWeb, Site) {
                 &format!("<h1>Tea</h1>{items}<a href=/hop>h</a>"),
             ),
         )
-        .script(0, "/old", Answer::redirect(301, "/new"))
+        .script(0, "/old", HttpAnswer::redirect(301, "/new"))
         .script(
             0,
             "/new",
             page("", "<a href='/#nowhere'>there</a> <a href=/big>Big</a>"),
         )
-        .script(0, "/hop", Answer::redirect(301, "/hop2"))
-        .script(0, "/hop2", Answer::redirect(302, "/new"))
+        .script(0, "/hop", HttpAnswer::redirect(301, "/hop2"))
+        .script(0, "/hop2", HttpAnswer::redirect(302, "/new"))
         .script(
             0,
             "/big",
@@ -209,7 +209,7 @@ fn pages_to_fix() -> (TestWeb, Site) {
         let body = format!("<img src=/{}.png>", "a-long-name-of-an-image".repeat(4));
         web = web
             .script(0, &format!("/item{item}"), page(head, &body))
-            .script(0, &format!("/gone{item}"), Answer::of(404));
+            .script(0, &format!("/gone{item}"), HttpAnswer::of(404));
     }
     let web = web.start();
     let site = Site::empty();
@@ -255,7 +255,7 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
          <div style=\"height:3000px\"></div>\
          <p>Where robots.txt can't be had, no page is asked for.</p>"
     );
-    web.script(0, "/rules", Answer::html(&rules));
+    web.script(0, "/rules", HttpAnswer::html(&rules));
     let page = |head: &str, tag: &str| {
         format!(
             "<!doctype html><html lang=en><head><title>A site</title>{head}</head><body><main>\
@@ -270,24 +270,24 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
         loud,
         "data-target=\"#here\" data-shortcut=\"/\" data-label=\"Search the site\"",
     );
-    web.script(0, "/embedded", Answer::html(&plain));
-    web.script(1, "/embedded", Answer::html(&plain));
+    web.script(0, "/embedded", HttpAnswer::html(&plain));
+    web.script(1, "/embedded", HttpAnswer::html(&plain));
     let policy = format!(
         "default-src 'none'; script-src {snippet}; connect-src {snippet}; base-uri 'none'; \
          require-trusted-types-for 'script'; trusted-types 'none'"
     );
     let strict =
-        Answer::html(&page("", "data-limit=\"3\"")).header("content-security-policy", &policy);
+        HttpAnswer::html(&page("", "data-limit=\"3\"")).header("content-security-policy", &policy);
     web.script(0, "/strict", strict);
     let dark = page("<meta name=\"color-scheme\" content=\"dark\">", "");
-    web.script(0, "/dark", Answer::html(&dark));
+    web.script(0, "/dark", HttpAnswer::html(&dark));
 }
 
 /// Crawls a small site that uses everything that could keep a file from working, and exports it as
 /// a mirror. Returns the file of its first page.
 fn mirror(site: &Site) -> PathBuf {
     let typed = |content_type: &str, body: &str| {
-        Answer::of(200)
+        HttpAnswer::of(200)
             .header("content-type", content_type)
             .body(body)
     };
@@ -305,7 +305,7 @@ fn mirror(site: &Site) -> PathBuf {
         .mix(LinkMix::plain())
         .sitemap(false)
         .script(0, "/", typed("text/html; charset=utf-8", home))
-        .script(0, "/docs/green?page=2", Answer::html(green))
+        .script(0, "/docs/green?page=2", HttpAnswer::html(green))
         .script(0, "/style.css", typed("text/css", "@import 'more.css';"))
         .script(0, "/more.css", typed("text/css", "h1{color:green}"))
         .script(

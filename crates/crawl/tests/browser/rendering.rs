@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crawl_testweb::{Answer, LinkMix, Spec, TestWeb, gaps};
+use crawl_testweb::{HttpAnswer, LinkMix, Spec, TestWeb, gaps};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -62,14 +62,14 @@ const SHELL: &str = "<!doctype html><title>..</title><noscript>This site needs J
 /// The number of pages that link to each other through scripts.
 const PAGES: usize = 5;
 
-fn json(text: &str) -> Answer {
-    Answer::of(200)
+fn json(text: &str) -> HttpAnswer {
+    HttpAnswer::of(200)
         .header("Content-Type", "application/json")
         .body(text)
 }
 
-fn script(text: &str) -> Answer {
-    Answer::of(200)
+fn script(text: &str) -> HttpAnswer {
+    HttpAnswer::of(200)
         .header("Content-Type", "text/javascript")
         .body(text)
 }
@@ -82,7 +82,7 @@ fn site(app: &str) -> Spec {
         .mix(LinkMix::plain())
         .sitemap(false)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
-        .script(0, "/", Answer::html(SHELL))
+        .script(0, "/", HttpAnswer::html(SHELL))
         .script(0, "/app.js", script(app))
         .script(
             0,
@@ -96,14 +96,14 @@ fn site(app: &str) -> Spec {
         .script(
             0,
             "/plain",
-            Answer::html(&format!(
+            HttpAnswer::html(&format!(
                 "<title>Plain</title><p>{}",
                 "Static words. ".repeat(40)
             )),
         );
     for page in 1..PAGES {
         spec = spec
-            .script(0, &format!("/{page}"), Answer::html(SHELL))
+            .script(0, &format!("/{page}"), HttpAnswer::html(SHELL))
             .script(
                 0,
                 &format!("/api/{page}"),

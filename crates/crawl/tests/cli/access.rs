@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, LogEntry, TestWeb};
+use crawl_testweb::{HttpAnswer, LogEntry, TestWeb};
 
 use crate::harness::{Dir, setup};
 
@@ -69,8 +69,12 @@ fn secrets_go_to_their_host_and_to_no_output() {
     cmd.env("LOGIN", &format!("me:{PASSWORD}"));
     cmd.env("SESSION", COOKIE);
     let web = TestWeb::builder().hosts(2).pages(3).sitemap(false).start();
-    web.script(0, "/", Answer::html("<a href=/away>x</a><a href=/p>y</a>"));
-    web.script(0, "/away", Answer::redirect(302, &web.url(1, "/")));
+    web.script(
+        0,
+        "/",
+        HttpAnswer::html("<a href=/away>x</a><a href=/p>y</a>"),
+    );
+    web.script(0, "/away", HttpAnswer::redirect(302, &web.url(1, "/")));
     let host = web.address(0).ip().to_string();
     dir.write("c.toml", &config(&host, ""));
     let seed = web.url(0, "/");
@@ -103,7 +107,7 @@ fn secrets_go_to_their_host_and_to_no_output() {
     // given literally.
     let stored = dir.read("c/crawl.toml");
     assert!(stored.contains("basic-auth = \"env:LOGIN\"") && !stored.contains("X-Key"));
-    web.script(0, "/", Answer::html("<a href=/more>x</a>"));
+    web.script(0, "/", HttpAnswer::html("<a href=/more>x</a>"));
     let more = web.url(0, "/more");
     let kept_seed = format!(
         "seed = [\"{more}\"]\n{}",
@@ -178,7 +182,7 @@ fn no_command_prints_an_echoed_secret() {
     let web = TestWeb::builder().hosts(1).pages(1).sitemap(false).start();
     let page = |title: &str, words: &str| {
         let filler = "This is a page of the shop with some words of its own, and no two are alike.";
-        Answer::html(&format!(
+        HttpAnswer::html(&format!(
             "<title>{title}</title><main><h1>{title}</h1><p>{filler} {words}</main>"
         ))
     };
@@ -208,7 +212,7 @@ fn no_command_prints_an_echoed_secret() {
         ),
         (
             "/text",
-            Answer::text(&format!("A plain text with {PASSWORD} in it.\n")),
+            HttpAnswer::text(&format!("A plain text with {PASSWORD} in it.\n")),
         ),
     ] {
         web.script(0, path, answer);

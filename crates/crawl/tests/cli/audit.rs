@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, setup};
@@ -115,15 +115,15 @@ fn concurrent_requests_and_refetched_rules() {
         .script(
             0,
             "/robots.txt",
-            Answer::text(robots).header("cache-control", "max-age=1"),
+            HttpAnswer::text(robots).header("cache-control", "max-age=1"),
         )
         .script(
             1,
             "/robots.txt",
-            Answer::redirect(301, "/r1").header("x", "y"),
+            HttpAnswer::redirect(301, "/r1").header("x", "y"),
         )
-        .script(1, "/r1", Answer::redirect(302, "/r2"))
-        .script(1, "/r2", Answer::text(robots).gzip())
+        .script(1, "/r1", HttpAnswer::redirect(302, "/r2"))
+        .script(1, "/r2", HttpAnswer::text(robots).gzip())
         .start();
     let many = [
         "--delay",
@@ -161,7 +161,7 @@ fn a_crawl_respects_the_pace_set_by_robots_txt() {
         .script(
             0,
             "/robots.txt",
-            Answer::text("User-agent: *\nCrawl-delay: 0.2\n"),
+            HttpAnswer::text("User-agent: *\nCrawl-delay: 0.2\n"),
         )
         .start();
     crawl(
@@ -179,7 +179,7 @@ fn a_crawl_respects_the_pace_set_by_robots_txt() {
 #[test]
 fn waits_and_files_beside_robots_txt() {
     let (_dir, cmd) = setup("audit-waits");
-    let busy = Answer::of(503).header("retry-after", "1");
+    let busy = HttpAnswer::of(503).header("retry-after", "1");
     let web = TestWeb::builder()
         .hosts(1)
         .pages(3)
@@ -187,9 +187,9 @@ fn waits_and_files_beside_robots_txt() {
         .script(
             0,
             "/",
-            Script::always(busy).then(Answer::html("<a href=/a>a</a>")),
+            ReplyScript::always(busy).then(HttpAnswer::html("<a href=/a>a</a>")),
         )
-        .script(0, "/.well-known/tdmrep.json", Answer::of(404))
+        .script(0, "/.well-known/tdmrep.json", HttpAnswer::of(404))
         .start();
     let purpose = ["--delay", "20ms", "--purpose", "train-ai"];
     crawl(&cmd, &web.url(0, "/"), &purpose);

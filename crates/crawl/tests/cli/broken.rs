@@ -1,6 +1,6 @@
 //! `crawl report --broken` and `--changes`: broken links, and what changed between rounds.
 
-use crawl_testweb::{Answer, ConnectionMode, LinkMix, TestWeb};
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, setup};
@@ -15,15 +15,17 @@ fn site() -> TestWeb {
         .script(
             0,
             "/",
-            Answer::html("<a href=/a>a</a><a href=/gone>our <i>news</i></a><a href=/barred>b</a>"),
+            HttpAnswer::html(
+                "<a href=/a>a</a><a href=/gone>our <i>news</i></a><a href=/barred>b</a>",
+            ),
         )
         .script(
             0,
             "/a",
-            Answer::html("<a href=/moved rel=nofollow>x</a><a href=/moved>there</a>"),
+            HttpAnswer::html("<a href=/moved rel=nofollow>x</a><a href=/moved>there</a>"),
         )
-        .script(0, "/moved", Answer::redirect(302, "/gone"))
-        .script(0, "/gone", Answer::of(404))
+        .script(0, "/moved", HttpAnswer::redirect(302, "/gone"))
+        .script(0, "/gone", HttpAnswer::of(404))
         .start()
 }
 
@@ -113,7 +115,7 @@ fn a_broken_page_fails_a_build_on_request() {
     assert_eq!(report["broken"]["first"][0]["url"], web.url(0, "/gone"));
 
     // Once the link is fixed, the next round succeeds.
-    web.script(0, "/gone", Answer::html("back"));
+    web.script(0, "/gone", HttpAnswer::html("back"));
     crawl(&cmd, &web, "c", &["--recrawl"]);
     let ran = cmd.run(&["report", "c", "--broken", "--fail-on-broken"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "no broken pages\n"));
@@ -153,14 +155,14 @@ fn a_redirect_without_an_end_is_broken() {
         .script(
             0,
             "/",
-            Answer::html("<a href=/a></a><a href=/b></a><a href=/self></a><a href=/1></a>"),
+            HttpAnswer::html("<a href=/a></a><a href=/b></a><a href=/self></a><a href=/1></a>"),
         )
-        .script(0, "/a", Answer::redirect(301, "/b"))
-        .script(0, "/b", Answer::redirect(302, "/a"))
-        .script(0, "/self", Answer::redirect(302, "/self"))
-        .script(0, "/1", Answer::redirect(302, "/2"))
-        .script(0, "/2", Answer::redirect(302, "/3"))
-        .script(0, "/3", Answer::redirect(302, "/4"))
+        .script(0, "/a", HttpAnswer::redirect(301, "/b"))
+        .script(0, "/b", HttpAnswer::redirect(302, "/a"))
+        .script(0, "/self", HttpAnswer::redirect(302, "/self"))
+        .script(0, "/1", HttpAnswer::redirect(302, "/2"))
+        .script(0, "/2", HttpAnswer::redirect(302, "/3"))
+        .script(0, "/3", HttpAnswer::redirect(302, "/4"))
         .start();
     crawl(&cmd, &web, "c", &["--max-redirects", "2"]);
     let rows = dir.read("c/pages.jsonl");
@@ -244,9 +246,9 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     web.script(
         0,
         "/a",
-        Answer::html("<a href=/moved>there</a><a href=/#no>no</a><img src=/none.png>"),
+        HttpAnswer::html("<a href=/moved>there</a><a href=/#no>no</a><img src=/none.png>"),
     );
-    web.script(0, "/none.png", Answer::of(404));
+    web.script(0, "/none.png", HttpAnswer::of(404));
     crawl(&cmd, &web, "f", &["--resources", "all"]);
     let faults = |more: &[&str]| cmd.run(&[&["report", "f", "--faults"], more].concat());
     let host = web.url(0, "");
@@ -346,17 +348,17 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .connection_mode(1, ConnectionMode::Refused)
-        .script(2, "/robots.txt", Answer::of(503))
+        .connection_mode(1, ConnectionBehaviour::Refused)
+        .script(2, "/robots.txt", HttpAnswer::of(503))
         .script(
             3,
             "/robots.txt",
-            Answer::of(429).header("retry-after", "9999"),
+            HttpAnswer::of(429).header("retry-after", "9999"),
         )
         .start();
     let [refused, down, busy] = [1, 2, 3].map(|host| web.url(host, "/x"));
     let page = format!("<a href={refused}>one</a><a href={down}>two</a><a href={busy}>three</a>");
-    web.script(0, "/", Answer::html(&page));
+    web.script(0, "/", HttpAnswer::html(&page));
     let seed = web.url(0, "/");
     let ran = cmd.run(&[
         "--seed",

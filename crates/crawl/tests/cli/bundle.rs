@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use flate2::read::MultiGzDecoder;
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -30,9 +30,9 @@ fn study(dir: &Dir, cmd: &mut Cmd) {
         .hosts(2)
         .pages(6)
         .robots(0, "User-agent: *\nDisallow: /barred\n")
-        .script(0, "/", Answer::html(front))
-        .script(0, "/gone", Answer::of(404))
-        .script(0, "/moved", Answer::redirect(301, "/"))
+        .script(0, "/", HttpAnswer::html(front))
+        .script(0, "/gone", HttpAnswer::of(404))
+        .script(0, "/moved", HttpAnswer::redirect(301, "/"))
         .start();
     let config = format!(
         "{STUDY}[site.\"127.0.0.1\"]\ndelay = \"0s\"\nbasic-auth = \"me:s3cr3t-one\"\n\

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 
-use crawl_testweb::{Answer, ConnectionMode, ReceivedRequest, Reply, TestWeb};
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReceivedRequest, ScriptedReply, TestWeb};
 use serde_json::Value;
 
 use crate::connections::serve_tls;
@@ -43,34 +43,34 @@ fn name_server() -> String {
     address
 }
 
-/// Answers requests to `OTHER`. Paths below `/head-` work with GET, but not with HEAD; `/get-gone` works
-/// with HEAD, but not with GET.
-fn other(request: &ReceivedRequest) -> Option<Reply> {
+/// Answers requests to `OTHER`. Paths below `/head-` work with GET, but not with HEAD; `/get-gone`
+/// works with HEAD, but not with GET.
+fn other(request: &ReceivedRequest) -> Option<ScriptedReply> {
     let is_head = request.method == "HEAD";
     let number = request
         .path
         .trim_start_matches(|c: char| !c.is_ascii_digit());
-    let to = |path: &str| Answer::redirect(302, &format!("/{path}{number}"));
+    let to = |path: &str| HttpAnswer::redirect(302, &format!("/{path}{number}"));
     let first = request.path.split('/').nth(1)?;
     let answer = match first.trim_end_matches(|c: char| c.is_ascii_digit()) {
-        "ok" | "anchor" => Answer::html("<title>fine</title><a href=/gone-of-other>x</a>"),
-        "head-refused" if is_head => Answer::of([403, 404, 405, 501][request.path.len() % 4]),
-        "head-closed" if is_head => return Some(Reply::close()),
-        "head-moved" if is_head => Answer::redirect(302, &request.path),
-        "head-empty" | "get-gone" if is_head => Answer::of(200),
-        "get-gone" => Answer::of(404),
+        "ok" | "anchor" => HttpAnswer::html("<title>fine</title><a href=/gone-of-other>x</a>"),
+        "head-refused" if is_head => HttpAnswer::of([403, 404, 405, 501][request.path.len() % 4]),
+        "head-closed" if is_head => return Some(ScriptedReply::close()),
+        "head-moved" if is_head => HttpAnswer::redirect(302, &request.path),
+        "head-empty" | "get-gone" if is_head => HttpAnswer::of(200),
+        "get-gone" => HttpAnswer::of(404),
         "head-refused" | "head-closed" | "head-moved" | "head-empty" => {
-            Answer::html("<title>fine</title>")
+            HttpAnswer::html("<title>fine</title>")
         }
-        "gone" => Answer::of(410),
-        "failing" => Answer::of(500),
+        "gone" => HttpAnswer::of(410),
+        "failing" => HttpAnswer::of(500),
         "to-gone" => to("gone"),
         "to-ok" => to("ok"),
         "loop-a" => to("loop-b"),
         "loop-b" => to("loop-a"),
-        "moved" => Answer::redirect(301, &format!("/ok{number}")),
-        "busy" => Answer::of(429).header("retry-after", "0"),
-        "gone-of-other" => Answer::of(404),
+        "moved" => HttpAnswer::redirect(301, &format!("/ok{number}")),
+        "busy" => HttpAnswer::of(429).header("retry-after", "0"),
+        "gone-of-other" => HttpAnswer::of(404),
         _ => return None,
     };
     Some(answer.into())
@@ -170,7 +170,7 @@ fn planted(tls: &str) -> (TestWeb, BTreeSet<Planted>) {
     let web = TestWeb::scripted(4)
         .robots(CLOSED, "User-agent: *\nDisallow: /\n")
         .robots(OTHER, "User-agent: *\nDisallow: /secret\n")
-        .connection_mode(REFUSING, ConnectionMode::Refused)
+        .connection_mode(REFUSING, ConnectionBehaviour::Refused)
         .handler(OTHER, other)
         .start();
     let host = |host, path: &str| web.url(host, path);
@@ -198,19 +198,19 @@ fn planted(tls: &str) -> (TestWeb, BTreeSet<Planted>) {
     ];
     bodies[0].push_str(&unchecked.concat());
     for (at, body) in bodies.iter().enumerate() {
-        web.script(SITE, &format!("/p{at}"), Answer::html(body));
+        web.script(SITE, &format!("/p{at}"), HttpAnswer::html(body));
     }
     for at in 0..PLANTED {
         for path in [format!("/none{at}"), format!("/none{at}.png")] {
-            web.script(SITE, &path, Answer::of(404));
+            web.script(SITE, &path, HttpAnswer::of(404));
         }
     }
-    let png = Answer::of(200).header("content-type", "image/png");
+    let png = HttpAnswer::of(200).header("content-type", "image/png");
     web.script(SITE, "/good.png", png.body("\u{89}PNG"));
     web.script(
         SITE,
         "/",
-        Answer::html("<title>Start</title><a href=/p0>start</a>"),
+        HttpAnswer::html("<title>Start</title><a href=/p0>start</a>"),
     );
     (web, faults)
 }
@@ -333,10 +333,10 @@ fn small_site() -> TestWeb {
     let page = format!(
         "<title>Start</title><a href=/none>our, news</a><a href='{old}'>docs</a><a href='{secret}'>s</a>"
     );
-    web.script(SITE, "/", Answer::html(&page));
-    web.script(SITE, "/none", Answer::of(404));
-    web.script(OTHER, "/old", Answer::redirect(301, "/new"));
-    web.script(OTHER, "/new", Answer::html("<title>New</title>"));
+    web.script(SITE, "/", HttpAnswer::html(&page));
+    web.script(SITE, "/none", HttpAnswer::of(404));
+    web.script(OTHER, "/old", HttpAnswer::redirect(301, "/new"));
+    web.script(OTHER, "/new", HttpAnswer::html("<title>New</title>"));
     web
 }
 
@@ -351,15 +351,19 @@ fn links_that_look_like_a_trap_are_checked_and_not_followed() {
     web.script(
         SITE,
         "/",
-        Answer::html(&format!("<title>Start</title>{months}")),
+        HttpAnswer::html(&format!("<title>Start</title>{months}")),
     );
     for n in 0..PAGES {
         // All months have the same words. Each links to a different day.
-        let month = Answer::html(&format!("<p>No events.<a href=/cal?m={n}&d=1>first</a>"));
+        let month = HttpAnswer::html(&format!("<p>No events.<a href=/cal?m={n}&d=1>first</a>"));
         let is_missing = n >= PAGES - 10;
-        let answer = if is_missing { Answer::of(404) } else { month };
+        let answer = if is_missing {
+            HttpAnswer::of(404)
+        } else {
+            month
+        };
         web.script(SITE, &format!("/cal?m={n}"), answer);
-        let day = Answer::html("<p>No events.");
+        let day = HttpAnswer::html("<p>No events.");
         web.script(SITE, &format!("/cal?m={n}&d=1"), day);
     }
     let ran = check(&cmd, &web, &[]);
@@ -428,7 +432,7 @@ fn only_new_faults_fail_a_check_with_a_baseline() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
 
     // A redirect fails a check only if its kind is named.
-    web.script(SITE, "/none", Answer::html("found"));
+    web.script(SITE, "/none", HttpAnswer::html("found"));
     assert_eq!(check(&cmd, &web, &[]).code, 0);
     assert_eq!(check(&cmd, &web, &["--kinds", "redirect"]).code, 1);
 }
@@ -490,7 +494,7 @@ fn redirects_of_another_host_are_no_trap() {
         // Pages without new words would look like a trap of the site itself.
         let words: String = (0..40).map(|word| format!("word{at}x{word} ")).collect();
         let html = format!("<p>{words}{}", links.chain(next).collect::<String>());
-        web.script(SITE, path, Answer::html(&html));
+        web.script(SITE, path, HttpAnswer::html(&html));
     }
     let ran = check(&cmd, &web, &["--per-host", "1"]);
     let count = pages.len() * LINKS;
@@ -638,7 +642,7 @@ fn a_replay_of_a_check_sends_the_same_requests() {
         "/moved6",
     ];
     let links = paths.map(|path| format!("<a href='{}'>x</a>", web.url(OTHER, path)));
-    web.script(SITE, "/", Answer::html(&links.concat()));
+    web.script(SITE, "/", HttpAnswer::html(&links.concat()));
     assert_eq!(check(&cmd, &web, &["--output", "c"]).code, 1);
     let replayed = cmd.run(&["replay", "c", "--output", "r", "--json"]);
     assert_eq!(replayed.code, 0, "{}", replayed.stderr);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, CrawlReach, LinkMix, TestWeb};
+use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
@@ -102,7 +102,7 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     assert!(web.log().len() > request_count);
     let mut fetched_urls = fetched(&dir);
     fetched_urls.retain(|url| !url.ends_with("/sitemap.xml"));
-    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
     assert_eq!(
         fetched_urls
             .into_iter()
@@ -137,9 +137,9 @@ fn an_added_url_is_fetched_and_a_refusal_has_its_reason() {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html("<a href=/a>a</a>"))
-        .script(0, "/a", Answer::html("a"))
-        .script(0, "/hidden", Answer::html("nobody links here"))
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a>"))
+        .script(0, "/a", HttpAnswer::html("a"))
+        .script(0, "/hidden", HttpAnswer::html("nobody links here"))
         .start();
     let seed = web.url(0, "/");
     let crawl = start(&cmd, &args(&seed));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -246,11 +246,11 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
             .iter()
             .map(|path| format!("<a href={path}>x</a>"))
             .collect();
-        web = web.script(0, "/", Answer::html(&list));
+        web = web.script(0, "/", HttpAnswer::html(&list));
         for path in &paths {
             // links.jsonl gets much longer than any other file.
             let links = (0..3000).map(|n| format!("<a href=/>{n} of {path}</a>\n"));
-            web = web.script(0, path, Answer::html(&links.collect::<String>()));
+            web = web.script(0, path, HttpAnswer::html(&links.collect::<String>()));
         }
         let web = web.start();
         let seed = web.url(0, "/");

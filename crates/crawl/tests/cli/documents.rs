@@ -3,7 +3,7 @@
 
 use std::io::{Cursor, Write as _};
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -97,13 +97,13 @@ fn paragraph(style: &str, text: &str) -> String {
     format!("<w:p><w:pPr><w:pStyle w:val=\"{style}\"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
 }
 
-fn file(content_type: &str, body: impl Into<Vec<u8>>) -> Answer {
-    Answer::of(200)
+fn file(content_type: &str, body: impl Into<Vec<u8>>) -> HttpAnswer {
+    HttpAnswer::of(200)
         .header("content-type", content_type)
         .body(body)
 }
 
-fn web(files: Vec<(&str, Answer)>) -> TestWeb {
+fn web(files: Vec<(&str, HttpAnswer)>) -> TestWeb {
     let links = files
         .iter()
         .map(|(path, _)| format!("<li><a href={path}>{path}</a>"));
@@ -113,7 +113,7 @@ fn web(files: Vec<(&str, Answer)>) -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&home));
+        .script(0, "/", HttpAnswer::html(&home));
     for (path, answer) in files {
         builder = builder.script(0, path, answer);
     }
@@ -154,7 +154,7 @@ fn first(cmd: &Cmd, query: &str) -> Value {
     answer["results"][0].clone()
 }
 
-fn documents() -> Vec<(&'static str, Answer)> {
+fn documents() -> Vec<(&'static str, HttpAnswer)> {
     let cover = line(24, 760, "Harbour handbook")
         + &line(
             11,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
 use serde_json::json;
 
 use crate::control::Talk;
@@ -15,9 +15,9 @@ fn site() -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html("<a href=/a>a</a>"))
-        .script(0, "/a", Answer::html("a"))
-        .script(0, "/hidden", Answer::html("nobody links here"))
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a>"))
+        .script(0, "/a", HttpAnswer::html("a"))
+        .script(0, "/hidden", HttpAnswer::html("nobody links here"))
         .start()
 }
 
@@ -107,7 +107,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     let (dir, cmd) = setup("again");
     let web = site();
     // The host's robots.txt is unavailable at first.
-    let robots = Script::always(Answer::of(500)).then(Answer::of(404));
+    let robots = ReplyScript::always(HttpAnswer::of(500)).then(HttpAnswer::of(404));
     web.script(0, "/robots.txt", robots);
     let seed = web.url(0, "/");
     // The run ends long before robots.txt may be fetched again.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Reply, Spec, TestWeb};
+use crawl_testweb::{HttpAnswer, ScriptedReply, Spec, TestWeb};
 
 use crate::harness::{Cmd, MAX_WAIT, setup};
 
@@ -24,8 +24,8 @@ fn a_resource_not_fetched_is_explained_as_a_resource() {
     let page_with_resources =
         "<p>tea</p><img alt=cup src=img/cup.png><link rel=pingback href=/next>";
     let web = web()
-        .script(0, "/", Answer::html(page))
-        .script(0, "/b", Answer::html(page_with_resources))
+        .script(0, "/", HttpAnswer::html(page))
+        .script(0, "/b", HttpAnswer::html(page_with_resources))
         .start();
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&[&*seed, "--output", "c"], &QUICK[..]].concat());
@@ -65,9 +65,9 @@ fn the_next_visit_of_a_page_is_explained() {
         .script(
             0,
             "/",
-            Answer::html("<a href=/b>b</a>").header("etag", "\"a\""),
+            HttpAnswer::html("<a href=/b>b</a>").header("etag", "\"a\""),
         )
-        .script(0, "/b", Answer::html("b"))
+        .script(0, "/b", HttpAnswer::html("b"))
         .start();
     let (seed, b) = (web.url(0, "/"), web.url(0, "/b"));
     let words = [&[&*seed, "--output", "c", "--recrawl"], &QUICK[..]].concat();
@@ -98,9 +98,9 @@ fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
         .script(
             0,
             "/",
-            Answer::html("<a href=/b>b</a><a href=/secret>s</a>"),
+            HttpAnswer::html("<a href=/b>b</a><a href=/secret>s</a>"),
         )
-        .script(0, "/b", Answer::html("b"))
+        .script(0, "/b", HttpAnswer::html("b"))
         .start();
     let (seed, secret) = (web.url(0, "/"), web.url(0, "/secret"));
     let words = [&[&*seed, "--output", "c"], &QUICK[..]].concat();
@@ -117,7 +117,7 @@ fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     web.take_log();
     let words = [&words[..], &["--recrawl", "--robots-max-age", "1s"]].concat();
     for path in ["/robots.txt", "/"] {
-        let late = Reply::from(Answer::of(200)).after(Duration::from_secs(3600));
+        let late = ScriptedReply::from(HttpAnswer::of(200)).after(Duration::from_secs(3600));
         web.script(0, path, late);
     }
     let running = cmd.start(&words);

@@ -1,9 +1,10 @@
-//! `[[extract]]` and `crawl extract`: fields of a small shop, in the crawl and again from its archive.
+//! `[[extract]]` and `crawl extract`: fields of a small shop, in the crawl and again from its
+//! archive.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::json;
 
@@ -25,8 +26,8 @@ author = ".review span.author"
 reviews = { select = ".review", all = true, fields = { by = { attr = "data-by" }, stars = { select = "b", type = "number" } } }
 "#;
 
-fn item(number: u32, price: &str) -> Answer {
-    Answer::html(&format!(
+fn item(number: u32, price: &str) -> HttpAnswer {
+    HttpAnswer::html(&format!(
         "<h1> Thing\n {number}</h1><b class=price>{price}</b><ul><li>red<li>blue</ul>\
          <a class=more href=/item/2>more</a><time datetime=2026-03-08>8. März</time>\
          <p class=review data-by=Ann><b>4</b></p>"
@@ -39,7 +40,7 @@ fn web() -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .start();
-    let home = Answer::html("<a href=item/1>1</a> <a href=item/2>2</a> <a href=item/3>3</a>");
+    let home = HttpAnswer::html("<a href=item/1>1</a> <a href=item/2>2</a> <a href=item/3>3</a>");
     web.script(0, "/", home);
     web.script(0, "/item/1", item(1, "1.207,50 €"));
     web.script(0, "/item/2", item(2, "auf Anfrage"));
@@ -257,7 +258,8 @@ path = "/never/"
 fields = { lists = { select = "p", all = true }, day = { select = "p", type = "date" } }
 "#;
 
-/// A page with every field, one with failures, one with empty lists in groups, and one with nothing.
+/// A page with every field, one with failures, one with empty lists in groups, and one with
+/// nothing.
 const TYPED_PAGES: [&str; 4] = [
     "<h1>Tee \u{1fad6}; \"a, b\"</h1><b class=price>1,207.5</b><b class=price>-3</b><b class=price>0.1</b>\
      <time>2026-03-08</time><time>1 January 1969</time><p class=sold>yes<p class=flag>no<p class=flag>\
@@ -281,9 +283,9 @@ fn pyarrow_reads_the_values_of_the_rows_from_the_tables() {
         .mix(LinkMix::plain())
         .start();
     let links = (1..=TYPED_PAGES.len()).map(|number| format!("<a href=/thing/{number}>x</a>"));
-    web.script(0, "/", Answer::html(&links.collect::<String>()));
+    web.script(0, "/", HttpAnswer::html(&links.collect::<String>()));
     for (number, html) in (1..).zip(TYPED_PAGES) {
-        web.script(0, &format!("/thing/{number}"), Answer::html(html));
+        web.script(0, &format!("/thing/{number}"), HttpAnswer::html(html));
     }
     dir.write("rules.toml", TYPED_RULES);
     let url = web.url(0, "/");

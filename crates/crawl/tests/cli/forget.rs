@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
@@ -23,18 +23,18 @@ const WORDS: &str = "zwetschgenkuchen";
 /// A site with the page `/gone-page`, to which other pages link and redirect. `/gone-page` links to
 /// other pages and to a disallowed one. All links are relative, so no other page contains its URL.
 fn site(web: &TestWeb, host: u32) {
-    let page = |links: &str| Answer::html(&format!("<title>t</title><p>words {links}"));
+    let page = |links: &str| HttpAnswer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
         (
             "/robots.txt",
-            Answer::text("User-agent: *\nDisallow: /private\n"),
+            HttpAnswer::text("User-agent: *\nDisallow: /private\n"),
         ),
         (
             "/",
             page("<a href=kept>a</a> <a href=hop>b</a> <a href=gone-page>c</a>"),
         ),
         ("/kept", page("<a href=gone-page>a</a> <a href=.>b</a>")),
-        ("/hop", Answer::redirect(302, "/gone-page")),
+        ("/hop", HttpAnswer::redirect(302, "/gone-page")),
         (
             "/gone-page",
             page(&format!(
@@ -245,7 +245,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     web.script(
         0,
         "/kept",
-        Answer::html("<p>words anew <a href=gone-page>a</a> <a href=new>b</a>"),
+        HttpAnswer::html("<p>words anew <a href=gone-page>a</a> <a href=new>b</a>"),
     );
     let ran = cmd.run(&["--output", "c", "--recrawl", "--progress", "off"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -357,7 +357,7 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     web.script(
         0,
         "/robots.txt",
-        Answer::text("User-agent: *\nDisallow: /gone\n"),
+        HttpAnswer::text("User-agent: *\nDisallow: /gone\n"),
     );
     assert_eq!(cmd.run(&["recheck", "c"]).code, 0);
     assert!(holders(&dir.file("c"), &gone).contains("recheck.jsonl"));

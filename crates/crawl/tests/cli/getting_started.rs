@@ -1,11 +1,11 @@
-//! Runs the commands in docs/getting-started.md, docs/small-site.md and docs/extract.md on the sites
-//! that these pages describe. The commands must print what the pages show.
+//! Runs the commands in docs/getting-started.md, docs/small-site.md and docs/extract.md on the
+//! sites that these pages describe. The commands must print what the pages show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::expect_file;
 
 use crate::harness::{Cmd, Ran, setup};
@@ -23,9 +23,9 @@ fn site() -> TestWeb {
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let web = TestWeb::builder().hosts(1).sitemap(false);
     let web = web.robots(0, &file("robots.txt")).start();
-    web.script(0, "/", Answer::html(&file("index.html")));
+    web.script(0, "/", HttpAnswer::html(&file("index.html")));
     for name in ["docs/first.html", "docs/second.html", "docs/third.html"] {
-        web.script(0, &format!("/{name}"), Answer::html(&file(name)));
+        web.script(0, &format!("/{name}"), HttpAnswer::html(&file(name)));
     }
     web
 }
@@ -158,7 +158,7 @@ fn the_small_site_shows_what_its_commands_print() {
     assert!(commands >= 8, "{commands}");
     assert!(here.join("site.html").is_file());
     // The next night's round reports broken links, and only those.
-    web.script(0, "/docs/third.html", Answer::of(410));
+    web.script(0, "/docs/third.html", HttpAnswer::of(410));
     let night = run(&cmd, "sh ./nightly.sh", &address).ok();
     let report = night.replace(&address, ADDRESS);
     assert_eq!(
@@ -173,8 +173,8 @@ fn the_small_site_shows_what_its_commands_print() {
     expect_file!["../../../../docs/small-site.md"].assert_eq(&page);
 }
 
-/// Copies examples/teapots to where the commands look for it, writes the rules that the page shows to
-/// shop.toml, and serves the shop.
+/// Copies examples/teapots to where the commands look for it, writes the rules that the page shows
+/// to shop.toml, and serves the shop.
 fn teapots(cmd: &Cmd) -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/teapots");
     let copy = cmd
@@ -194,7 +194,7 @@ fn teapots(cmd: &Cmd) -> TestWeb {
         let html = fs::read_to_string(folder.join(name)).unwrap();
         fs::write(copy.join(name), &html).unwrap();
         let path = if name == "index.html" { "" } else { name };
-        web.script(0, &format!("/{path}"), Answer::html(&html));
+        web.script(0, &format!("/{path}"), HttpAnswer::html(&html));
     }
     let rules = EXTRACT
         .split("```toml\n")

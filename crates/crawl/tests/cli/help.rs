@@ -41,7 +41,8 @@ const SHARED: &str = "Operator [operator]:";
 /// Appends the help of a command and its subcommands to the page.
 fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let mut help = cmd.run(&[path, &["--help"]].concat()).ok();
-    // `crawl config`, `crawl plan` and `crawl check` share the flags of `crawl`, which are listed above.
+    // `crawl config`, `crawl plan` and `crawl check` share the flags of `crawl`, which are listed
+    // above.
     if let Some(at) = help
         .find(SHARED)
         .filter(|_| !path.is_empty() && path[0] != "identity")

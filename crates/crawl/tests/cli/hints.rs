@@ -1,6 +1,6 @@
 //! Error messages: they contain the offending value and a fitting hint.
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::{Expect, expect};
 
 use crate::harness::{Cmd, Dir, setup};
@@ -17,7 +17,11 @@ fn crawled() -> (Dir, Cmd) {
     let web = TestWeb::builder()
         .hosts(1)
         .sitemap(false)
-        .script(0, "/", Answer::html("<title>Tea</title><p>green tea</p>"))
+        .script(
+            0,
+            "/",
+            HttpAnswer::html("<title>Tea</title><p>green tea</p>"),
+        )
         .start();
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&seed, "--output", "c", "--index", "on", "-q"]);

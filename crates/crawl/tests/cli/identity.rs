@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crawl_identity::{KeySet, Message, SignatureRequest, signature_fields};
-use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
+use crawl_identity::{KeySet, SignableMessage, SignatureRequest, signature_fields};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -72,11 +72,11 @@ fn site() -> TestWeb {
     web.script(
         0,
         "/",
-        Answer::html("<a href=/moved>a</a> <a href=/page>b</a>"),
+        HttpAnswer::html("<a href=/moved>a</a> <a href=/page>b</a>"),
     );
-    web.script(0, "/moved", Answer::redirect(301, "/there"));
-    web.script(0, "/there", Answer::html("there"));
-    web.script(0, "/page", Answer::html("page"));
+    web.script(0, "/moved", HttpAnswer::redirect(301, "/there"));
+    web.script(0, "/there", HttpAnswer::html("there"));
+    web.script(0, "/page", HttpAnswer::html("page"));
     web
 }
 
@@ -208,9 +208,9 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     create_key(&dir, &cmd);
     let web = site();
     let accept = "sig1=(\"@authority\");tag=\"web-bot-auth\"";
-    let challenge = Answer::of(403).header("Accept-Signature", accept);
-    let rules = Answer::text("User-agent: *\nDisallow: /page\n");
-    web.script(0, "/robots.txt", Script::always(challenge).then(rules));
+    let challenge = HttpAnswer::of(403).header("Accept-Signature", accept);
+    let rules = HttpAnswer::text("User-agent: *\nDisallow: /page\n");
+    web.script(0, "/robots.txt", ReplyScript::always(challenge).then(rules));
     crawl(&cmd, &web.url(0, "/"), "c", "when-challenged");
     let rows = dir.rows("c/requests.jsonl");
     let signed: Vec<_> = rows.iter().map(|row| row["signed"] == true).collect();
@@ -234,9 +234,9 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
 
 /// Returns the fields that sign a request to `host`.
 fn signed(keys: &KeySet, host: &str, created: u64, nonce: &str) -> [(&'static str, String); 3] {
-    let request = Message {
+    let request = SignableMessage {
         authority: host.to_owned(),
-        ..Message::default()
+        ..SignableMessage::default()
     };
     let (key, asked) = (keys.at(created).unwrap(), SignatureRequest::default());
     signature_fields(key, URL, &request, &asked, created, nonce.as_bytes()).unwrap()
@@ -427,17 +427,17 @@ fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
     let web = site();
     let accept = "mine=(\"@method\" \"@path\" \"user-agent\");created;expires;nonce=\"n-1\"\
                   ;tag=\"web-bot-auth\"";
-    let challenge = Answer::of(403).header("Accept-Signature", accept);
+    let challenge = HttpAnswer::of(403).header("Accept-Signature", accept);
     web.script(
         0,
         "/page",
-        Script::always(challenge).then(Answer::html("page")),
+        ReplyScript::always(challenge).then(HttpAnswer::html("page")),
     );
     let unmet = "a=(\"cookie\");tag=\"web-bot-auth\"";
     web.script(
         0,
         "/there",
-        Answer::of(403).header("Accept-Signature", unmet),
+        HttpAnswer::of(403).header("Accept-Signature", unmet),
     );
     crawl(&cmd, &web.url(0, "/"), "c", "always");
     let rows = dir.rows("c/requests.jsonl");
@@ -576,7 +576,7 @@ fn the_owner_of_a_host_gets_every_request_to_it_signed() {
     web.script(
         0,
         "/robots.txt",
-        Answer::text("User-agent: *\nAllow: /page\nDisallow: /moved\n"),
+        HttpAnswer::text("User-agent: *\nAllow: /page\nDisallow: /moved\n"),
     );
     crawl(&cmd, &web.url(0, "/"), "c", "always");
     let address = web.url(0, "/").replace("http://", "");

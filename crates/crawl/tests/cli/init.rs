@@ -1,6 +1,6 @@
 //! `crawl init`: from answers to a crawl.
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 
 use crate::harness::setup;
 
@@ -10,7 +10,11 @@ fn a_crawl_runs_with_the_written_config() {
     let web = TestWeb::builder()
         .hosts(1)
         .sitemap(false)
-        .script(0, "/", Answer::html("<title>Tea</title><p>green tea</p>"))
+        .script(
+            0,
+            "/",
+            HttpAnswer::html("<title>Tea</title><p>green tea</p>"),
+        )
         .start();
     let answers = format!("{}\n\nsearch\ny\n20\nkept\n", web.url(0, "/"));
     let ran = cmd.run_with_stdin(&["init", "site.toml"], &answers);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crawl_testweb::{Answer, ConnectionMode, CrawlReach, TestWeb};
+use crawl_testweb::{AllowedHosts, ConnectionBehaviour, HttpAnswer, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, MAX_WAIT, Ran, in_shell, setup};
@@ -55,7 +55,7 @@ fn a_site_is_crawled_and_recorded() {
     assert_eq!(set.len(), urls.len(), "a URL is listed once");
     assert_eq!(
         pages(&dir),
-        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
     );
     assert_eq!(web.log()[0].path, "/robots.txt");
 
@@ -119,7 +119,7 @@ fn a_budget_ends_the_crawl_and_output_alone_resumes_it() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(
         pages(&dir),
-        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
     );
     assert_eq!(started(&dir), first);
 }
@@ -169,7 +169,7 @@ fn seed_that_can_not_be_fetched_is_exit_1() {
     let (dir, cmd) = setup("noseed");
     let web = TestWeb::builder()
         .hosts(1)
-        .script(0, "/", Answer::of(404))
+        .script(0, "/", HttpAnswer::of(404))
         .start();
     let ran = cmd.run(&args(&web.url(0, "/"), &["--sitemaps", "off"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
@@ -199,11 +199,11 @@ fn seed_that_can_not_be_fetched_is_exit_1() {
 #[test]
 fn failed_pages_fail_the_run_only_on_request() {
     let (_dir, cmd) = setup("failed");
-    let page = Answer::html("<a href=/gone>x</a>");
+    let page = HttpAnswer::html("<a href=/gone>x</a>");
     let web = TestWeb::builder()
         .hosts(1)
         .script(0, "/", page)
-        .script(0, "/gone", Answer::of(500))
+        .script(0, "/gone", HttpAnswer::of(500))
         .start();
     let seed = web.url(0, "/");
     let quick = args(&seed, &["--sitemaps", "off", "--retries", "0"]);
@@ -219,9 +219,9 @@ fn incomplete_hosts_fail_the_run_only_on_request() {
     let (dir, cmd) = setup("partial");
     let web = TestWeb::builder()
         .sitemap(false)
-        .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
-        .script(0, "/a", Answer::html("a"))
-        .script(0, "/b", Answer::of(403))
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"))
+        .script(0, "/a", HttpAnswer::html("a"))
+        .script(0, "/b", HttpAnswer::of(403))
         .start();
     let seed = web.url(0, "/");
     let quick = args(&seed, &["--sitemaps", "off"]);
@@ -262,16 +262,16 @@ fn incomplete_hosts_fail_the_run_only_on_request() {
 
 #[test]
 fn a_host_without_any_page_is_empty_and_counts_as_not_complete() {
-    let forbids = || Answer::text("User-agent: *\nDisallow: /\n");
+    let forbids = || HttpAnswer::text("User-agent: *\nDisallow: /\n");
     for (name, robots, root) in [
-        ("disallowed", forbids(), Answer::html("never fetched")),
-        ("missing", Answer::of(404), Answer::of(404)),
+        ("disallowed", forbids(), HttpAnswer::html("never fetched")),
+        ("missing", HttpAnswer::of(404), HttpAnswer::of(404)),
     ] {
         let (dir, cmd) = setup(name);
         let web = TestWeb::builder()
             .hosts(2)
             .sitemap(false)
-            .script(0, "/", Answer::html("a page"))
+            .script(0, "/", HttpAnswer::html("a page"))
             .script(1, "/robots.txt", robots)
             .script(1, "/", root)
             .start();
@@ -294,8 +294,8 @@ fn a_surt_prefix_adds_a_part_of_another_host() {
     let web = TestWeb::builder().hosts(2).sitemap(false).start();
     let (inside, outside) = (web.url(1, "/docs/a"), web.url(1, "/blog"));
     let links = format!("<a href='{inside}'>a</a><a href='{outside}'>b</a>");
-    web.script(0, "/", Answer::html(&links));
-    web.script(1, "/docs/a", Answer::html("a"));
+    web.script(0, "/", HttpAnswer::html(&links));
+    web.script(1, "/docs/a", HttpAnswer::html("a"));
     let (address, port) = web.authority(1).split_once(':').unwrap();
     let surt = format!("http://({address}:{port})/docs/");
     let more = ["--sitemaps", "off", "--allow-private", "--surt", &surt];
@@ -316,13 +316,13 @@ fn a_surt_prefix_adds_a_part_of_another_host() {
 #[test]
 fn listed_hosts_are_added_and_excluded_ones_removed() {
     let (dir, cmd) = setup("hosts");
-    let page = || Answer::html("a page");
+    let page = || HttpAnswer::html("a page");
     let web = TestWeb::builder().hosts(4).sitemap(false);
     let web = web.script(1, "/", page()).script(2, "/", page()).start();
     let links: String = (1..4)
         .map(|host| format!("<a href='{}'>{host}</a>", web.url(host, "/")))
         .collect();
-    web.script(0, "/", Answer::html(&links));
+    web.script(0, "/", HttpAnswer::html(&links));
     // The second and third hosts are in scope, but the third is also excluded.
     dir.write(
         "mine.txt",
@@ -365,7 +365,7 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
 fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
     let (dir, cmd) = setup("group-unreachable");
     let web = TestWeb::builder().hosts(2).pages(12).sitemap(false);
-    let web = web.connection_mode(1, ConnectionMode::Refused).start();
+    let web = web.connection_mode(1, ConnectionBehaviour::Refused).start();
     let (full, refused) = (web.authority(0), web.url(1, "/"));
     dir.write(
         "study.toml",
@@ -514,7 +514,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     assert_eq!(set.len(), urls.len());
     assert_eq!(
         pages(&dir),
-        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
     );
 }
 
@@ -601,7 +601,7 @@ fn a_closed_terminal_drains_and_saves() {
     assert!(fetched(&dir).len() > total);
     assert_eq!(
         pages(&dir),
-        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
     );
 }
 
@@ -618,7 +618,7 @@ fn sighup_stays_ignored_under_nohup() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(
         pages(&dir),
-        web.truth(CrawlReach::Host).fetched_with_sitemaps()
+        web.truth(AllowedHosts::Host).fetched_with_sitemaps()
     );
 }
 

@@ -1,6 +1,6 @@
 //! The log: `-v` logs each exchange, `-vv` each decision with its rule.
 
-use crawl_testweb::{Answer, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -16,9 +16,9 @@ fn site() -> TestWeb {
         .start();
     let links = "<a href=/docs/a>a</a><a href=/private/b>b</a><a href=http://other.test/>c</a>\
                  <a href=/busy>d</a><a href=/ad rel=sponsored>e</a>";
-    web.script(0, "/", Answer::html(links));
-    web.script(0, "/docs/a", Answer::html("<title>a</title>text"));
-    let busy = Script::always(Answer::of(500)).then(Answer::html("text"));
+    web.script(0, "/", HttpAnswer::html(links));
+    web.script(0, "/docs/a", HttpAnswer::html("<title>a</title>text"));
+    let busy = ReplyScript::always(HttpAnswer::of(500)).then(HttpAnswer::html("text"));
     web.script(0, "/busy", busy);
     web
 }
@@ -284,19 +284,19 @@ fn no_line_contains_a_secret_repeated_by_a_server() {
     web.script(
         0,
         "/robots.txt",
-        Answer::redirect(302, &format!("/{KEY}.txt")),
+        HttpAnswer::redirect(302, &format!("/{KEY}.txt")),
     );
-    web.script(0, &format!("/{KEY}.txt"), Answer::text("Disallow:"));
+    web.script(0, &format!("/{KEY}.txt"), HttpAnswer::text("Disallow:"));
     let page = format!(
         "<title>{KEY}</title><meta name=robots content='nofollow, {KEY}'>\
          <a href=/?{KEY}>{KEY}</a><a href='http://{KEY}'>x</a><a href=/next>y</a>"
     );
-    web.script(0, "/", Answer::html(&page));
-    web.script(0, "/to", Answer::redirect(302, &format!("/?{KEY}")));
+    web.script(0, "/", HttpAnswer::html(&page));
+    web.script(0, "/to", HttpAnswer::redirect(302, &format!("/?{KEY}")));
     web.script(
         0,
         "/coded",
-        Answer::html("x").header("content-encoding", KEY),
+        HttpAnswer::html("x").header("content-encoding", KEY),
     );
     let host = web.address(0).ip().to_string();
     let config = format!("[site.\"{host}\".headers]\nX-Key = \"{KEY}\"\n");

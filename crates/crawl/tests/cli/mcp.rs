@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::harness::{Cmd, Dir, Ran, setup};
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("mcp");
     let page = |title: &str, words: &str| {
-        Answer::html(&format!("<title>{title}</title><main>{words}</main>"))
+        HttpAnswer::html(&format!("<title>{title}</title><main>{words}</main>"))
     };
     let tea = "<h1>Green tea</h1><p>Steamed leaves of the tea bush, from the first harvest of the \
         year.<h2 id=water>Water</h2><p>At seventy degrees, as boiling water makes it bitter.";

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_extractor::{Limits, Link, read_css, read_html};
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_extractor::{Link, ReadingLimits, read_css, read_html};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::harness::{Cmd, Dir, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-fn typed(content_type: &str, body: &str) -> Answer {
-    Answer::of(200)
+fn typed(content_type: &str, body: &str) -> HttpAnswer {
+    HttpAnswer::of(200)
         .header("content-type", content_type)
         .body(body)
 }
@@ -41,24 +41,24 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
         .script(
             0,
             "/docs/tea",
-            Answer::html("<p id=brew>Tea. <a href=../>home</a> <a href=#brew>here</a>"),
+            HttpAnswer::html("<p id=brew>Tea. <a href=../>home</a> <a href=#brew>here</a>"),
         )
         .script(
             0,
             "/docs/TEA",
-            Answer::html("<p>Another tea. <a href=tea>tea</a>"),
+            HttpAnswer::html("<p>Another tea. <a href=tea>tea</a>"),
         )
         .script(
             0,
             "/search?q=a%20b",
-            Answer::html("<p id=top><a href=/docs/tea/black>black</a>"),
+            HttpAnswer::html("<p id=top><a href=/docs/tea/black>black</a>"),
         )
-        .script(0, "/docs/tea/black", Answer::html("<p>Black tea."))
-        .script(0, "/old", Answer::redirect(301, "/docs/tea"))
+        .script(0, "/docs/tea/black", HttpAnswer::html("<p>Black tea."))
+        .script(0, "/old", HttpAnswer::redirect(301, "/docs/tea"))
         .script(
             0,
             "/unarchived",
-            Answer::html("<p>no").header("x-robots-tag", "noarchive"),
+            HttpAnswer::html("<p>no").header("x-robots-tag", "noarchive"),
         )
         .script(
             0,
@@ -117,7 +117,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn links(file: &Path) -> Vec<Link> {
     let body = fs::read(file).unwrap();
-    let limits = Limits::default();
+    let limits = ReadingLimits::default();
     match file.extension().and_then(|extension| extension.to_str()) {
         Some("html") => {
             let page = read_html(&body, Some("text/html"), &limits);

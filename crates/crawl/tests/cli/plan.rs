@@ -1,6 +1,6 @@
 //! `crawl plan`: what a crawl would cost, without fetching a page.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ fn web() -> TestWeb {
         "User-agent: *\nContent-Signal: ai-train=no\nCrawl-delay: 0.5\nDisallow: /private/\nSitemap: {}\n",
         url("/map.txt")
     );
-    web.script(0, "/robots.txt", Answer::text(&robots));
-    web.script(0, "/map.txt", Answer::text(&listed.join("\n")));
+    web.script(0, "/robots.txt", HttpAnswer::text(&robots));
+    web.script(0, "/map.txt", HttpAnswer::text(&listed.join("\n")));
     web
 }
 
@@ -142,7 +142,7 @@ fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
 fn an_unreachable_host_has_no_plan() {
     let (_dir, cmd) = planner("unasked");
     let web = TestWeb::builder().start();
-    web.script(0, "/robots.txt", Answer::of(503));
+    web.script(0, "/robots.txt", HttpAnswer::of(503));
     let seed = web.url(0, "/");
     let ran = cmd.run(&plan(&seed, &["--wait-unreachable", "0s"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);

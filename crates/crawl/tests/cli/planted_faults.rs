@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::harness::setup;
@@ -19,7 +19,7 @@ fn drawn(at: usize, salt: usize) -> usize {
 }
 
 /// Returns the faults, and what is served at each path.
-fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
+fn planted() -> (BTreeSet<Planted>, Vec<(String, HttpAnswer)>) {
     let words = [
         "kettle", "leaf", "spout", "caddy", "whisk", "steam", "saucer",
     ];
@@ -40,10 +40,10 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
         })
         .collect();
     let mut served = vec![
-        ("/short".to_owned(), Answer::redirect(302, "/p0")),
+        ("/short".to_owned(), HttpAnswer::redirect(302, "/p0")),
         (
             "/good.png".to_owned(),
-            Answer::of(200)
+            HttpAnswer::of(200)
                 .header("content-type", "image/png")
                 .body("\u{89}PNG"),
         ),
@@ -55,7 +55,7 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
             0 => {
                 let link = format!("/gone{at}");
                 let status = if at % 12 == 0 { 404 } else { 410 };
-                served.push((link.clone(), Answer::of(status)));
+                served.push((link.clone(), HttpAnswer::of(status)));
                 (format!("<a href={link}>gone</a>"), link, "broken")
             }
             1 => {
@@ -73,17 +73,23 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
             3 => {
                 let link = format!("/old{at}");
                 let status = if at % 12 == 3 { 301 } else { 308 };
-                served.push((link.clone(), Answer::redirect(status, &format!("/p{to}"))));
+                served.push((
+                    link.clone(),
+                    HttpAnswer::redirect(status, &format!("/p{to}")),
+                ));
                 (format!("<a href={link}>moved</a>"), link, "redirect")
             }
             4 => {
                 let link = format!("/style{at}.css");
-                served.push((link.clone(), Answer::of(404)));
+                served.push((link.clone(), HttpAnswer::of(404)));
                 (format!("<link rel=stylesheet href={link}>"), link, "broken")
             }
             _ => {
                 let before = format!("/now{at}");
-                served.push((before.clone(), Answer::redirect(302, &format!("/p{to}"))));
+                served.push((
+                    before.clone(),
+                    HttpAnswer::redirect(302, &format!("/p{to}")),
+                ));
                 let link = format!("{before}#no-{at}");
                 (format!("<a href='{link}'>there</a>"), link, "fragment")
             }
@@ -92,11 +98,11 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
         planted.insert((format!("/p{from}"), link, kind));
     }
     let pages = bodies.iter().enumerate();
-    served.extend(pages.map(|(at, body)| (format!("/p{at}"), Answer::html(body))));
+    served.extend(pages.map(|(at, body)| (format!("/p{at}"), HttpAnswer::html(body))));
     let all: String = (0..PAGES)
         .map(|at| format!("<a href=/p{at}>{at}</a> "))
         .collect();
-    served.push(("/".to_owned(), Answer::html(&all)));
+    served.push(("/".to_owned(), HttpAnswer::html(&all)));
     (planted, served)
 }
 

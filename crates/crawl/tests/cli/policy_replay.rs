@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::setup;
@@ -10,9 +10,9 @@ use crate::harness::setup;
 fn site() -> TestWeb {
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     let links = "<a href=/a>a</a><a href=/out>out</a>";
-    web.script(0, "/", Answer::html(links));
-    web.script(0, "/a", Answer::html("<a href=/b>b</a>"));
-    web.script(0, "/b", Answer::html("b"));
+    web.script(0, "/", HttpAnswer::html(links));
+    web.script(0, "/a", HttpAnswer::html("<a href=/b>b</a>"));
+    web.script(0, "/b", HttpAnswer::html("b"));
     web
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::harness::setup;
@@ -26,8 +26,8 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     contents
 }
 
-fn robots(text: &str) -> Answer {
-    Answer::text(text)
+fn robots(text: &str) -> HttpAnswer {
+    HttpAnswer::text(text)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     web.script(0, "/robots.txt", robots(&rules));
     // The rules of the second host are unknown while it is unreachable, so none of its pages are
     // excluded.
-    web.script(1, "/robots.txt", Answer::of(503));
+    web.script(1, "/robots.txt", HttpAnswer::of(503));
 
     let ran = cmd.run(&["recheck", "c", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -1,6 +1,6 @@
 //! Revisits of pages that are due.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::harness::{Dir, setup};
 
@@ -23,12 +23,12 @@ fn changes(dir: &Dir, round: u64) -> Vec<(String, String)> {
 #[test]
 fn one_command_crawls_and_then_revisits() {
     let (dir, cmd) = setup("recrawl");
-    let page = |text: &str| Answer::html(text).header("etag", &format!("\"{}\"", text.len()));
+    let page = |text: &str| HttpAnswer::html(text).header("etag", &format!("\"{}\"", text.len()));
     let web = TestWeb::builder()
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"))
         .script(0, "/a", page("a"))
         .script(0, "/b", page("b"))
         .start();
@@ -40,7 +40,7 @@ fn one_command_crawls_and_then_revisits() {
     assert!(!first.stderr.contains("round:"), "{}", first.stderr);
 
     web.script(0, "/a", page("another"));
-    web.script(0, "/b", Answer::of(404));
+    web.script(0, "/b", HttpAnswer::of(404));
     let second = cmd.run(&args);
     assert_eq!(second.code, 0, "{}", second.stderr);
     let summary = "round:    2: 0 new, 1 changed, 1 same, 1 gone, 1 broken; ";

@@ -1,6 +1,6 @@
 //! Settings that are reloaded while a crawl runs: by SIGHUP, and by `crawl control DIR reload`.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -20,14 +20,14 @@ fn site() -> TestWeb {
         .script(
             0,
             "/",
-            Answer::html(&(links("/kept", 5) + &links("/out", 20))),
+            HttpAnswer::html(&(links("/kept", 5) + &links("/out", 20))),
         )
         .start();
     for page in 0..5 {
-        web.script(0, &format!("/kept{page}"), Answer::html("kept"));
+        web.script(0, &format!("/kept{page}"), HttpAnswer::html("kept"));
     }
     for page in 0..20 {
-        web.script(0, &format!("/out{page}"), Answer::html("out"));
+        web.script(0, &format!("/out{page}"), HttpAnswer::html("out"));
     }
     web
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Cmd, Dir, setup};
@@ -262,7 +262,9 @@ fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
 
 #[test]
 fn names_and_passwords_in_a_seed_are_refused_unseen() {
-    let web = TestWeb::builder().script(0, "/", Answer::of(200)).start();
+    let web = TestWeb::builder()
+        .script(0, "/", HttpAnswer::of(200))
+        .start();
     let (dir, cmd) = setup("userinfo");
     let plain = web.url(0, "/");
     for before in ["me:s3cret@", "me@", ":s3cret@"] {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
-use crawl_testweb::{Answer, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn two_rounds() -> TwoRounds {
     let mut web = TestWeb::builder().seed(11).pages(60).gzip(false).script(
         0,
         "/packed",
-        Script::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
+        ReplyScript::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
     );
     let mut links = String::new();
     for number in 0..ILLUSTRATED {
@@ -49,11 +49,11 @@ fn two_rounds() -> TwoRounds {
         let page = format!(
             "<title>{number}</title><link rel=stylesheet href={at}.css><img src={at}.png>{number}"
         );
-        let css = Answer::of(200).header("content-type", "text/css");
-        let image = Answer::of(200).header("content-type", "image/png");
+        let css = HttpAnswer::of(200).header("content-type", "text/css");
+        let image = HttpAnswer::of(200).header("content-type", "image/png");
         links.push_str(&format!("<a href={at}>{number}</a>"));
         web = web
-            .script(0, &at, Answer::html(&page))
+            .script(0, &at, HttpAnswer::html(&page))
             .script(
                 0,
                 &format!("{at}.css"),
@@ -65,7 +65,9 @@ fn two_rounds() -> TwoRounds {
                 image.body([b"\x89PNG", &[number as u8; 99][..]].concat()),
             );
     }
-    let web = web.script(0, "/illustrated/", Answer::html(&links)).start();
+    let web = web
+        .script(0, "/illustrated/", HttpAnswer::html(&links))
+        .start();
     let packed = web.url(0, "/packed");
     let seeds = [web.url(0, "/"), web.url(0, "/illustrated/"), packed.clone()];
     let mut args = vec!["--output", "c", "--recrawl", "--resources", "all"];
@@ -254,12 +256,12 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
 
 /// Returns a page as a gzip file whose header contains a file name of `name_bytes` bytes. With
 /// another length, the same page has another compressed size, as from a real server.
-fn gzip_with(html: &str, name_bytes: usize) -> Answer {
+fn gzip_with(html: &str, name_bytes: usize) -> HttpAnswer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
         .write(Vec::new(), Compression::default());
     gzip.write_all(html.as_bytes()).unwrap();
-    Answer::html("")
+    HttpAnswer::html("")
         .body(gzip.finish().unwrap())
         .header("content-encoding", "gzip")
 }

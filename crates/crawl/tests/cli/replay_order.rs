@@ -1,7 +1,7 @@
 //! Replays reproduce the exact order of requests: with several hosts without gaps, in later rounds,
 //! and in crawls that were killed and resumed.
 
-use crawl_testweb::{Answer, Reply, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, ScriptedReply, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
@@ -15,18 +15,18 @@ fn web(seed: u64, pages: u64) -> TestWeb {
         .hosts(HOSTS)
         .pages(pages)
         .start();
-    let busy = Script::from(Answer::of(503).header("retry-after", "0"));
+    let busy = ReplyScript::from(HttpAnswer::of(503).header("retry-after", "0"));
     web.script(
         1,
         "/busy",
-        busy.then(Answer::html("<a href=/late>late</a>")),
+        busy.then(HttpAnswer::html("<a href=/late>late</a>")),
     );
-    let failing = Script::from(Answer::of(500)).then(Answer::of(502));
-    web.script(1, "/late", failing.then(Answer::html("late")));
-    web.script(2, "/moved", Answer::redirect(302, "/there"));
-    web.script(2, "/there", Answer::html("there"));
-    web.script(3, "/broken", Reply::reset());
-    let cut = Reply::short_body(&Answer::html("<a href=/x>cut"), 9);
+    let failing = ReplyScript::from(HttpAnswer::of(500)).then(HttpAnswer::of(502));
+    web.script(1, "/late", failing.then(HttpAnswer::html("late")));
+    web.script(2, "/moved", HttpAnswer::redirect(302, "/there"));
+    web.script(2, "/there", HttpAnswer::html("there"));
+    web.script(3, "/broken", ScriptedReply::reset());
+    let cut = ScriptedReply::short_body(&HttpAnswer::html("<a href=/x>cut"), 9);
     web.script(4, "/cut", cut);
     let urls = [(1, "/busy"), (2, "/moved"), (3, "/broken"), (4, "/cut")];
     let mut links: String = urls
@@ -41,10 +41,10 @@ fn web(seed: u64, pages: u64) -> TestWeb {
                 month + 1,
                 2 * month
             );
-            web.script(host, &format!("/months/{month}"), Answer::html(&html));
+            web.script(host, &format!("/months/{month}"), HttpAnswer::html(&html));
         }
     }
-    web.script(0, "/odd", Answer::html(&links));
+    web.script(0, "/odd", HttpAnswer::html(&links));
     web
 }
 

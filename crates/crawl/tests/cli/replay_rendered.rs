@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crawl_archive::rows::{PageRow, WarcPlace};
 use crawl_archive::{DigestAlgorithm, WarcRecord, read_record};
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -73,7 +73,7 @@ impl Page {
 /// Crawls the pages with screenshots, and then stops their server, so that later requests can only
 /// be answered from the archive.
 fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
-    let of_type = |kind| Answer::of(200).header("Content-Type", kind);
+    let of_type = |kind| HttpAnswer::of(200).header("Content-Type", kind);
     let mut web = TestWeb::builder()
         .pages(1)
         .mix(LinkMix::plain())
@@ -82,7 +82,7 @@ fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
     for page in &PAGES {
         let data = of_type("application/json").body(page.json());
         web = web
-            .script(0, page.path, Answer::html(SHELL))
+            .script(0, page.path, HttpAnswer::html(SHELL))
             .script(0, page.api, data);
     }
     let web = web.start();

@@ -1,6 +1,6 @@
 //! `crawl robots`.
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::expect;
 use serde_json::Value;
 
@@ -143,13 +143,13 @@ fn fetched_files_decide() {
         .script(
             0,
             "/robots.txt",
-            Answer::text("User-agent: *\nDisallow: /p"),
+            HttpAnswer::text("User-agent: *\nDisallow: /p"),
         )
-        .script(1, "/robots.txt", Answer::of(404))
-        .script(2, "/robots.txt", Answer::of(503))
+        .script(1, "/robots.txt", HttpAnswer::of(404))
+        .script(2, "/robots.txt", HttpAnswer::of(503))
         .start();
     let to = web.url(0, "/robots.txt");
-    web.script(3, "/robots.txt", Answer::redirect(301, &to));
+    web.script(3, "/robots.txt", HttpAnswer::redirect(301, &to));
     let code = |url: String| cmd.run(&["robots", "--fetch", &url]).code;
     assert_eq!(code(web.url(0, "/p")), 1);
     assert_eq!(code(web.url(0, "/q")), 0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
@@ -24,7 +24,7 @@ fn a_sample_is_drawn_reported_and_explained() {
         .iter()
         .map(|url| format!("<url><loc>{url}</loc></url>"));
     let sitemap = format!("<urlset>{}</urlset>", entries.collect::<String>());
-    let sitemap = Answer::of(200)
+    let sitemap = HttpAnswer::of(200)
         .header("content-type", "application/xml")
         .body(sitemap);
     web.script(0, "/sitemap.xml", sitemap);
@@ -32,7 +32,7 @@ fn a_sample_is_drawn_reported_and_explained() {
         web.script(
             0,
             &format!("/l{page}"),
-            Answer::html("<a href=/further>x</a>"),
+            HttpAnswer::html("<a href=/further>x</a>"),
         );
     }
     let seed = web.url(0, "/l0");
@@ -332,11 +332,11 @@ fn a_sample_from_a_seed_sitemap_fetches_no_other_pages() {
     let web = TestWeb::builder().hosts(1).sitemap(false).start();
     let entries = (0..8).map(|page| {
         let page = format!("/l{page}");
-        web.script(0, &page, Answer::html("<a href=/further>x</a>"));
+        web.script(0, &page, HttpAnswer::html("<a href=/further>x</a>"));
         format!("<url><loc>{}</loc></url>", web.url(0, &page))
     });
     let sitemap = format!("<urlset>{}</urlset>", entries.collect::<String>());
-    let sitemap = Answer::of(200)
+    let sitemap = HttpAnswer::of(200)
         .header("content-type", "application/xml")
         .body(sitemap);
     web.script(0, "/maps/all", sitemap);

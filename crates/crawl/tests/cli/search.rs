@@ -1,6 +1,6 @@
 //! The search index from the command line: built during a crawl, rebuilt, and searched.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, setup};
@@ -9,7 +9,7 @@ const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", 
 
 fn web() -> TestWeb {
     let text = |title: &str, words: &str| {
-        Answer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
+        HttpAnswer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
     };
     let links =
         "<title>Home</title><a href=/tea>first</a><a href=/coffee>second</a><a href=/no>third</a>";
@@ -17,7 +17,7 @@ fn web() -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(links))
+        .script(0, "/", HttpAnswer::html(links))
         .script(
             0,
             "/tea",

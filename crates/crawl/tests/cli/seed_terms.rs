@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const QUICK: [&str; 7] = [
 fn web() -> TestWeb {
     let page = |links: &[&str]| {
         let links = links.iter().map(|to| format!("<a href={to}>x</a>"));
-        Answer::html(&links.collect::<String>())
+        HttpAnswer::html(&links.collect::<String>())
     };
     let web = TestWeb::builder().hosts(5).sitemap(false);
     let web = web
@@ -38,7 +38,7 @@ fn web() -> TestWeb {
         .script(3, "/more", page(&[]))
         .script(4, "/", page(&[]));
     let web = web.start();
-    web.script(2, "/", Answer::redirect(301, &web.url(3, "/en")));
+    web.script(2, "/", HttpAnswer::redirect(301, &web.url(3, "/en")));
     web
 }
 
@@ -219,7 +219,7 @@ fn a_file_of_settings_holds_seeds_as_tables() {
 #[test]
 fn entries_of_a_seed_sitemap_are_seeds() {
     let (dir, cmd) = setup("sitemap");
-    let page = |to: &str| Answer::html(&format!("<a href={to}>x</a>"));
+    let page = |to: &str| HttpAnswer::html(&format!("<a href={to}>x</a>"));
     let web = TestWeb::builder()
         .hosts(3)
         .sitemap(false)
@@ -239,7 +239,7 @@ fn entries_of_a_seed_sitemap_are_seeds() {
             "<{name} xmlns='{space}'>{}</{name}>",
             entries.collect::<String>()
         );
-        Answer::text(&text).header("content-type", "application/xml")
+        HttpAnswer::text(&text).header("content-type", "application/xml")
     };
     let listed = [
         web.url(0, "/listed"),
@@ -248,7 +248,11 @@ fn entries_of_a_seed_sitemap_are_seeds() {
         web.url(1, "/listed"),
         web.url(1, "/moved"),
     ];
-    web.script(1, "/moved", Answer::redirect(302, &web.url(2, "/target")));
+    web.script(
+        1,
+        "/moved",
+        HttpAnswer::redirect(302, &web.url(2, "/target")),
+    );
     web.script(0, "/maps/part", map("urlset", "url", &listed));
     web.script(
         0,

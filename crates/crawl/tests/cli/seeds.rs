@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crawl_testweb::{Answer, CrawlReach, TestWeb};
+use crawl_testweb::{AllowedHosts, HttpAnswer, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, setup};
@@ -22,11 +22,11 @@ fn a_url_alone_is_crawled() {
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&[&seed, "--output", "c"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
     assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
     // Without any flags, the directory is named after the host, and requests are a second apart.
     let web = TestWeb::builder().pages(1).sitemap(false);
-    let web = web.script(0, "/", Answer::html("alone")).start();
+    let web = web.script(0, "/", HttpAnswer::html("alone")).start();
     let authority = web.authority(0).replace(':', "-");
     let ran = cmd.run(&[&web.url(0, "/")]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -39,7 +39,7 @@ fn a_url_alone_is_crawled() {
 #[test]
 fn hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     let (dir, cmd) = setup("several");
-    let page = || Answer::html("alone");
+    let page = || HttpAnswer::html("alone");
     let web = TestWeb::builder().hosts(3).sitemap(false);
     let web = web
         .script(0, "/", page())
@@ -76,9 +76,9 @@ fn a_bare_host_and_path_is_a_url_for_every_command() {
         .script(
             0,
             "/robots.txt",
-            Answer::text("User-agent: *\nDisallow: /no\n"),
+            HttpAnswer::text("User-agent: *\nDisallow: /no\n"),
         )
-        .script(0, "/", Answer::html("<a href=/no>no</a>"))
+        .script(0, "/", HttpAnswer::html("<a href=/no>no</a>"))
         .start();
     let bare = web.authority(0);
     let ran = cmd.run(&[&[bare, "--output", "c"], &QUICK[..]].concat());
@@ -104,7 +104,7 @@ fn a_fallback_to_http_is_reported() {
         .domain("test")
         .hosts(1)
         .sitemap(false)
-        .script(0, "/", Answer::html("alone"))
+        .script(0, "/", HttpAnswer::html("alone"))
         .start();
     let (host, resolve) = (web.authority(0), web.resolve().remove(0));
     let words = [
@@ -203,7 +203,7 @@ fn seeds_are_taken_from_lists_stdin_and_sitemaps() {
     let (dir, cmd) = setup("lists");
     let mut web = TestWeb::builder().hosts(1).sitemap(false);
     for path in ["/typed", "/listed", "/piped", "/mapped"] {
-        web = web.script(0, path, Answer::html("alone"));
+        web = web.script(0, path, HttpAnswer::html("alone"));
     }
     let web = web.start();
     let url = |path: &str| web.url(0, path);

@@ -1,6 +1,6 @@
 //! `crawl export` to files for a site to publish: Markdown, llms.txt, sitemaps.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Cmd, Dir, setup};
@@ -21,7 +21,7 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
             "<title>{title}</title><meta name=description content='On {title}.'><main><h1>{title}\
              </h1><p>{words} More of it stands on <a href=/>the first page</a>, of course.</main>"
         );
-        Answer::html(&page)
+        HttpAnswer::html(&page)
     };
     let tea =
         |words| page("Green tea", words).header("last-modified", "Fri, 02 Jan 2026 03:04:05 GMT");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Ran, setup};
@@ -33,10 +33,10 @@ fn the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums()
         .robots(0, "User-agent: *\nDisallow: /barred\n")
         .start();
     let front = "<a href=/gone>1</a><a href=/moved>2</a><a href=/page>3</a><a href=/barred>4</a>";
-    web.script(0, "/", Answer::html(front));
-    web.script(0, "/gone", Answer::of(404));
-    web.script(0, "/moved", Answer::redirect(301, "/page"));
-    web.script(0, "/page", Answer::html("<title>a, \"b\"</title>"));
+    web.script(0, "/", HttpAnswer::html(front));
+    web.script(0, "/gone", HttpAnswer::of(404));
+    web.script(0, "/moved", HttpAnswer::redirect(301, "/page"));
+    web.script(0, "/page", HttpAnswer::html("<title>a, \"b\"</title>"));
 
     let python = PathBuf::from(std::env::var_os("CRAWL_PYTHON_BIN").unwrap());
     let program = Path::new(env!("CARGO_BIN_EXE_crawl")).parent().unwrap();

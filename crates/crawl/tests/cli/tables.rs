@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 
 use crate::harness::{Ran, setup};
 
@@ -23,8 +23,8 @@ fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
         .pages(40)
         .domain("web.example.org")
         .robots(0, "User-agent: *\nDisallow: /barred\n")
-        .script(0, "/", Answer::html(odd))
-        .script(0, "/gone", Answer::of(404))
+        .script(0, "/", HttpAnswer::html(odd))
+        .script(0, "/gone", HttpAnswer::of(404))
         .start();
     let mut args = vec!["--output", CRAWL, "--links", "on", "--progress", "off"];
     args.extend(["--delay", "0s", "--delay-factor", "0"]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 
 use crate::harness::setup;
 
@@ -98,7 +98,7 @@ fn one_answer_keeps_the_directory() {
     let web = TestWeb::builder()
         .hosts(1)
         .sitemap(false)
-        .script(0, "/robots.txt", Answer::of(503))
+        .script(0, "/robots.txt", HttpAnswer::of(503))
         .start();
     let closed = format!("http://127.0.0.1:{}/", closed_port());
     let ran = cmd.run(&[&web.url(0, "/"), &closed, "--output", "c"]);
@@ -119,7 +119,7 @@ fn fetched_pages_are_reported_despite_an_unreachable_host() {
     let web = TestWeb::builder()
         .hosts(1)
         .sitemap(false)
-        .script(0, "/", Answer::html("<title>Tea</title>"))
+        .script(0, "/", HttpAnswer::html("<title>Tea</title>"))
         .start();
     let port = closed_port();
     let closed = format!("http://127.0.0.1:{port}/");
@@ -137,13 +137,13 @@ fn an_origin_without_a_listener_does_not_stop_the_other_origin_of_its_host() {
     let web = TestWeb::builder()
         .hosts(1)
         .sitemap(false)
-        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/robots.txt", HttpAnswer::of(404))
         .script(
             0,
             "/",
-            Answer::html("<title>Tea</title><a href=/more>more</a>"),
+            HttpAnswer::html("<title>Tea</title><a href=/more>more</a>"),
         )
-        .script(0, "/more", Answer::html("<title>More tea</title>"))
+        .script(0, "/more", HttpAnswer::html("<title>More tea</title>"))
         .start();
     let (open, closed) = (web.address(0).port(), closed_port());
     let ip = web.address(0).ip();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crawl_testweb::{Answer, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
@@ -12,22 +12,22 @@ use crate::harness::{Cmd, Dir, setup};
 fn crawl(cmd: &Cmd, output: &str) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>\
                  <a href=/same>d</a><a href=/kept-out>e</a><a href=/cut>f</a>";
-    let unkept = Answer::html("<p>no copy").header("x-robots-tag", "noarchive");
+    let unkept = HttpAnswer::html("<p>no copy").header("x-robots-tag", "noarchive");
     let web = TestWeb::builder()
         .seed(8)
         .hosts(2)
         .pages(12)
         .robots(0, "User-agent: *\nDisallow: /barred\n")
-        .script(0, "/", Answer::html(front))
+        .script(0, "/", HttpAnswer::html(front))
         .script(
             0,
             "/gone",
-            Script::from(Answer::html("here")).then(Answer::of(410)),
+            ReplyScript::from(HttpAnswer::html("here")).then(HttpAnswer::of(410)),
         )
-        .script(0, "/moved", Answer::redirect(301, "/same"))
-        .script(0, "/same", Answer::html("<title>the same</title>"))
+        .script(0, "/moved", HttpAnswer::redirect(301, "/same"))
+        .script(0, "/same", HttpAnswer::html("<title>the same</title>"))
         .script(0, "/kept-out", unkept)
-        .script(0, "/cut", Answer::html(&"long ".repeat(9000)))
+        .script(0, "/cut", HttpAnswer::html(&"long ".repeat(9000)))
         .start();
     let (first, second) = (web.url(0, "/"), web.url(1, "/"));
     for _ in 0..2 {

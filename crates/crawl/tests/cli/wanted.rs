@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crawl_archive::read_place;
 use crawl_archive::rows::WarcPlace;
-use crawl_testweb::{Answer, Reply, TestWeb};
+use crawl_testweb::{HttpAnswer, ScriptedReply, TestWeb};
 use expect_test::expect;
 use serde_json::Value;
 
@@ -24,10 +24,10 @@ fn site() -> TestWeb {
     ];
     let links = paths.map(|path| format!("<a href={path}>x</a>"));
     let page = |language: &str, text: &str| {
-        Answer::html(&format!("<html lang={language}><title>t</title>{text}"))
+        HttpAnswer::html(&format!("<html lang={language}><title>t</title>{text}"))
     };
     let file = |kind: &str, bytes: usize| {
-        let answer = Answer::of(200).header("content-type", kind);
+        let answer = HttpAnswer::of(200).header("content-type", kind);
         answer.body(vec![b'%'; bytes])
     };
     web.script(0, "/", page("en", &links.concat()));
@@ -38,13 +38,13 @@ fn site() -> TestWeb {
     web.script(
         0,
         "/none",
-        Answer::html("<title>nothing is said here</title>"),
+        HttpAnswer::html("<title>nothing is said here</title>"),
     );
     web.script(0, "/a.png", file("image/png", 100));
     web.script(0, "/a.pdf", file("application/pdf", 500));
     web.script(0, "/long.pdf", file("application/pdf", 5_000));
     web.script(0, "/short.pdf", file("application/pdf", 5));
-    web.script(0, "/endless", Reply::endless_body());
+    web.script(0, "/endless", ScriptedReply::endless_body());
     web
 }
 
@@ -172,11 +172,11 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     let web = TestWeb::builder().hosts(3).pages(1).start();
     let links = |urls: &[String]| {
         let links = urls.iter().map(|url| format!("<a href={url}>x</a>"));
-        Answer::html(&links.collect::<String>())
+        HttpAnswer::html(&links.collect::<String>())
     };
     let url = |host, path| web.url(host, path);
     web.script(0, "/", links(&[url(1, "/a"), url(0, "/r"), url(0, "/in")]));
-    web.script(0, "/r", Answer::redirect(302, &url(1, "/r")));
+    web.script(0, "/r", HttpAnswer::redirect(302, &url(1, "/r")));
     web.script(0, "/in", links(&[]));
     web.script(
         1,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl::{Crawl, CrawlError};
-use crawl_testweb::{Answer, CrawlReach, TestWeb};
+use crawl_testweb::{AllowedHosts, HttpAnswer, TestWeb};
 
 /// The gap for the tests' own servers.
 const DELAY: Duration = Duration::from_millis(1);
@@ -43,7 +43,7 @@ async fn each_page_comes_once_with_its_body_and_its_text() {
     let output = summary.output.clone();
     assert_eq!(summary.pages, urls.len() as u64);
     assert!(texts > 10, "{texts} texts");
-    let mut expected = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    let mut expected = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
     expected.insert(web.url(0, "/sitemap.xml"));
     assert_eq!(urls, expected);
     // The temporary directory lives as long as any of its pages.
@@ -107,7 +107,7 @@ fn a_crawl_outside_of_a_runtime_is_an_error() {
 #[tokio::test]
 async fn a_stopped_crawl_ends_after_in_flight_requests() {
     let links: String = (0..500).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
-    let page = Answer::html(&format!("{links}<p>tea</p>"));
+    let page = HttpAnswer::html(&format!("{links}<p>tea</p>"));
     let web = TestWeb::builder().hosts(1).sitemap(false);
     let web = web.script(0, "/", page).start();
     let mut pages = Crawl::new(web.url(0, "/")).run();

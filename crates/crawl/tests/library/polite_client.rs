@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl::{PoliteClient, PoliteError, PoliteResponse};
-use crawl_testweb::{Answer, Spec, TestWeb, gaps};
+use crawl_testweb::{HttpAnswer, Spec, TestWeb, gaps};
 
 /// The gap between two requests to a host.
 const DELAY: Duration = Duration::from_millis(40);
@@ -26,9 +26,9 @@ fn paths(web: &TestWeb) -> Vec<String> {
 async fn concurrent_calls_are_sent_in_turn_after_robots_txt() {
     let web = web().robots(0, "User-agent: *\nDisallow: /private\n");
     let web = web
-        .script(0, "/a", Answer::html("<p>tea").gzip())
-        .script(0, "/b", Answer::of(404))
-        .script(0, "/c", Answer::redirect(302, "/a"))
+        .script(0, "/a", HttpAnswer::html("<p>tea").gzip())
+        .script(0, "/b", HttpAnswer::of(404))
+        .script(0, "/c", HttpAnswer::redirect(302, "/a"))
         .start();
     let client = client();
     let urls = ["/a", "/b", "/c"].map(|path| web.url(0, path));
@@ -51,7 +51,7 @@ async fn a_disallowed_url_is_never_requested() {
     let text = "User-agent: examplebot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n";
     let web = web()
         .robots(0, text)
-        .script(0, "/a", Answer::html("a"))
+        .script(0, "/a", HttpAnswer::html("a"))
         .start();
     let client = client();
     let private = web.url(0, "/private/diary");
@@ -73,7 +73,7 @@ async fn a_disallowed_url_is_never_requested() {
 
 #[tokio::test]
 async fn rules_that_can_not_be_read_allow_nothing() {
-    let web = web().script(0, "/robots.txt", Answer::of(503)).start();
+    let web = web().script(0, "/robots.txt", HttpAnswer::of(503)).start();
     let client = client();
     for _ in 0..2 {
         match client.get(&web.url(0, "/a")).await.unwrap_err() {
@@ -91,8 +91,8 @@ async fn a_redirect_of_robots_txt_is_followed() {
     let web = TestWeb::builder().hosts(2).sitemap(false);
     let web = web.robots(1, "User-agent: *\nDisallow: /x\n").start();
     let to = web.url(1, "/robots.txt");
-    let one = self::web().script(0, "/robots.txt", Answer::redirect(301, &to));
-    let one = one.script(0, "/y", Answer::html("y")).start();
+    let one = self::web().script(0, "/robots.txt", HttpAnswer::redirect(301, &to));
+    let one = one.script(0, "/y", HttpAnswer::html("y")).start();
     let client = client();
     let refused = client.get(&one.url(0, "/x")).await;
     assert!(matches!(refused, Err(PoliteError::Disallowed { .. })));
@@ -115,7 +115,7 @@ async fn calls_that_new_rules_disallow_wait_for_no_gap() {
 
 #[tokio::test]
 async fn a_call_that_is_dropped_sends_nothing() {
-    let web = web().script(0, "/a", Answer::html("a")).start();
+    let web = web().script(0, "/a", HttpAnswer::html("a")).start();
     let client = client();
     let (dropped, a) = (web.url(0, "/dropped"), web.url(0, "/a"));
     tokio::select! {

@@ -1,6 +1,6 @@
 //! The numbers of one crawl, which are the same in all five places that show them.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::Value;
 
 use crate::server::{Server, program};
@@ -27,14 +27,14 @@ fn web() -> TestWeb {
         .script(
             0,
             "/",
-            Answer::html(&format!("{links}<a href=http://other.example/>o</a>")),
+            HttpAnswer::html(&format!("{links}<a href=http://other.example/>o</a>")),
         )
-        .script(0, "/a", Answer::html("a"))
-        .script(0, "/gone", Answer::of(404))
-        .script(0, "/moved", Answer::redirect(301, "/a"))
-        .script(0, "/loop", Answer::redirect(302, "/loop"))
-        .script(0, "/b", Answer::html(&"b".repeat(12_345)))
-        .script(0, "/c", Answer::of(410))
+        .script(0, "/a", HttpAnswer::html("a"))
+        .script(0, "/gone", HttpAnswer::of(404))
+        .script(0, "/moved", HttpAnswer::redirect(301, "/a"))
+        .script(0, "/loop", HttpAnswer::redirect(302, "/loop"))
+        .script(0, "/b", HttpAnswer::html(&"b".repeat(12_345)))
+        .script(0, "/c", HttpAnswer::of(410))
         .start()
 }
 

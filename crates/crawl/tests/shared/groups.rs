@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use serde_json::Value;
 
 use crate::crawl::{Crawl, repeated_paths};
@@ -104,7 +104,7 @@ fn pages_are_bounded_over_all_groups() {
 fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(33).hosts(2).pages(40));
     let target = crawl.web.url(1, "/");
-    crawl.web.script(0, "/", Answer::redirect(301, &target));
+    crawl.web.script(0, "/", HttpAnswer::redirect(301, &target));
     let names = ["w1", "w2"];
     let workers = names.map(|name| crawl.start_with(name, "--allow-private"));
     for worker in workers {

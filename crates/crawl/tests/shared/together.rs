@@ -1,6 +1,6 @@
 //! Workers that start together and finish normally.
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 
 use crate::crawl::{Crawl, repeated_paths};
 
@@ -86,7 +86,7 @@ fn a_seed_s_redirect_target_joins_the_scope_of_all_workers() {
     let web = TestWeb::builder().seed(4).hosts(2).pages(40);
     let crawl = Crawl::of(web);
     let target = crawl.web.url(1, "/");
-    crawl.web.script(0, "/", Answer::redirect(301, &target));
+    crawl.web.script(0, "/", HttpAnswer::redirect(301, &target));
     let flags = "--allow-private";
     let workers = [crawl.start_with("w1", flags), crawl.start_with("w2", flags)];
     for worker in workers {

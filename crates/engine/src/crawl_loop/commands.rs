@@ -7,8 +7,10 @@ use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, class_of_host};
 use super::Coordinator;
 use super::robots::may_be_anothers;
 use crate::config::Config;
-use crate::control::{AnswerSender, Command, CommandAnswer, LiveState, PostedCommand, Refused};
-use crate::messages::{Effect, Ordered, WriterMessage};
+use crate::control::{
+    AnswerSender, Command, CommandAnswer, CommandRefusal, LiveState, PostedCommand,
+};
+use crate::messages::{Effect, PostedDurableCommand, WriterMessage};
 use crate::time::millis;
 
 /// Maximum hosts of a [`LiveState`].
@@ -59,7 +61,10 @@ impl Coordinator {
         match order {
             Ok(order) => {
                 out.extend(entry);
-                self.write(WriterMessage::Order(Ordered { order, answer }), out);
+                self.write(
+                    WriterMessage::Order(PostedDurableCommand { order, answer }),
+                    out,
+                );
             }
             Err(refused) => reply(answer, Err(refused)),
         }
@@ -102,25 +107,25 @@ impl Coordinator {
 }
 
 /// Sends the answer to a command. No effect if the sender of the command is gone.
-pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, Refused>) {
+pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, CommandRefusal>) {
     let _ = answer.send(result);
 }
 
 /// Parses a URL that the operator adds. Refuses the URL if its host is an address that the fetcher
 /// would not connect to.
-fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, Refused> {
-    let url = canonicalize(None, url).map_err(|why| Refused::Unusable {
+fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, CommandRefusal> {
+    let url = canonicalize(None, url).map_err(|why| CommandRefusal::Unusable {
         url: url.to_owned(),
         why: why.to_string(),
     })?;
     let host = url.host_key();
     let fetch = &config.fetch;
     match class_of_host(host.host()) {
-        Some(AddressClass::Unusable) => Err(Refused::Unusable {
+        Some(AddressClass::Unusable) => Err(CommandRefusal::Unusable {
             url: url.to_string(),
             why: "it names an address where no server can be".to_owned(),
         }),
         _ if may_be_anothers(&host, None) || fetch.allow_private || fetch.is_typed(&url) => Ok(url),
-        _ => Err(Refused::Private { url }),
+        _ => Err(CommandRefusal::Private { url }),
     }
 }

@@ -12,7 +12,7 @@ const DEATHS_UNTIL_ALONE: u32 = 3;
 
 /// How to treat a leased URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Treatment {
+pub(super) enum SuspectTreatment {
     /// Treat the URL like any other.
     Usual,
     /// Fetch the URL after all other URLs, and read nothing else at the same time.
@@ -23,11 +23,11 @@ pub(super) enum Treatment {
 }
 
 /// Returns the treatment of a URL, given how often the process died while reading it.
-fn treatment(deaths: u32) -> Treatment {
+fn treatment(deaths: u32) -> SuspectTreatment {
     match deaths {
-        0..DEATHS_UNTIL_ALONE => Treatment::Usual,
-        DEATHS_UNTIL_ALONE => Treatment::LastAndAlone,
-        _ => Treatment::GiveUp,
+        0..DEATHS_UNTIL_ALONE => SuspectTreatment::Usual,
+        DEATHS_UNTIL_ALONE => SuspectTreatment::LastAndAlone,
+        _ => SuspectTreatment::GiveUp,
     }
 }
 
@@ -58,15 +58,15 @@ struct LoneReading {
 
 impl CrashSuspects {
     /// Returns the treatment of a URL that was leased and may be fetched.
-    pub(super) fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
+    pub(super) fn treatment(&mut self, url: &CanonicalUrl) -> SuspectTreatment {
         if self.deaths.is_empty() {
-            return Treatment::Usual;
+            return SuspectTreatment::Usual;
         }
         let deaths = self.deaths.get(url).copied().unwrap_or_default();
         match &mut self.reading {
             Some(reading) if reading.url == *url => {
                 reading.is_begun = true;
-                Treatment::Usual
+                SuspectTreatment::Usual
             }
             _ => treatment(deaths),
         }
@@ -116,12 +116,16 @@ impl CrashSuspects {
 
 #[cfg(test)]
 mod tests {
-    use super::{Treatment, treatment};
+    use super::{SuspectTreatment, treatment};
 
     #[test]
     fn after_three_deaths_last_after_four_never() {
         let treated: Vec<_> = (0..6).map(treatment).collect();
-        let (usual, last, never) = (Treatment::Usual, Treatment::LastAndAlone, Treatment::GiveUp);
+        let (usual, last, never) = (
+            SuspectTreatment::Usual,
+            SuspectTreatment::LastAndAlone,
+            SuspectTreatment::GiveUp,
+        );
         assert_eq!(treated, [usual, usual, usual, last, never, never]);
     }
 }

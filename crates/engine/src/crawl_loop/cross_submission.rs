@@ -52,7 +52,7 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use crawl_frontier::{
-        Admission, Frontier as _, MemoryFrontier, Outcome, Reason, UrlKind, Visit,
+        Admission, Frontier as _, LeaseOutcome, MemoryFrontier, Reason, UrlKind, Visit,
     };
     use crawl_weburl::canonicalize;
 
@@ -82,7 +82,7 @@ mod tests {
                 bytes: Vec::new(),
             };
             let mut transaction = frontier.begin().unwrap();
-            let fetched = Outcome::Fetched { status: 200 };
+            let fetched = LeaseOutcome::Fetched { status: 200 };
             transaction.settle_until(lease, fetched, visit).unwrap();
             transaction.commit().unwrap();
         }

@@ -68,12 +68,12 @@ mod tests {
     use crawl_frontier::Admission;
     use crawl_weburl::canonicalize;
 
-    use super::super::Next;
+    use super::super::DriverStep;
     use super::super::fixtures::{at, coordinator, open_to_all};
     use super::DiskFloor;
     use crate::control::Phase;
     use crate::messages::{Effect, Event};
-    use crate::summary::Ended;
+    use crate::summary::EndReason;
 
     #[test]
     fn a_low_disk_has_room_again_once_a_tenth_more_is_free() {
@@ -115,14 +115,14 @@ mod tests {
         coordinator.handle(at(20), free_space(999), &mut out);
         assert!(matches!(
             coordinator.advance(at(21), &mut out),
-            Next::Wait(_)
+            DriverStep::Wait(_)
         ));
         assert_eq!(coordinator.progress(at(21)).phase, Phase::DiskLow);
         assert!(out.is_empty(), "{out:?}");
         coordinator.handle(at(22), free_space(1_100), &mut out);
         assert!(matches!(
             coordinator.advance(at(23), &mut out),
-            Next::Wait(_)
+            DriverStep::Wait(_)
         ));
         let is_asked = |effect: &Effect| matches!(effect, Effect::FindAddress { .. });
         assert!(out.iter().any(is_asked), "{out:?}");
@@ -134,7 +134,7 @@ mod tests {
         let mut coordinator = coordinator(|config| config.min_free = 1_000);
         let mut out = Vec::new();
         coordinator.handle(at(20), Event::FreeSpace { bytes: 0 }, &mut out);
-        assert_eq!(coordinator.advance(at(21), &mut out), Next::Done);
-        assert_eq!(coordinator.outcome().unwrap(), Ended::Finished);
+        assert_eq!(coordinator.advance(at(21), &mut out), DriverStep::Done);
+        assert_eq!(coordinator.outcome().unwrap(), EndReason::Finished);
     }
 }

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::Validators;
-use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsCopyState, TdmFile};
+use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsCopyState, TdmReservationFile};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{Origin, canonicalize};
 
 use super::Coordinator;
-use super::run_report::RunReport;
+use super::run_statistics::RunStatistics;
 use crate::config::Config;
 use crate::counters::Commit;
 use crate::messages::page::FetchContext;
 use crate::revisit::visit::{RevisitSchedule, Round};
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 
 pub(super) fn at(second: u64) -> Tick {
     Tick::from_micros(second * 1_000_000)
@@ -43,26 +43,26 @@ pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     change(&mut config);
     let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
-    let totals = Totals::default();
+    let totals = CrawlTotals::default();
     Coordinator::new(Arc::new(config), frontier, scope, totals, at(10), 1)
 }
 
 /// Totals with this number of pages, and nothing else.
-pub(super) fn pages(pages: u64) -> Totals {
-    Totals {
+pub(super) fn pages(pages: u64) -> CrawlTotals {
+    CrawlTotals {
         pages,
-        ..Totals::default()
+        ..CrawlTotals::default()
     }
 }
 
 /// The report of a run that has these totals now. `before` are the totals when its round began.
 pub(super) fn run_report(
     round: u32,
-    before: Totals,
-    at_start: Totals,
-    totals: Totals,
-) -> RunReport {
-    let mut run = RunReport::new(at_start, at(10));
+    before: CrawlTotals,
+    at_start: CrawlTotals,
+    totals: CrawlTotals,
+) -> RunStatistics {
+    let mut run = RunStatistics::new(at_start, at(10));
     run.enter_round(&RevisitSchedule {
         round: Round {
             number: round,
@@ -105,7 +105,7 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
         good_at: Some(at(10)),
         url: origin.robots_url(),
         validators: Validators::default(),
-        tdmrep: TdmFile::default(),
+        tdmrep: TdmReservationFile::default(),
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
             line: None,
             rule: None,
         },
-        rules: Arc::new(CompiledRobots::new(copy, &agent, Profile::Rfc9309)),
+        rules: Arc::new(CompiledRobots::new(copy, &agent, RobotsProfile::Rfc9309)),
         past: None,
         label: None,
         is_only_checked: false,

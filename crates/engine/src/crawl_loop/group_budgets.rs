@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crawl_weburl::{HostKey, HostTable, Origin};
 
-use crate::config::HostGroup;
+use crate::config::HostGroupBudget;
 
 /// The budgets of all groups. A host is in at most one group.
 #[derive(Debug, Default)]
-pub(super) struct GroupBudgets {
-    groups: HostTable<Arc<HostGroup>>,
+pub(super) struct GroupBudgetTracker {
+    groups: HostTable<Arc<HostGroupBudget>>,
     /// Spending of each group, by group name.
     spent: BTreeMap<String, GroupSpending>,
 }
@@ -30,7 +30,7 @@ struct GroupSpending {
 
 /// Whether a group has budget left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GroupState {
+pub(super) enum GroupBudgetState {
     HasRoom,
     /// Leased URLs use up the remaining budget. There is room again if one of these URLs doesn't
     /// count as a page.
@@ -39,9 +39,9 @@ pub(super) enum GroupState {
     Spent(&'static str),
 }
 
-impl GroupBudgets {
-    pub(super) fn new(groups: &HostTable<Arc<HostGroup>>) -> GroupBudgets {
-        GroupBudgets {
+impl GroupBudgetTracker {
+    pub(super) fn new(groups: &HostTable<Arc<HostGroupBudget>>) -> GroupBudgetTracker {
+        GroupBudgetTracker {
             groups: groups.clone(),
             spent: BTreeMap::new(),
         }
@@ -81,7 +81,7 @@ impl GroupBudgets {
     /// Notes an origin that gets no permit because its group's budget is full.
     pub(super) fn turn_away(&mut self, origin: &Origin) {
         let host = origin.host_key();
-        if self.state(&host) == GroupState::Leased
+        if self.state(&host) == GroupBudgetState::Leased
             && let Some(spent) = self.spending(&host)
         {
             spent.turned_away.insert(origin.clone());
@@ -92,8 +92,8 @@ impl GroupBudgets {
     /// another page now.
     pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         match self.state(host) {
-            GroupState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
-            GroupState::Leased | GroupState::Spent(_) => None,
+            GroupBudgetState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
+            GroupBudgetState::Leased | GroupBudgetState::Spent(_) => None,
         }
         .map(std::mem::take)
         .unwrap_or_default()
@@ -101,28 +101,28 @@ impl GroupBudgets {
 
     /// Returns whether a host's group has room for another page. Requests in flight don't count
     /// towards budgets of bytes and time, so spending may exceed these budgets.
-    pub(super) fn state(&self, host: &HostKey) -> GroupState {
+    pub(super) fn state(&self, host: &HostKey) -> GroupBudgetState {
         match self.group(host) {
             Some(group) => self.state_of(group),
-            None => GroupState::HasRoom,
+            None => GroupBudgetState::HasRoom,
         }
     }
 
-    fn state_of(&self, group: &HostGroup) -> GroupState {
+    fn state_of(&self, group: &HostGroupBudget) -> GroupBudgetState {
         let Some(spent) = self.spent.get(&group.name) else {
-            return GroupState::HasRoom;
+            return GroupBudgetState::HasRoom;
         };
         let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
         if reached(spent.pages, group.max_pages) {
-            GroupState::Spent("max-pages")
+            GroupBudgetState::Spent("max-pages")
         } else if reached(spent.bytes, group.max_bytes) {
-            GroupState::Spent("max-bytes")
+            GroupBudgetState::Spent("max-bytes")
         } else if group.max_server_time.is_some_and(|max| spent.served >= max) {
-            GroupState::Spent("max-server-time")
+            GroupBudgetState::Spent("max-server-time")
         } else if reached(spent.pages + spent.leases, group.max_pages) {
-            GroupState::Leased
+            GroupBudgetState::Leased
         } else {
-            GroupState::HasRoom
+            GroupBudgetState::HasRoom
         }
     }
 
@@ -130,8 +130,8 @@ impl GroupBudgets {
     pub(super) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let group = self.group(host)?;
         match self.state_of(group) {
-            GroupState::Spent(budget) => Some(in_words(budget, &group.name)),
-            GroupState::HasRoom | GroupState::Leased => None,
+            GroupBudgetState::Spent(budget) => Some(in_words(budget, &group.name)),
+            GroupBudgetState::HasRoom | GroupBudgetState::Leased => None,
         }
     }
 
@@ -140,8 +140,8 @@ impl GroupBudgets {
         let spent = self.groups.iter().filter_map(|(_, group)| {
             let state = self.state_of(group);
             match state {
-                GroupState::Spent(budget) => Some(in_words(budget, &group.name)),
-                GroupState::HasRoom | GroupState::Leased => None,
+                GroupBudgetState::Spent(budget) => Some(in_words(budget, &group.name)),
+                GroupBudgetState::HasRoom | GroupBudgetState::Leased => None,
             }
         });
         spent.min()
@@ -156,14 +156,14 @@ impl GroupBudgets {
             .get(&group.name)
             .map_or((0, 0), |spent| (spent.pages, spent.leases));
         let room = match (self.state_of(group), group.max_pages) {
-            (GroupState::Spent(_), _) => 0,
+            (GroupBudgetState::Spent(_), _) => 0,
             (_, Some(most)) => most.saturating_sub(pages + leases),
             (_, None) => return None,
         };
         Some((&group.name, room))
     }
 
-    fn group(&self, host: &HostKey) -> Option<&Arc<HostGroup>> {
+    fn group(&self, host: &HostKey) -> Option<&Arc<HostGroupBudget>> {
         self.groups.find(host).map(|(_, group)| group)
     }
 
@@ -189,8 +189,8 @@ mod tests {
 
     use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
 
-    use super::{GroupBudgets, GroupState};
-    use crate::config::HostGroup;
+    use super::{GroupBudgetState, GroupBudgetTracker};
+    use crate::config::HostGroupBudget;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -204,28 +204,28 @@ mod tests {
     }
 
     /// Group `g` with two domains, and group `other` with one domain.
-    fn budgets(change: fn(&mut HostGroup)) -> GroupBudgets {
-        let mut group = HostGroup {
+    fn budgets(change: fn(&mut HostGroupBudget)) -> GroupBudgetTracker {
+        let mut group = HostGroupBudget {
             name: "g".to_owned(),
-            ..HostGroup::default()
+            ..HostGroupBudget::default()
         };
         change(&mut group);
         let group = Arc::new(group);
-        let other = Arc::new(HostGroup {
+        let other = Arc::new(HostGroupBudget {
             name: "other".to_owned(),
             max_pages: Some(9),
-            ..HostGroup::default()
+            ..HostGroupBudget::default()
         });
         let mut table = HostTable::default();
         table.insert("a.example", Arc::clone(&group)).unwrap();
         table.insert("b.example", group).unwrap();
         table.insert("c.example", other).unwrap();
-        GroupBudgets::new(&table)
+        GroupBudgetTracker::new(&table)
     }
 
     #[test]
     fn hosts_of_a_group_share_each_of_its_budgets() {
-        type Change = fn(&mut HostGroup);
+        type Change = fn(&mut HostGroupBudget);
         let changes: [(&str, Change); 3] = [
             ("max-pages", |group| group.max_pages = Some(3)),
             ("max-bytes", |group| group.max_bytes = Some(300)),
@@ -236,7 +236,11 @@ mod tests {
         for (name, change) in changes {
             let mut budgets = budgets(change);
             for page in ["a.example", "www.b.example", "a.example"] {
-                assert_eq!(budgets.state(&host(page)), GroupState::HasRoom, "{name}");
+                assert_eq!(
+                    budgets.state(&host(page)),
+                    GroupBudgetState::HasRoom,
+                    "{name}"
+                );
                 assert_eq!(budgets.spent(), None);
                 budgets.add(&host(page), 1, 100, SECOND);
                 // `c.example` is not in group `g`.
@@ -245,12 +249,12 @@ mod tests {
             }
             let expected = Some(format!("{name} of group g"));
             for page in ["b.example", "x.a.example"] {
-                assert_eq!(budgets.state(&host(page)), GroupState::Spent(name));
+                assert_eq!(budgets.state(&host(page)), GroupBudgetState::Spent(name));
                 assert_eq!(budgets.spent_by(&host(page)), expected);
             }
             assert_eq!(budgets.spent(), expected);
             for page in ["c.example", "d.example"] {
-                assert_eq!(budgets.state(&host(page)), GroupState::HasRoom);
+                assert_eq!(budgets.state(&host(page)), GroupBudgetState::HasRoom);
                 assert_eq!(budgets.spent_by(&host(page)), None);
             }
         }
@@ -265,7 +269,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         assert!(budgets.with_room_again(&b).is_empty(), "there was room");
         budgets.leased(&b);
-        assert_eq!(budgets.state(&a), GroupState::Leased);
+        assert_eq!(budgets.state(&a), GroupBudgetState::Leased);
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
@@ -273,7 +277,7 @@ mod tests {
         // room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
-        assert_eq!(budgets.state(&b), GroupState::Leased);
+        assert_eq!(budgets.state(&b), GroupBudgetState::Leased);
         assert!(budgets.with_room_again(&a).is_empty());
         budgets.lease_ended(&b);
         let again: Vec<Origin> = budgets.with_room_again(&b).into_iter().collect();
@@ -284,7 +288,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.unsettled(&b);
         assert!(budgets.with_room_again(&b).is_empty(), "it was spent");
-        assert_eq!(budgets.state(&a), GroupState::HasRoom);
+        assert_eq!(budgets.state(&a), GroupBudgetState::HasRoom);
         assert_eq!(budgets.room(&host("d.example")), None);
     }
 }

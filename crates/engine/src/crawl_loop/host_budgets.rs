@@ -8,10 +8,10 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::group_budgets::{GroupBudgets, GroupState};
+use super::group_budgets::{GroupBudgetState, GroupBudgetTracker};
 use crate::config::{Budgets, HostBudget};
 use crate::messages::StoredBudget;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// The budgets and spending of all hosts that this crawl knows.
 ///
@@ -22,10 +22,10 @@ use crate::summary::Ended;
 /// [`turn_away`](Self::turn_away), and returned later by `lease_ended` and
 /// [`with_room_again`](Self::with_room_again). The spending is stored with the state of a host
 /// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
-pub(crate) struct HostBudgets {
+pub(crate) struct HostBudgetTracker {
     budgets: Budgets,
     by_host: HashMap<HostKey, HostSpending>,
-    groups: GroupBudgets,
+    groups: GroupBudgetTracker,
     /// Hosts that have spent a budget, with the name of that budget.
     full: HashMap<HostKey, &'static str>,
     /// Origins that got no permit because leased URLs could use up the budget.
@@ -64,12 +64,12 @@ impl HostSpending {
     }
 }
 
-impl HostBudgets {
-    pub(crate) fn new(budgets: &Budgets) -> HostBudgets {
-        HostBudgets {
+impl HostBudgetTracker {
+    pub(crate) fn new(budgets: &Budgets) -> HostBudgetTracker {
+        HostBudgetTracker {
             budgets: budgets.clone(),
             by_host: HashMap::new(),
-            groups: GroupBudgets::new(&budgets.groups),
+            groups: GroupBudgetTracker::new(&budgets.groups),
             full: HashMap::new(),
             turned_away: HashMap::new(),
             served: Duration::ZERO,
@@ -103,7 +103,7 @@ impl HostBudgets {
     /// [`share`](Self::share) next if hosts share a budget.
     pub(crate) fn set_budgets(&mut self, budgets: &Budgets) {
         self.budgets = budgets.clone();
-        self.groups = GroupBudgets::new(&budgets.groups);
+        self.groups = GroupBudgetTracker::new(&budgets.groups);
         self.full.clear();
         self.turned_away.clear();
     }
@@ -121,7 +121,7 @@ impl HostBudgets {
         }
         let of_run = self.served.saturating_sub(self.served_before);
         self.served = Duration::ZERO;
-        self.groups = GroupBudgets::new(&self.budgets.groups);
+        self.groups = GroupBudgetTracker::new(&self.budgets.groups);
         for (host, account) in accounts {
             let HostSpending {
                 pages,
@@ -297,7 +297,7 @@ impl HostBudgets {
             // A host can be full although its budget isn't spent: its remaining pages may all be
             // leased, or its group may be full.
             return reached(account.pages + account.leases, budget.max_pages)
-                || self.groups.state(host) != GroupState::HasRoom;
+                || self.groups.state(host) != GroupBudgetState::HasRoom;
         };
         self.full.insert(host.clone(), spent);
         true
@@ -336,7 +336,7 @@ impl HostBudgets {
     }
 
     /// Returns how the crawl ends if a host or a group has spent its budget; `None` if none has.
-    pub(crate) fn spent(&self) -> Option<Ended> {
+    pub(crate) fn spent(&self) -> Option<EndReason> {
         let mut of_all: Option<&'static str> = None;
         let mut of_site: Option<String> = None;
         for (host, budget) in &self.full {
@@ -348,10 +348,10 @@ impl HostBudgets {
                 None => of_all = Some(of_all.map_or(*budget, |first| first.min(*budget))),
             }
         }
-        of_all.map(Ended::Budget).or_else(|| {
+        of_all.map(EndReason::Budget).or_else(|| {
             of_site
                 .or_else(|| self.groups.spent())
-                .map(Ended::TableBudget)
+                .map(EndReason::TableBudget)
         })
     }
 

@@ -16,8 +16,8 @@ use crawl_archive::Timestamp;
 use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
-use super::byte_lock;
-use super::running_crawls::{Holder, Running, RunningCrawl};
+use super::file_byte_lock;
+use super::running_crawls::{HostHolder, Running, RunningCrawl};
 use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
@@ -123,7 +123,7 @@ impl HostLocks {
             .shared
             .as_ref()
             .and_then(|shared| shared.running.holder(place(host)));
-        match holder.and_then(Holder::into_crawl) {
+        match holder.and_then(HostHolder::into_crawl) {
             Some(RunningCrawl { directory, since }) => {
                 format!("another crawl is fetching from it, since {since}: {directory}")
             }
@@ -152,7 +152,7 @@ impl Shared {
             return Ok(true);
         }
         let mut tries = 0;
-        while !byte_lock::lock(&self.lock, LOCKED_BYTE)? {
+        while !file_byte_lock::lock(&self.lock, LOCKED_BYTE)? {
             tries += 1;
             if tries == MAX_LOCK_TRIES {
                 return Ok(false);
@@ -164,7 +164,7 @@ impl Shared {
             true => self.running.hold(place),
             false => Ok(()),
         };
-        byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
+        file_byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
         held.map(|()| is_free)
     }
 }
@@ -288,9 +288,9 @@ mod tests {
         config.host_locks = Some(path.clone());
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
         let lock = File::options().write(true).open(path).unwrap();
-        assert!(byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
+        assert!(file_byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
         assert!(!locks.hold(&host("a.example")));
-        byte_lock::unlock(&lock, LOCKED_BYTE).unwrap();
+        file_byte_lock::unlock(&lock, LOCKED_BYTE).unwrap();
         assert!(locks.hold(&host("a.example")));
     }
 }

@@ -7,14 +7,14 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
-use super::logins::{LoggedOutPage, LoginGate, LoginReaction, Logins};
-use super::robots::RobotsStanding;
+use super::logins::{LoggedOutPageAction, LoginGate, LoginReaction, Logins};
+use super::robots::RobotsAvailability;
 use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
 /// The purpose that a permit for a page is used for. A login takes precedence over the page.
-pub(super) enum LoginTurn {
+pub(super) enum LoginPermitUse {
     /// A page.
     Page,
     /// A request of a login.
@@ -53,21 +53,21 @@ impl Coordinator {
         now: Tick,
         origin: &Origin,
         out: &mut Vec<Effect>,
-    ) -> Result<LoginTurn, FrontierError> {
+    ) -> Result<LoginPermitUse, FrontierError> {
         // Don't log in to a host that the operator excluded. The permit is used for pages, which
         // excludes the host's URLs.
         if self.logins.is_empty() || self.scope.is_left_out(&origin.host_key()) {
-            return Ok(LoginTurn::Page);
+            return Ok(LoginPermitUse::Page);
         }
         let (gate, reaction) = self.logins.gate(origin);
         self.react_to_login(now, reaction, out);
         match gate {
-            LoginGate::Open => return Ok(LoginTurn::Page),
+            LoginGate::Open => return Ok(LoginPermitUse::Page),
             LoginGate::Login(request) => return self.login_job(now, origin, request, out),
             LoginGate::Wait => self.hosts.set_pending(now, origin, 0),
             LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), &why),
         }
-        Ok(LoginTurn::Nothing)
+        Ok(LoginPermitUse::Nothing)
     }
 
     /// Returns the job for a request of a login, if robots.txt allows it.
@@ -77,22 +77,24 @@ impl Coordinator {
         origin: &Origin,
         request: LoginRequest,
         out: &mut Vec<Effect>,
-    ) -> Result<LoginTurn, FrontierError> {
+    ) -> Result<LoginPermitUse, FrontierError> {
         let is_allowed = match self.robots.standing(origin)? {
-            RobotsStanding::InForce(rules) => rules.robots.judge(request.url.as_url()).is_allowed(),
-            RobotsStanding::Forbidden(_) | RobotsStanding::Refused(_) => false,
-            RobotsStanding::Unknown => {
+            RobotsAvailability::InForce(rules) => {
+                rules.robots.judge(request.url.as_url()).is_allowed()
+            }
+            RobotsAvailability::Forbidden(_) | RobotsAvailability::Refused(_) => false,
+            RobotsAvailability::Unknown => {
                 self.logins.put_back(request);
                 self.hosts.set_robots(now, origin, RobotsState::Unknown);
-                return Ok(LoginTurn::Nothing);
+                return Ok(LoginPermitUse::Nothing);
             }
         };
         if is_allowed {
-            return Ok(LoginTurn::Send(Job::Login(Box::new(request))));
+            return Ok(LoginPermitUse::Send(Job::Login(Box::new(request))));
         }
         let reaction = self.logins.disallowed(&request);
         self.react_to_login(now, reaction, out);
-        Ok(LoginTurn::Nothing)
+        Ok(LoginPermitUse::Nothing)
     }
 
     pub(super) fn login_answered(
@@ -135,13 +137,13 @@ impl Coordinator {
         let page = reaction.page;
         self.react_to_login(now, reaction, out);
         if let Err(failure) = result {
-            failure.retry |= page == LoggedOutPage::Later;
-            if page == LoggedOutPage::SetAside {
+            failure.retry |= page == LoggedOutPageAction::Later;
+            if page == LoggedOutPageAction::SetAside {
                 let contrast = ", but other pages of the site are logged in";
                 failure.detail.push_str(contrast);
             }
         }
-        page != LoggedOutPage::Again
+        page != LoggedOutPageAction::Again
     }
 
     /// Returns whether URLs that look like actions are excluded on the URL's site, because a

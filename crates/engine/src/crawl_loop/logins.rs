@@ -1,6 +1,6 @@
 //! Which sites are logged in, and the next request of each login.
 
-mod evidence;
+mod session_evidence;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crawl_fetcher::{CredentialsDigest, Exchange, Failure, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostTable, Origin, class_of_host};
 
-use self::evidence::{Conclusion, Evidence};
+use self::session_evidence::{SessionConclusion, SessionEvidence};
 use crate::login::refusal::{digest_of, is_same, refused_before};
 use crate::login::{
-    LoginFailure, LoginForm, LoginMethod, Session, SiteLogin, decoded, judge, login_form,
+    LoginFailure, LoginForm, LoginMethod, SessionStatus, SiteLogin, decoded, judge, login_form,
 };
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
@@ -50,7 +50,7 @@ struct SiteState {
     /// The number of successful logins in this run, plus one if an earlier run had logged in. A
     /// page that was requested before the last login shows nothing about the current session.
     generation: u32,
-    evidence: Evidence,
+    evidence: SessionEvidence,
     /// The digest of the credentials that were sent last.
     tried: Option<CredentialsDigest>,
     /// Origins whose pages wait for the login.
@@ -97,12 +97,12 @@ pub(super) struct LoginReaction {
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
     /// When to fetch the page again, if it looks logged out.
-    pub(super) page: LoggedOutPage,
+    pub(super) page: LoggedOutPageAction,
 }
 
 /// When to fetch a page again that looks logged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum LoggedOutPage {
+pub(super) enum LoggedOutPageAction {
     /// After the next login, because the session was over. The attempt doesn't count.
     #[default]
     Again,
@@ -137,7 +137,7 @@ impl Logins {
                     Phase::Due
                 },
                 generation: u32::from(may_be_in),
-                evidence: Evidence::new(may_be_in),
+                evidence: SessionEvidence::new(may_be_in),
                 tried: None,
                 waiting: BTreeSet::new(),
             };
@@ -205,7 +205,7 @@ impl Logins {
         Some(PageSession {
             login: Arc::clone(&state.login),
             generation: state.generation,
-            shown: Session::Unknown,
+            shown: SessionStatus::Unknown,
         })
     }
 
@@ -277,23 +277,23 @@ impl Logins {
             session.generation == state.generation && matches!(state.phase, Phase::LoggedIn);
         let why = match &session.shown {
             _ if !is_current => return LoginReaction::default(),
-            Session::Unknown => return LoginReaction::default(),
-            Session::LoggedIn => {
+            SessionStatus::Unknown => return LoginReaction::default(),
+            SessionStatus::LoggedIn => {
                 state.evidence.note_logged_in(url);
                 return LoginReaction::default();
             }
-            Session::LoggedOut(why) => why,
+            SessionStatus::LoggedOut(why) => why,
         };
         match state.evidence.note_logged_out(url) {
-            Conclusion::Undecided => LoginReaction {
-                page: LoggedOutPage::Later,
+            SessionConclusion::Undecided => LoginReaction {
+                page: LoggedOutPageAction::Later,
                 ..LoginReaction::default()
             },
-            Conclusion::SetAside => LoginReaction {
-                page: LoggedOutPage::SetAside,
+            SessionConclusion::SetAside => LoginReaction {
+                page: LoggedOutPageAction::SetAside,
                 ..LoginReaction::default()
             },
-            Conclusion::LoginFailed => {
+            SessionConclusion::LoginFailed => {
                 let page = without_query(url);
                 let why = format!("still logged out after a login: {page} ({why})");
                 // If a page still looks logged out although a token was sent, the site refused the
@@ -301,11 +301,11 @@ impl Logins {
                 let is_refused = matches!(session.login.method, LoginMethod::Token { .. });
                 self.change(&site, |_| Err(LoginFailure { why, is_refused }))
             }
-            Conclusion::LoggedOut if state.evidence.logouts > MAX_LOGOUTS => {
+            SessionConclusion::LoggedOut if state.evidence.logouts > MAX_LOGOUTS => {
                 let why = format!("logged out more than {MAX_LOGOUTS} times in a run");
                 self.change(&site, |_| Err(why.into()))
             }
-            Conclusion::LoggedOut => {
+            SessionConclusion::LoggedOut => {
                 state.phase = Phase::Due;
                 self.sessions.set_logged_in(&site, false);
                 tracing::info!(site, %why, "logged out");
@@ -380,8 +380,8 @@ impl Logins {
                 429 | 500.. if may_retry => Ok(request.again()),
                 _ => {
                     let next = next_phase(&state.login, request, answer, &bounds)?;
-                    state.evidence.is_landing_in =
-                        state.login.has_signs() && judge(&state.login, answer) == Session::LoggedIn;
+                    state.evidence.is_landing_in = state.login.has_signs()
+                        && judge(&state.login, answer) == SessionStatus::LoggedIn;
                     Ok(next)
                 }
             },
@@ -523,7 +523,7 @@ fn next_phase(
         return Ok(Phase::Credentials(Some(form)));
     }
     let why = match judge(login, answer) {
-        Session::LoggedOut(why) => {
+        SessionStatus::LoggedOut(why) => {
             format!("{page} shows no login after the form was sent: {why}")
         }
         // Without a sign of `logged-in`, the form itself is the sign: sites show it again if the

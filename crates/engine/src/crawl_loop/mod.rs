@@ -1,47 +1,47 @@
 //! The crawl loop: handles events, and emits effects.
 
 mod backlog;
-mod byte_lock;
 mod commands;
+mod completion_estimate;
 mod crash_suspects;
 mod cross_submission;
 mod disk_floor;
-mod estimate;
-mod exchanges;
+mod file_byte_lock;
 #[cfg(test)]
 mod fixtures;
 mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
-mod host_turns;
 mod hosts;
-mod lease;
 mod login_requests;
 mod logins;
 mod new_rules;
+mod page_requests;
 mod permits;
 mod progress;
 mod render_requests;
 mod renders;
 pub(crate) mod replayed_turns;
+mod request_results;
 pub(crate) mod request_rows;
 mod requests_in_flight;
 mod retries;
 mod robots;
 mod run_end;
-mod run_report;
 mod run_scope;
+mod run_statistics;
 mod run_summary;
 pub(crate) mod running_crawls;
 mod set_up;
-mod shared_hosts;
 mod step;
 #[cfg(test)]
 mod tests;
-mod unread;
+mod turn_tracker;
+mod unread_pages;
 mod url_gate;
 mod waiting_documents;
 mod waiting_urls;
+mod worker_share;
 
 use std::sync::Arc;
 
@@ -53,22 +53,22 @@ use crawl_weburl::{HostKey, Origin};
 
 use self::backlog::Backlog;
 use self::commands::reply;
-use self::host_turns::HostTurns;
 use self::hosts::Hosts;
 use self::logins::Logins;
 use self::renders::Renders;
 use self::robots::RobotsStates;
 use self::run_end::RunEnd;
-use self::run_report::RunReport;
 use self::run_scope::RunScope;
-use self::shared_hosts::{NewsReaction, SharedHosts};
+use self::run_statistics::RunStatistics;
+use self::turn_tracker::TurnTracker;
 use self::url_gate::UrlGate;
+use self::worker_share::{NewsReaction, WorkerShare};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::messages::sharing::SharedNews;
-use crate::messages::{Committed, Effect, Event, WriterMessage};
-use crate::summary::Ended;
-use crate::totals::Totals;
+use crate::messages::{CommittedGroup, Effect, Event, WriterMessage};
+use crate::summary::EndReason;
+use crate::totals::CrawlTotals;
 use crate::trace_events::TraceEvents;
 
 /// The crawl loop: passes events to the parts that own the state of a crawl, and the effects of
@@ -79,13 +79,13 @@ use crate::trace_events::TraceEvents;
 /// of earlier runs (`restore`, `note_past_request`, `note_unknown_requests`), and finally `begin`.
 /// From then on, pass each event to [`handle`](Self::handle). Call [`advance`](Self::advance) after
 /// each batch of events, and at the time that its last call returned. Once `advance` returns
-/// [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
+/// [`DriverStep::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
-/// - permit to commit: [`Hosts`], [`HostTurns`], [`Backlog`];
+/// - permit to commit: [`Hosts`], [`TurnTracker`], [`Backlog`];
 /// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`], [`Logins`],
 ///   [`Renders`];
-/// - the run as a whole: [`RunEnd`], [`RunReport`], [`SharedHosts`].
+/// - the run as a whole: [`RunEnd`], [`RunStatistics`], [`WorkerShare`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
@@ -95,11 +95,11 @@ pub(crate) struct Coordinator {
     renders: Renders,
     scope: RunScope,
     gate: UrlGate,
-    shared: SharedHosts,
-    turns: HostTurns,
+    shared: WorkerShare,
+    turns: TurnTracker,
     backlog: Backlog,
     end: RunEnd,
-    report: RunReport,
+    report: RunStatistics,
     events: TraceEvents,
     /// The secrets of all hosts.
     secrets: Secrets,
@@ -107,7 +107,7 @@ pub(crate) struct Coordinator {
 
 /// What the driver does next, after performing the effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum DriverStep {
     /// Wait for an event, at most until this tick.
     Wait(Option<Tick>),
     /// End the run: nothing is in flight, and everything is settled.
@@ -121,7 +121,7 @@ impl Coordinator {
         config: Arc<Config>,
         frontier: Arc<dyn Frontier>,
         scope: Scope,
-        totals: Totals,
+        totals: CrawlTotals,
         now: Tick,
         seed: u64,
     ) -> Coordinator {
@@ -132,11 +132,11 @@ impl Coordinator {
             renders: Renders::new(&config),
             scope: RunScope::new(scope, config.resources),
             gate: UrlGate::new(config.traps, config.off_scope_method),
-            shared: SharedHosts::default(),
-            turns: HostTurns::new(totals),
+            shared: WorkerShare::default(),
+            turns: TurnTracker::new(totals),
             backlog: Backlog::new(&config, now),
             end: RunEnd::new(&config.budgets, now),
-            report: RunReport::new(totals, now),
+            report: RunStatistics::new(totals, now),
             events: TraceEvents::new(&config),
             secrets: config.fetch.secrets(),
             config,
@@ -218,13 +218,13 @@ impl Coordinator {
     ///
     /// # Errors
     /// The first failure of the disk, the state or a thread.
-    pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
+    pub(crate) fn outcome(&mut self) -> Result<EndReason, EngineError> {
         self.end.outcome()
     }
 
     /// Returns the totals of all runs, as of the last commit.
     #[must_use]
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> CrawlTotals {
         *self.report.of_all_runs()
     }
 
@@ -239,7 +239,7 @@ impl Coordinator {
                 }
             }
             NewsReaction::TakeLinks => self.write(WriterMessage::TakeLinks, out),
-            NewsReaction::End => self.end.end(Ended::HandedOver),
+            NewsReaction::End => self.end.end(EndReason::HandedOver),
         }
     }
 
@@ -269,7 +269,7 @@ impl Coordinator {
         self.end.fail(error.into());
     }
 
-    fn committed(&mut self, now: Tick, committed: Committed) {
+    fn committed(&mut self, now: Tick, committed: CommittedGroup) {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
         for origin in &committed.ended {

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crawl_archive::rows::{DelayRow, RereadSettings};
-use crawl_fetcher::robots::RobotsTimes;
+use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Politeness, RobotsState, Tick};
 
 use super::Coordinator;
 use super::commands::reply;
 use crate::config::ScopeRules;
-use crate::control::{AnswerSender, Refused, Rules};
-use crate::messages::{Effect, NewRules};
+use crate::control::{AdjustableRules, AnswerSender, CommandRefusal};
+use crate::messages::{Effect, PostedRules};
 
 impl Coordinator {
     /// Replaces the rules, and answers the command once they are on disk.
@@ -22,20 +22,20 @@ impl Coordinator {
     pub(super) fn take_rules(
         &mut self,
         now: Tick,
-        rules: Rules,
+        rules: AdjustableRules,
         answer: AnswerSender,
         out: &mut Vec<Effect>,
     ) {
         let hosts = rules.exclude_hosts.clone();
         if let Err(why) = (self.scope).set_exclusions(&rules.include, &rules.exclude, hosts) {
-            return reply(answer, Err(Refused::BadPattern(why)));
+            return reply(answer, Err(CommandRefusal::BadPattern(why)));
         }
         let before = Arc::clone(&self.config);
         let after = Arc::make_mut(&mut self.config);
         after.scope.include = rules.include;
         after.scope.exclude = rules.exclude;
         after.scope.exclude_hosts = rules.exclude_hosts;
-        after.robots_times = RobotsTimes {
+        after.robots_times = RobotsTimeLimits {
             longest_asked: rules.politeness.max_retry_after,
             ..after.robots_times
         };
@@ -57,7 +57,7 @@ impl Coordinator {
         }) {
             self.fail(error);
         }
-        out.push(Effect::NoteRules(NewRules {
+        out.push(Effect::NoteRules(PostedRules {
             row: DelayRow {
                 at: now.as_millis(),
                 settings: Some(rules.audited),

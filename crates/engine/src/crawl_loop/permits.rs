@@ -1,12 +1,12 @@
 //! The use of a permit: all steps from the scheduler's permit to the request.
 
-use crawl_archive::rows::RenderStep;
+use crawl_archive::rows::RenderMessageRow;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
-use super::login_requests::LoginTurn;
-use super::render_requests::RenderTurn;
+use super::login_requests::LoginPermitUse;
+use super::render_requests::RenderPermitUse;
 use super::robots::never_fetched;
 use super::{Coordinator, request_rows};
 use crate::messages::{Effect, Job};
@@ -77,7 +77,7 @@ impl Coordinator {
         // Record the resources that pages stopped waiting for before the turn, because they
         // influence what the turn does.
         for (page, key) in self.renders.take_dropped() {
-            let step = RenderStep {
+            let step = RenderMessageRow {
                 page: Some(page.0),
                 url: self.loggable(&key.url),
                 ..self.render_step(now, "dropped")
@@ -109,11 +109,13 @@ impl Coordinator {
     ) -> Result<Option<Job>, FrontierError> {
         match permit.purpose().clone() {
             Purpose::Page { origin } => match self.login_turn(now, &origin, out) {
-                Ok(LoginTurn::Page) => {
+                Ok(LoginPermitUse::Page) => {
                     let job = match self.render_turn(now, &origin, out) {
-                        Ok(RenderTurn::Page) => self.next_page(now, permit.host(), &origin, out),
-                        Ok(RenderTurn::Send(job)) => Ok(Some(job)),
-                        Ok(RenderTurn::Nothing) => Ok(None),
+                        Ok(RenderPermitUse::Page) => {
+                            self.next_page(now, permit.host(), &origin, out)
+                        }
+                        Ok(RenderPermitUse::Send(job)) => Ok(Some(job)),
+                        Ok(RenderPermitUse::Nothing) => Ok(None),
                         Err(error) => Err(error),
                     };
                     if self.renders.waiting_at(&origin) > 0 {
@@ -122,8 +124,8 @@ impl Coordinator {
                     }
                     job
                 }
-                Ok(LoginTurn::Send(job)) => Ok(Some(job)),
-                Ok(LoginTurn::Nothing) => Ok(None),
+                Ok(LoginPermitUse::Send(job)) => Ok(Some(job)),
+                Ok(LoginPermitUse::Nothing) => Ok(None),
                 Err(error) => Err(error),
             },
             Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
@@ -153,18 +155,18 @@ mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
 
-    use crawl_scheduler::{Permit, Poll, Purpose, Tick};
+    use crawl_scheduler::{Permit, PollOutcome, Purpose, Tick};
     use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
     use super::super::fixtures::{at, config, coordinator, open_to_all, pages, run_report};
     use super::super::host_locks::HostLocks;
-    use super::super::robots::PendingRobotsFetch;
+    use super::super::robots::RobotsFollowUp;
     use crate::config::Config;
-    use crate::control::{Command, PostedCommand, Stop};
+    use crate::control::{Command, PostedCommand, StopRequest};
     use crate::messages::{Effect, Event};
-    use crate::summary::Ended;
+    use crate::summary::EndReason;
 
     fn origin() -> Origin {
         Origin::parse("http://a.example").unwrap()
@@ -177,16 +179,16 @@ mod tests {
     /// The permit of the only host with work.
     fn permit(coordinator: &mut Coordinator) -> Permit {
         match coordinator.hosts.poll(at(20)) {
-            Poll::Issue(permit) => permit,
+            PollOutcome::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
         }
     }
 
     fn next_request(coordinator: &mut Coordinator, now: u64) -> Option<Tick> {
         match coordinator.hosts.poll(at(now)) {
-            Poll::Issue(_) => Some(at(now)),
-            Poll::SleepUntil(tick) => Some(tick),
-            Poll::Idle => None,
+            PollOutcome::Issue(_) => Some(at(now)),
+            PollOutcome::SleepUntil(tick) => Some(tick),
+            PollOutcome::Idle => None,
         }
     }
 
@@ -219,8 +221,8 @@ mod tests {
         type Hold = fn(&mut Coordinator);
         let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
-            (|coordinator| coordinator.end.end(Ended::Finished), true),
-            (|coordinator| coordinator.end.stop(Stop::Drain), true),
+            (|coordinator| coordinator.end.end(EndReason::Finished), true),
+            (|coordinator| coordinator.end.stop(StopRequest::Drain), true),
             (
                 |coordinator| coordinator.backlog.written(u64::from(u32::MAX), 0),
                 true,
@@ -301,7 +303,7 @@ mod tests {
         // Only one request may be in flight, so the other two permits wait. Their addresses are not
         // looked up again.
         assert_eq!((requests, coordinator.hosts.requests().found()), (1, 2));
-        coordinator.end.stop(Stop::Drain);
+        coordinator.end.stop(StopRequest::Drain);
         let _ = coordinator.advance(at(20), &mut out);
         assert_eq!(coordinator.hosts.requests().found(), 0);
     }
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_hop_follows_the_redirect_or_starts_again() {
-        let hop = PendingRobotsFetch::Hop(url("/rules"), 1);
+        let hop = RobotsFollowUp::Hop(url("/rules"), 1);
         for (pending, expected) in [(Some(hop), Some("/rules")), (None, None)] {
             let mut coordinator = coordinator(|_| {});
             let of = origin();
@@ -407,7 +409,7 @@ mod tests {
         assert!(out.is_empty());
         assert_eq!(coordinator.hosts.in_flight(), 0);
         assert_eq!(next_request(&mut coordinator, 20), Some(at(30)));
-        let Some(Ended::Unreachable(hosts)) =
+        let Some(EndReason::Unreachable(hosts)) =
             coordinator.hosts.natural_end(at(20), &coordinator.robots)
         else {
             panic!("it is waited for");
@@ -420,7 +422,7 @@ mod tests {
         );
         second.free(&origin().host_key());
         let permit = match coordinator.hosts.poll(at(30)) {
-            Poll::Issue(permit) => permit,
+            PollOutcome::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
         };
         coordinator.issue(at(30), permit, &mut out);

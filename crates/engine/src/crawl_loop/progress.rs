@@ -6,9 +6,11 @@ use std::time::Duration;
 use crawl_scheduler::{PausedHost, Tick};
 
 use super::Coordinator;
-use super::estimate::{Estimate, MAX_URLS_BY_HOST, RoundAndRunTotal, WorkDone, estimate};
+use super::completion_estimate::{
+    CompletionEstimate, MAX_URLS_BY_HOST, RoundAndRunTotal, WorkDoneAndLeft, estimate,
+};
 use crate::control::{Phase, Progress};
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 
 impl Coordinator {
     #[must_use]
@@ -19,7 +21,7 @@ impl Coordinator {
         let of_round = self.report.of_round();
         let fresh = self.report.of_run().pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
-        let Estimate {
+        let CompletionEstimate {
             share_done,
             left,
             is_of_slowest_host,
@@ -63,7 +65,7 @@ impl Coordinator {
         }
     }
 
-    fn estimate(&self, now: Tick, elapsed: Duration, of_round: &Totals) -> Estimate {
+    fn estimate(&self, now: Tick, elapsed: Duration, of_round: &CrawlTotals) -> CompletionEstimate {
         let of_run = self.report.of_run();
         let pending = self.frontier.counts().pending;
         let budgets = self.hosts.budgets();
@@ -73,7 +75,7 @@ impl Coordinator {
         };
         let amount = |of_round, of_run| RoundAndRunTotal { of_round, of_run };
         let (served, served_of_run) = budgets.served_micros();
-        let course = WorkDone {
+        let course = WorkDoneAndLeft {
             elapsed,
             active: self.end.active(now),
             pages: amount(of_round.pages, of_run.pages),

@@ -1,25 +1,27 @@
 //! Renders pages, and uses permits for their resources.
 
-use crawl_archive::rows::{RenderResult, RenderStep};
+use crawl_archive::rows::{RenderMessageRow, RenderResult};
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason, UrlKind};
-use crawl_scheduler::{Poll, RobotsState, Tick};
+use crawl_frontier::{Admission, Exclusion, FrontierError, Reason, RequestedState, UrlKind};
+use crawl_scheduler::{PollOutcome, RobotsState, Tick};
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
-use super::renders::{NextPage, ResourceAccess, Wanted, is_short};
+use super::renders::{QueuedPageAction, ResourceAccess, ResourceRequestState, is_short};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{RenderId, RenderRequest, Shell, VisibleContent, WantedResource};
+use crate::messages::render::{
+    PageShell, RenderId, ResourceFetch, VisibleContentSize, WantedResource,
+};
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
-use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
+use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
 use crate::time::millis;
 
 /// The purpose that a permit for a page is used for. A resource of a page in the browser takes
 /// precedence.
-pub(super) enum RenderTurn {
+pub(super) enum RenderPermitUse {
     /// A page.
     Page,
     /// A request for a resource.
@@ -45,7 +47,7 @@ impl Coordinator {
                 self.hand_to_readers(page, out);
             }
             None => {
-                self.renders.add(page, Shell::default());
+                self.renders.add(page, PageShell::default());
                 self.fill_tabs(now, out);
             }
         }
@@ -56,10 +58,10 @@ impl Coordinator {
         &mut self,
         now: Tick,
         page: FetchedPage,
-        shell: Shell,
+        shell: PageShell,
         out: &mut Vec<Effect>,
     ) {
-        let step = RenderStep {
+        let step = RenderMessageRow {
             url: Some(page.lease.url.to_string()),
             ..self.render_step(now, "scripted")
         };
@@ -74,11 +76,11 @@ impl Coordinator {
         &mut self,
         now: Tick,
         id: RenderId,
-        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContentSize), RenderFailure>,
         out: &mut Vec<Effect>,
     ) {
         if let Some(url) = self.renders.page_url(id) {
-            let step = RenderStep {
+            let step = RenderMessageRow {
                 page: Some(id.0),
                 result: Some(self.render_result(url, &result)),
                 ..self.render_step(now, "rendered")
@@ -95,7 +97,7 @@ impl Coordinator {
     fn fill_tabs(&mut self, now: Tick, out: &mut Vec<Effect>) {
         while let Some(next) = self.renders.next() {
             match next {
-                NextPage::Render {
+                QueuedPageAction::Render {
                     page,
                     url,
                     fetched,
@@ -106,7 +108,7 @@ impl Coordinator {
                     fetched,
                     answer,
                 }),
-                NextPage::Read(page) => self.hand_to_readers(*page, out),
+                QueuedPageAction::Read(page) => self.hand_to_readers(*page, out),
             }
         }
         self.backlog.note_rendering(now, self.renders.count());
@@ -139,7 +141,7 @@ impl Coordinator {
         if let Some((from, url, exclusion)) = excluded {
             self.list_refused(url, from, exclusion, out);
         }
-        if let Wanted::Waits(origin) = waits {
+        if let ResourceRequestState::Waits(origin) = waits {
             self.wake_pending(now, &origin);
         }
     }
@@ -152,7 +154,7 @@ impl Coordinator {
         url: Option<&CanonicalUrl>,
         out: &mut Vec<Effect>,
     ) {
-        let step = RenderStep {
+        let step = RenderMessageRow {
             page: Some(page.0),
             url: url.and_then(|url| self.loggable(url)),
             method: Some(request.method.clone()),
@@ -165,13 +167,13 @@ impl Coordinator {
 
     /// Returns a row of the order log for a step of rendering, with the columns that every step
     /// has.
-    pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderStep {
-        RenderStep {
+    pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderMessageRow {
+        RenderMessageRow {
             at: now.as_millis(),
             step: step.to_owned(),
             ended: self.hosts.requests().ended_in_run(),
             settled: self.report.of_all_runs().messages,
-            ..RenderStep::default()
+            ..RenderMessageRow::default()
         }
     }
 
@@ -184,7 +186,7 @@ impl Coordinator {
     fn render_result(
         &self,
         url: &CanonicalUrl,
-        result: &Result<(RenderedPage, VisibleContent), RenderFailure>,
+        result: &Result<(RenderedPage, VisibleContentSize), RenderFailure>,
     ) -> RenderResult {
         match result {
             Ok((page, size)) => {
@@ -219,7 +221,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns why a URL can't be requested for a page now. `None` if the crawl's own rules allow it.
+    /// Returns why a URL can't be requested for a page now. `None` if the crawl's own rules allow
+    /// it.
     fn barred(&mut self, now: Tick, url: &CanonicalUrl) -> Option<Barred> {
         let host = url.host_key();
         // An exclusion would list the URL, and so the secret in it.
@@ -260,13 +263,13 @@ impl Coordinator {
         now: Tick,
         origin: &Origin,
         out: &mut Vec<Effect>,
-    ) -> Result<RenderTurn, FrontierError> {
+    ) -> Result<RenderPermitUse, FrontierError> {
         let before = self.renders.waiting_at(origin);
         if before == 0 {
             return Ok(self.page_turn(now, origin));
         }
         let turn = self.resource_turn(now, origin, out)?;
-        let is_sent = matches!(turn, RenderTurn::Send(_));
+        let is_sent = matches!(turn, RenderPermitUse::Send(_));
         let after = self.renders.waiting_at(origin) + u64::from(is_sent);
         // Count the refused resources as results of the turn, so that a replay repeats them.
         for _ in after..before {
@@ -280,7 +283,7 @@ impl Coordinator {
         now: Tick,
         origin: &Origin,
         out: &mut Vec<Effect>,
-    ) -> Result<RenderTurn, FrontierError> {
+    ) -> Result<RenderPermitUse, FrontierError> {
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
             // The crawl's own rules may have changed since the page asked.
@@ -293,16 +296,16 @@ impl Coordinator {
                 }
             };
             match judged {
-                Ok(()) => return Ok(RenderTurn::Send(Job::Render(Box::new(request)))),
+                Ok(()) => return Ok(RenderPermitUse::Send(Job::Render(Box::new(request)))),
                 Err(Some(exclusion)) => {
                     self.renders.refuse(&request.key);
-                    let RenderRequest { key, page, .. } = request;
+                    let ResourceFetch { key, page, .. } = request;
                     self.list_refused(key.url, page, exclusion, out);
                 }
                 Err(None) => {
                     self.renders.put_back(&request.key);
                     self.hosts.set_robots(now, origin, RobotsState::Unknown);
-                    return Ok(RenderTurn::Nothing);
+                    return Ok(RenderPermitUse::Nothing);
                 }
             }
         }
@@ -311,14 +314,14 @@ impl Coordinator {
 
     /// Decides the use of a permit if no resource of its origin waits: for a page, if there is room
     /// for pages.
-    fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderTurn {
+    fn page_turn(&mut self, now: Tick, origin: &Origin) -> RenderPermitUse {
         if !self.renders.are_resources_alone {
-            return RenderTurn::Page;
+            return RenderPermitUse::Page;
         }
         // The origin's pages wait until there is room again.
         self.renders.hold_pages_of(origin);
         self.hosts.set_pending(now, origin, 0);
-        RenderTurn::Nothing
+        RenderPermitUse::Nothing
     }
 
     /// Records that a resource of a page is not requested, with the reason.
@@ -331,7 +334,7 @@ impl Coordinator {
     ) {
         let admission = Admission {
             kind: UrlKind::Resource,
-            state: NewState::Excluded(exclusion),
+            state: RequestedState::Excluded(exclusion),
             ..Admission::link(url, 0, page)
         };
         let message = WriterMessage::Side(Box::new(SideExchange {
@@ -346,7 +349,7 @@ impl Coordinator {
     pub(super) fn resource_fetched(
         &mut self,
         now: Tick,
-        request: &RenderRequest,
+        request: &ResourceFetch,
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
@@ -355,7 +358,7 @@ impl Coordinator {
         let host = self.hosts.state(&origin.host_key());
         let exchange = match result {
             Ok(exchange) => {
-                let answer = StoredAnswer::of(&exchange, key.is_own);
+                let answer = UndecodedAnswer::of(&exchange, key.is_own);
                 self.renders.answered(key, &answer);
                 Some(exchange)
             }
@@ -413,9 +416,9 @@ impl Coordinator {
         while self.use_found(now, out).is_ok() {}
         for host in hosts {
             match self.hosts.poll_host(now, &host) {
-                Poll::Issue(permit) => self.issue(now, permit, out),
-                Poll::SleepUntil(tick) => wake = wake.into_iter().chain([tick]).min(),
-                Poll::Idle => {}
+                PollOutcome::Issue(permit) => self.issue(now, permit, out),
+                PollOutcome::SleepUntil(tick) => wake = wake.into_iter().chain([tick]).min(),
+                PollOutcome::Idle => {}
             }
         }
         self.renders.are_resources_alone = false;
@@ -434,8 +437,8 @@ impl Coordinator {
         }
     }
 
-    /// Wakes origins that got no permit for a page because permits were for resources, or because too
-    /// many pages waited to be rendered.
+    /// Wakes origins that got no permit for a page because permits were for resources, or because
+    /// too many pages waited to be rendered.
     pub(crate) fn wake_held_pages(&mut self, now: Tick) {
         for origin in self.renders.take_turned_away() {
             self.wake_pending(now, &origin);

@@ -14,11 +14,12 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    RenderId, RenderRequest, Rendering, ResourceKey, Shell, VisibleContent, WantedResource,
+    PageShell, RenderId, RenderingStatus, ResourceFetch, ResourceKey, VisibleContentSize,
+    WantedResource,
 };
 use crate::render::{
     RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
-    ResourceRequest, StoredAnswer, has_private_address, is_html,
+    ResourceRequest, UndecodedAnswer, has_private_address, is_html,
 };
 use crate::time::millis;
 
@@ -84,7 +85,7 @@ pub(super) struct Renders {
     /// The number of the last POST.
     last_post: u64,
     /// Pages that wait for a tab.
-    queued: VecDeque<(FetchedPage, Shell)>,
+    queued: VecDeque<(FetchedPage, PageShell)>,
     queued_bytes: u64,
     open: BTreeMap<RenderId, OpenPage>,
     /// Resources that wait for a permit of their origin.
@@ -126,7 +127,7 @@ struct RenderRules {
 struct OpenPage {
     page: FetchedPage,
     /// The page as sent, before its scripts run.
-    before: Shell,
+    before: PageShell,
     row: RenderRow,
     hosts: HashSet<HostKey>,
     /// Bytes of all answers that the page got.
@@ -148,16 +149,16 @@ pub(super) enum ResourceAccess {
 
 #[derive(Debug)]
 struct AskedResource {
-    request: RenderRequest,
+    request: ResourceFetch,
     deadline: Tick,
     waiters: Vec<(RenderId, Answer)>,
 }
 
-type Answer = oneshot::Sender<Option<StoredAnswer>>;
+type Answer = oneshot::Sender<Option<UndecodedAnswer>>;
 
 /// The state of a page's request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ResourceRequestState {
     /// Answered, refused, or waiting for another page's request for the same resource.
     Done,
     /// Waiting for a permit of this origin.
@@ -166,13 +167,13 @@ pub(super) enum Wanted {
 
 /// The fate of a page that waited for a tab.
 #[derive(Debug)]
-pub(super) enum NextPage {
+pub(super) enum QueuedPageAction {
     /// The browser gets the page.
     Render {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
-        answer: StoredAnswer,
+        answer: UndecodedAnswer,
     },
     /// A reader gets the page as the server sent it.
     Read(Box<FetchedPage>),
@@ -198,9 +199,9 @@ impl Renders {
 
     /// Returns how a fetched page is read. `Unneeded` and `IfScripted` go to a reader; `None` means
     /// that the page is rendered first.
-    pub(super) fn choice(&self, page: &FetchedPage) -> Option<Rendering> {
+    pub(super) fn choice(&self, page: &FetchedPage) -> Option<RenderingStatus> {
         let Some(rules) = &self.rules else {
-            return Some(Rendering::Unneeded);
+            return Some(RenderingStatus::Unneeded);
         };
         let exchange = &page.exchange;
         let may_render = (200..300).contains(&exchange.status)
@@ -210,20 +211,20 @@ impl Renders {
             && exchange.redirect_target().is_none()
             && is_html(&exchange.headers);
         match rules.mode {
-            _ if !may_render => Some(Rendering::Unneeded),
+            _ if !may_render => Some(RenderingStatus::Unneeded),
             RenderMode::On => None,
-            RenderMode::Auto => Some(Rendering::IfScripted),
+            RenderMode::Auto => Some(RenderingStatus::IfScripted),
         }
     }
 
     /// Queues a page for the browser. `before` describes the page before its scripts run.
-    pub(super) fn add(&mut self, page: FetchedPage, before: Shell) {
+    pub(super) fn add(&mut self, page: FetchedPage, before: PageShell) {
         self.queued_bytes += page.exchange.body.len() as u64;
         self.queued.push_back((page, before));
     }
 
     /// Returns the next page and what happens to it, if a tab is free.
-    pub(super) fn next(&mut self) -> Option<NextPage> {
+    pub(super) fn next(&mut self) -> Option<QueuedPageAction> {
         let tabs = self.rules.as_ref().map_or(0, |rules| rules.tabs.max(1));
         if self.open.len() >= tabs {
             return None;
@@ -232,19 +233,19 @@ impl Renders {
         self.queued_bytes -= page.exchange.body.len() as u64;
         // Similar pages may have been rendered since this page was queued.
         if self.is_vain(&page.lease.url, before) {
-            page.rendering = Rendering::Unneeded;
-            return Some(NextPage::Read(Box::new(page)));
+            page.rendering = RenderingStatus::Unneeded;
+            return Some(QueuedPageAction::Read(Box::new(page)));
         }
         if let Some(name) = self.ended {
-            page.rendering = Rendering::Failed(RenderRow {
+            page.rendering = RenderingStatus::Failed(RenderRow {
                 error: Some(name.to_owned()),
                 ..RenderRow::default()
             });
-            return Some(NextPage::Read(Box::new(page)));
+            return Some(QueuedPageAction::Read(Box::new(page)));
         }
         self.last_id += 1;
         let id = RenderId(self.last_id);
-        let answer = StoredAnswer::of(&page.exchange, true);
+        let answer = UndecodedAnswer::of(&page.exchange, true);
         let (url, fetched) = (page.lease.url.clone(), page.exchange.started);
         let open = OpenPage {
             page,
@@ -255,7 +256,7 @@ impl Renders {
             deadline: None,
         };
         self.open.insert(id, open);
-        Some(NextPage::Render {
+        Some(QueuedPageAction::Render {
             page: id,
             url,
             fetched,
@@ -295,8 +296,8 @@ impl Renders {
         self.open.get(&page).map(|open| &open.page.lease.url)
     }
 
-    /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is not
-    /// open.
+    /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is
+    /// not open.
     pub(super) fn url_of(&self, wanted: &WantedResource) -> Option<CanonicalUrl> {
         let page = self.page_url(wanted.page)?;
         canonicalize(Some(page), &wanted.request.url).ok()
@@ -310,7 +311,7 @@ impl Renders {
         wanted: WantedResource,
         url: Option<CanonicalUrl>,
         access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceAccess,
-    ) -> Wanted {
+    ) -> ResourceRequestState {
         let WantedResource {
             page,
             request,
@@ -341,7 +342,7 @@ impl Renders {
         };
         if let Some(kept) = self.kept.get(&key) {
             open.receive(answer, &kept);
-            return Wanted::Done;
+            return ResourceRequestState::Done;
         }
         if !open.has_room(&key.url, rules.limits) {
             open.row.refused += 1;
@@ -350,10 +351,10 @@ impl Renders {
         if let Some(resource) = self.asked.get_mut(&key) {
             resource.waiters.push((page, answer));
             resource.deadline = resource.deadline.max(deadline);
-            return Wanted::Done;
+            return ResourceRequestState::Done;
         }
         let origin = key.url.origin();
-        let request = RenderRequest {
+        let request = ResourceFetch {
             key: key.clone(),
             page: from,
             tries: 0,
@@ -367,7 +368,7 @@ impl Renders {
         self.asked.insert(key.clone(), resource);
         let waiting = self.waiting.entry(origin.clone()).or_default();
         waiting.push_back(key);
-        Wanted::Waits(origin)
+        ResourceRequestState::Waits(origin)
     }
 
     /// Returns the number of resources that wait for a permit of an origin.
@@ -382,7 +383,7 @@ impl Renders {
 
     /// Takes the next resource of an origin that some page still waits for and may receive. Refuses
     /// the resources before that one.
-    pub(super) fn next_at(&mut self, origin: &Origin) -> Option<RenderRequest> {
+    pub(super) fn next_at(&mut self, origin: &Origin) -> Option<ResourceFetch> {
         let max = self.rules.as_ref()?.limits.bytes;
         let mut next = None;
         while next.is_none()
@@ -440,8 +441,8 @@ impl Renders {
         }
     }
 
-    /// Refuses all resources of an origin that wait for a permit. Returns whether there were any; the
-    /// origin then no longer needs permits for them.
+    /// Refuses all resources of an origin that wait for a permit. Returns whether there were any;
+    /// the origin then no longer needs permits for them.
     pub(super) fn refuse_origin(&mut self, origin: &Origin) -> bool {
         let keys = self.waiting.remove(origin).unwrap_or_default();
         for key in &keys {
@@ -452,7 +453,11 @@ impl Renders {
 
     /// Passes an answer to all pages that wait for it, and keeps it for others if it is final.
     /// Returns the origin if the server asked to try again later.
-    pub(super) fn answered(&mut self, key: &ResourceKey, answer: &StoredAnswer) -> Option<Origin> {
+    pub(super) fn answered(
+        &mut self,
+        key: &ResourceKey,
+        answer: &UndecodedAnswer,
+    ) -> Option<Origin> {
         if matches!(answer.status, 429 | 500..) && self.waits_again(key, true) {
             return Some(key.url.origin());
         }
@@ -531,7 +536,7 @@ impl Renders {
     pub(super) fn rendered(
         &mut self,
         id: RenderId,
-        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContentSize), RenderFailure>,
     ) -> Option<FetchedPage> {
         let OpenPage {
             mut page,
@@ -553,7 +558,7 @@ impl Renders {
                 row.screenshot_error = screenshot.as_ref().err().map(|why| (*why).to_owned());
                 let screenshot = screenshot.ok().flatten();
                 row.screenshot_bytes = screenshot.as_ref().map(|image| image.len() as u64);
-                page.rendering = Rendering::Done {
+                page.rendering = RenderingStatus::Done {
                     dom: rendered.dom,
                     navigation: rendered.navigation,
                     screenshot,
@@ -567,7 +572,7 @@ impl Renders {
                     self.browser_failed(id, &failure);
                 }
                 row.error = Some(failure.name.to_owned());
-                page.rendering = Rendering::Failed(row);
+                page.rendering = RenderingStatus::Failed(row);
             }
         }
         Some(page)
@@ -607,7 +612,7 @@ impl Renders {
 
     /// Returns whether rendering a page is probably useless, because similar pages showed no more
     /// with their scripts than without.
-    fn is_vain(&self, url: &CanonicalUrl, shell: Shell) -> bool {
+    fn is_vain(&self, url: &CanonicalUrl, shell: PageShell) -> bool {
         let is_auto = self.rules.as_ref().map(|rules| rules.mode) == Some(RenderMode::Auto);
         let by_shape = self.vain.get(&(shape_key(url), shell.scripts));
         let by_scripts = self.vain_scripts.get(&(url.host_key(), shell.scripts));
@@ -636,9 +641,9 @@ fn shape_key(url: &CanonicalUrl) -> String {
     format!("{} {}", url.host_key().as_str(), url.shape().pattern)
 }
 
-fn refuse(answer: Answer) -> Wanted {
+fn refuse(answer: Answer) -> ResourceRequestState {
     let _ = answer.send(None);
-    Wanted::Done
+    ResourceRequestState::Done
 }
 
 impl RenderRules {
@@ -691,7 +696,7 @@ impl OpenPage {
 
     /// Passes an answer to the page. Like a browser, refuses an answer from a private address if
     /// the page came from a public one.
-    fn receive(&mut self, waiter: Answer, answer: &StoredAnswer) {
+    fn receive(&mut self, waiter: Answer, answer: &UndecodedAnswer) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
             self.row.refused += 1;
             let _ = waiter.send(None);
@@ -705,18 +710,18 @@ impl OpenPage {
 /// The answers of this run that pages may need again, up to a limit of bytes.
 #[derive(Debug, Default)]
 struct KeptAnswers {
-    answers: HashMap<ResourceKey, StoredAnswer>,
+    answers: HashMap<ResourceKey, UndecodedAnswer>,
     /// The keys, oldest first.
     order: VecDeque<ResourceKey>,
     bytes: u64,
 }
 
 impl KeptAnswers {
-    fn get(&self, key: &ResourceKey) -> Option<StoredAnswer> {
+    fn get(&self, key: &ResourceKey) -> Option<UndecodedAnswer> {
         self.answers.get(key).cloned()
     }
 
-    fn keep(&mut self, key: &ResourceKey, answer: &StoredAnswer) {
+    fn keep(&mut self, key: &ResourceKey, answer: &UndecodedAnswer) {
         if self.answers.contains_key(key) {
             return;
         }

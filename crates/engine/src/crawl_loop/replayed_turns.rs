@@ -2,7 +2,7 @@
 //! the turn does is decided again.
 
 use crawl_archive::rows::HostTurn;
-use crawl_scheduler::{Poll, Purpose, Tick};
+use crawl_scheduler::{PollOutcome, Purpose, Tick};
 use crawl_weburl::Origin;
 
 use super::Coordinator;
@@ -39,9 +39,9 @@ impl Coordinator {
     ) -> TurnAttempt {
         self.evict_idle(now);
         let permit = match self.hosts.poll_host(now, &origin.host_key()) {
-            Poll::Issue(permit) => permit,
-            Poll::SleepUntil(tick) => return TurnAttempt::NotBefore(tick),
-            Poll::Idle => return TurnAttempt::Nothing,
+            PollOutcome::Issue(permit) => permit,
+            PollOutcome::SleepUntil(tick) => return TurnAttempt::NotBefore(tick),
+            PollOutcome::Idle => return TurnAttempt::Nothing,
         };
         let is_recorded = match permit.purpose() {
             Purpose::Page { origin: of } => turn.purpose == "page" && of == origin,

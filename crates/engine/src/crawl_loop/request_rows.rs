@@ -1,24 +1,24 @@
 //! Rows of `requests.jsonl`, and robots.txt verdicts in rows of `pages.jsonl`.
 
-use crawl_archive::RequestLine;
+use crawl_archive::SerializedRequestRow;
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Reason, UrlKind};
-use crawl_policy::Verdict;
-use crawl_scheduler::{OutcomeKind, Spent};
+use crawl_policy::RuleVerdict;
+use crawl_scheduler::{OutcomeKind, SpentPermit};
 use tracing::Span;
 
-use crate::login::{Session, judge};
+use crate::login::{SessionStatus, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
 use crate::time::millis;
 use crate::totals::CommitPoint;
-use crate::usage::rule_text;
+use crate::usage_preferences::rule_text;
 
 /// Creates the event of an exchange that ended.
 pub(crate) fn ended(
     job: Job,
-    spent: Spent,
+    spent: SpentPermit,
     result: Result<Exchange, Failure>,
     span: Span,
 ) -> Event {
@@ -28,7 +28,12 @@ pub(crate) fn ended(
     };
     let signal = signal.with_url(job.url().as_str());
     let (job, result) = judge_session(job, result);
-    let line = Box::new(RequestLine::of(row(&job, &spent, &result, &signal.kind)));
+    let line = Box::new(SerializedRequestRow::of(row(
+        &job,
+        &spent,
+        &result,
+        &signal.kind,
+    )));
     Event::Fetched(Box::new(EndedExchange {
         job,
         spent,
@@ -54,8 +59,8 @@ fn judge_session(
     };
     session.shown = judge(&session.login, answer);
     let failure = match &session.shown {
-        Session::LoggedOut(why) => Failure::logged_out(answer, why.clone()),
-        Session::LoggedIn | Session::Unknown => return (job, result),
+        SessionStatus::LoggedOut(why) => Failure::logged_out(answer, why.clone()),
+        SessionStatus::LoggedIn | SessionStatus::Unknown => return (job, result),
     };
     (job, Err(failure))
 }
@@ -63,7 +68,7 @@ fn judge_session(
 /// Creates the row of a request that ended.
 fn row(
     job: &Job,
-    spent: &Spent,
+    spent: &SpentPermit,
     result: &Result<Exchange, Failure>,
     signal: &OutcomeKind,
 ) -> RequestRow {
@@ -145,7 +150,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
 }
 
 /// Returns a robots.txt verdict for a page's row.
-pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
+pub(crate) fn robots_verdict(verdict: &RuleVerdict<'_>) -> RobotsVerdict {
     RobotsVerdict {
         verdict: if verdict.is_allowed() {
             "allowed"
@@ -159,7 +164,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
 }
 
 /// Returns the exclusion of a URL that robots.txt disallows.
-pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
+pub(crate) fn robots_exclusion(verdict: &RuleVerdict<'_>) -> Exclusion {
     Exclusion {
         reason: Reason::Robots,
         rule: verdict.rule.as_ref().map(|rule| rule_text(&rule.text)),
@@ -176,11 +181,11 @@ mod tests {
     use crawl_fetcher::robots::TDMREP_PATH;
     use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault, FetchRequest, Validators};
     use crawl_frontier::{Admission, MemoryFrontier, UrlKind};
-    use crawl_scheduler::{OutcomeKind, Poll};
+    use crawl_scheduler::{OutcomeKind, PollOutcome};
     use crawl_weburl::canonicalize;
 
     use super::super::fixtures::{at, context, coordinator, leased};
-    use super::{RequestLine, millis, purpose, row};
+    use super::{SerializedRequestRow, millis, purpose, row};
     use crate::messages::Job;
     use crate::priority::Priority;
 
@@ -231,7 +236,7 @@ mod tests {
         let mut coordinator = coordinator(|_| {});
         let origin = canonicalize(None, "http://a.example/").unwrap().origin();
         coordinator.hosts.set_pending(at(20), &origin, 1);
-        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
+        let PollOutcome::Issue(permit) = coordinator.hosts.poll(at(20)) else {
             panic!("no permit");
         };
         let spent = permit.spend();
@@ -262,7 +267,8 @@ mod tests {
             (unnamed, Some(60 * second), Some(60_000)),
             (named, Some(60 * second), Some(7_000)),
         ] {
-            let mut line = RequestLine::of(row(&job, &spent, &Err(failure.clone()), &signal));
+            let mut line =
+                SerializedRequestRow::of(row(&job, &spent, &Err(failure.clone()), &signal));
             line.note_wait(learned.map(millis));
             let expected = RequestRow {
                 url: "http://a.example/robots.txt".to_owned(),

@@ -97,7 +97,7 @@ impl RequestsInFlight {
 
 #[cfg(test)]
 mod tests {
-    use crawl_scheduler::{Poll, Scheduler};
+    use crawl_scheduler::{PollOutcome, Scheduler};
     use crawl_weburl::Origin;
 
     use super::super::fixtures::{at, config};
@@ -110,7 +110,7 @@ mod tests {
             let origin = Origin::parse(&format!("http://{host}.example")).unwrap();
             scheduler.set_pending(at(20), &origin, 1);
             match scheduler.poll(at(20)) {
-                Poll::Issue(permit) => Some(permit),
+                PollOutcome::Issue(permit) => Some(permit),
                 other => panic!("no permit: {other:?}"),
             }
         });

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 
-use super::waiting_documents::GiveUp;
+use super::waiting_documents::GiveUpTime;
 use crate::config::Budgets;
-use crate::control::Stop;
+use crate::control::StopRequest;
 use crate::error::EngineError;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// How long requests in flight may continue after the deadline. Waiting saves requests, since each
 /// page that is given up must be requested again.
@@ -34,8 +34,8 @@ pub(super) struct RunEnd {
     paused_since: Option<Tick>,
     /// Total length of the pauses that have ended.
     paused: Duration,
-    stop: Stop,
-    ended: Option<Ended>,
+    stop: StopRequest,
+    ended: Option<EndReason>,
     failure: Option<EngineError>,
     /// Whether requests in flight and unread pages were given up.
     is_given_up: bool,
@@ -62,7 +62,7 @@ impl RunEnd {
             started: now,
             paused_since: None,
             paused: Duration::ZERO,
-            stop: Stop::No,
+            stop: StopRequest::No,
             ended: None,
             failure: None,
             is_given_up: false,
@@ -110,7 +110,7 @@ impl RunEnd {
     pub(super) fn end_by_time(&mut self, now: Tick) -> Option<Tick> {
         let deadline = self.deadline().filter(|_| !self.is_paused())?;
         if deadline <= now {
-            self.end(Ended::Budget("max-time"));
+            self.end(EndReason::Budget("max-time"));
         }
         Some(deadline)
     }
@@ -138,12 +138,12 @@ impl RunEnd {
     }
 
     /// Stops the run. A later call can only make it stop sooner.
-    pub(super) fn stop(&mut self, stop: Stop) {
+    pub(super) fn stop(&mut self, stop: StopRequest) {
         self.stop = self.stop.max(stop);
     }
 
     /// Ends the run for a reason. No effect if the run has a reason to end already.
-    pub(super) fn end(&mut self, ended: Ended) {
+    pub(super) fn end(&mut self, ended: EndReason) {
         self.ended.get_or_insert(ended);
     }
 
@@ -154,9 +154,9 @@ impl RunEnd {
 
     /// Begins a step of the loop. Returns true if the run must end at once, without this step.
     pub(super) fn begin_step(&mut self) -> bool {
-        let is_over = self.failure.is_some() || self.stop == Stop::Now;
-        if is_over || self.stop == Stop::Drain {
-            self.end(Ended::Interrupted);
+        let is_over = self.failure.is_some() || self.stop == StopRequest::Now;
+        if is_over || self.stop == StopRequest::Drain {
+            self.end(EndReason::Interrupted);
         }
         is_over
     }
@@ -168,12 +168,12 @@ impl RunEnd {
 
     /// Returns whether the run is ending, or a stop was requested since the last step.
     pub(super) fn is_stopping(&self) -> bool {
-        self.is_ending() || self.stop != Stop::No
+        self.is_ending() || self.stop != StopRequest::No
     }
 
     /// Returns whether the run must end without saving.
     pub(super) fn is_stopped_at_once(&self) -> bool {
-        self.stop == Stop::Now
+        self.stop == StopRequest::Now
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -181,33 +181,33 @@ impl RunEnd {
     }
 
     /// Returns whether to give up requests in flight and unread pages of a run that is ending.
-    /// [`GiveUp::Now`] is returned at most once, some time after the deadline.
-    pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
+    /// [`GiveUpTime::Now`] is returned at most once, some time after the deadline.
+    pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
         let Some(deadline) = self.deadline().filter(|_| !self.is_given_up) else {
-            return GiveUp::No;
+            return GiveUpTime::No;
         };
         let until = deadline + GRACE;
         if now < until {
-            return GiveUp::At(until);
+            return GiveUpTime::At(until);
         }
         self.is_given_up = true;
-        GiveUp::Now
+        GiveUpTime::Now
     }
 
     /// Returns the end of the run. Call it only once, since it moves the failure out.
     ///
     /// # Errors
     /// The first failure.
-    pub(super) fn outcome(&mut self) -> Result<Ended, EngineError> {
+    pub(super) fn outcome(&mut self) -> Result<EndReason, EngineError> {
         match self.failure.take() {
             Some(error) => Err(error),
-            None => Ok(self.ended.clone().unwrap_or(Ended::Finished)),
+            None => Ok(self.ended.clone().unwrap_or(EndReason::Finished)),
         }
     }
 
     /// Returns why the run ends; `None` while there is no reason to end.
     #[cfg(test)]
-    pub(super) fn ended(&self) -> Option<&Ended> {
+    pub(super) fn ended(&self) -> Option<&EndReason> {
         self.ended.as_ref()
     }
 }
@@ -217,12 +217,12 @@ mod tests {
     use std::time::Duration;
 
     use super::super::fixtures::at;
-    use super::super::waiting_documents::GiveUp;
+    use super::super::waiting_documents::GiveUpTime;
     use super::{GRACE, RunEnd, Spent};
     use crate::config::Budgets;
-    use crate::control::Stop;
+    use crate::control::StopRequest;
     use crate::error::EngineError;
-    use crate::summary::Ended;
+    use crate::summary::EndReason;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -244,12 +244,12 @@ mod tests {
     #[test]
     fn the_first_end_wins_and_a_failure_outweighs_it() {
         let mut end = run(None);
-        assert_eq!(end.outcome().unwrap(), Ended::Finished);
-        end.end(Ended::Budget("max-time"));
-        end.end(Ended::HandedOver);
-        end.stop(Stop::Drain);
+        assert_eq!(end.outcome().unwrap(), EndReason::Finished);
+        end.end(EndReason::Budget("max-time"));
+        end.end(EndReason::HandedOver);
+        end.stop(StopRequest::Drain);
         assert!(!end.begin_step());
-        assert_eq!(end.outcome().unwrap(), Ended::Budget("max-time"));
+        assert_eq!(end.outcome().unwrap(), EndReason::Budget("max-time"));
         end.fail(thread("first"));
         end.fail(thread("second"));
         assert!(end.is_broken() && end.begin_step());
@@ -261,9 +261,17 @@ mod tests {
     fn a_stop_drains_the_run_or_ends_it_at_once() {
         for (stops, is_over, ended) in [
             (vec![], false, None),
-            (vec![Stop::Drain], false, Some(Ended::Interrupted)),
-            (vec![Stop::Now], true, Some(Ended::Interrupted)),
-            (vec![Stop::Now, Stop::Drain], true, Some(Ended::Interrupted)),
+            (
+                vec![StopRequest::Drain],
+                false,
+                Some(EndReason::Interrupted),
+            ),
+            (vec![StopRequest::Now], true, Some(EndReason::Interrupted)),
+            (
+                vec![StopRequest::Now, StopRequest::Drain],
+                true,
+                Some(EndReason::Interrupted),
+            ),
         ] {
             let mut end = run(None);
             stops.iter().for_each(|stop| end.stop(*stop));
@@ -278,14 +286,14 @@ mod tests {
     #[test]
     fn requests_are_given_up_once_after_their_grace() {
         let mut end = run(None);
-        assert_eq!(end.give_up(at(20)), GiveUp::No);
+        assert_eq!(end.give_up(at(20)), GiveUpTime::No);
         let mut end = run(Some(100 * SECOND));
         let until = at(110) + GRACE;
         for now in [at(20), at(110)] {
-            assert_eq!(end.give_up(now), GiveUp::At(until));
+            assert_eq!(end.give_up(now), GiveUpTime::At(until));
         }
-        assert_eq!(end.give_up(until), GiveUp::Now);
-        assert_eq!(end.give_up(until + GRACE), GiveUp::No);
+        assert_eq!(end.give_up(until), GiveUpTime::Now);
+        assert_eq!(end.give_up(until + GRACE), GiveUpTime::No);
     }
 
     #[test]

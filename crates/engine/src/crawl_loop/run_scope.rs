@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use crawl_fetcher::Secrets;
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, KnownState, Lease, NewState, Reason, UrlKind,
+    Admission, Exclusion, Frontier, KnownState, Lease, Reason, RequestedState, UrlKind,
 };
 use crawl_policy::AgentRules;
 use crawl_scope::{BadScopePattern, OutReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin, canonicalize};
 
 use crate::admissions::{seed_admission, sitemap_admission, sitemap_guess};
-use crate::config::Resources;
-use crate::control::Refused;
-use crate::messages::Order;
+use crate::config::ResourcePolicy;
+use crate::control::CommandRefusal;
+use crate::messages::DurableCommand;
 use crate::secret_redaction::SECRET_IN_URL;
 
 /// The name under which out-of-scope sitemaps on another host are counted.
@@ -34,7 +34,7 @@ const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 #[derive(Debug)]
 pub(super) struct RunScope {
     current: Arc<Scope>,
-    resources: Resources,
+    resources: ResourcePolicy,
     /// Whether pending URLs may be out of scope, because they were admitted under another scope.
     judges_again: bool,
     /// Origins whose robots.txt is not fetched because their host is excluded.
@@ -42,7 +42,7 @@ pub(super) struct RunScope {
 }
 
 impl RunScope {
-    pub(super) fn new(scope: Scope, resources: Resources) -> RunScope {
+    pub(super) fn new(scope: Scope, resources: ResourcePolicy) -> RunScope {
         RunScope {
             current: Arc::new(scope),
             resources,
@@ -124,7 +124,7 @@ impl RunScope {
             return None;
         }
         let is_exempt = lease.kind == UrlKind::Resource
-            && self.resources == Resources::All
+            && self.resources == ResourcePolicy::All
             && self.current.excluded(&lease.url).is_none();
         match (self.current).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
@@ -179,7 +179,7 @@ impl RunScope {
                 ScopeVerdict::Out { rule, .. } => rule,
                 ScopeVerdict::In => "hops-off-scope".to_owned(),
             };
-            sitemap.state = NewState::Excluded(Exclusion {
+            sitemap.state = RequestedState::Excluded(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             });
@@ -187,7 +187,7 @@ impl RunScope {
         // An out-of-scope `/sitemap.xml` that was only guessed is dropped without a record, since
         // no robots.txt names it.
         let are_recorded = !is_guess && !is_off;
-        sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || are_recorded);
+        sitemaps.retain(|sitemap| sitemap.state == RequestedState::Pending || are_recorded);
         let elsewhere = if is_off { 0 } else { elsewhere };
         let mut unusable = vec![(SECRET_IN_URL, with_secret), (SITEMAP_ELSEWHERE, elsewhere)];
         unusable.retain(|(_, count)| *count > 0);
@@ -203,20 +203,20 @@ impl RunScope {
         &mut self,
         url: &CanonicalUrl,
         frontier: &dyn Frontier,
-    ) -> Result<Order, Refused> {
+    ) -> Result<DurableCommand, CommandRefusal> {
         let url = url.clone();
         let mut scope = self.current.as_ref().clone();
         scope.add_seed(&url);
         if let ScopeVerdict::Out { rule, .. } = scope.judge(&url, 0) {
-            return Err(Refused::OutOfScope { url, rule });
+            return Err(CommandRefusal::OutOfScope { url, rule });
         }
         let seed = Box::new(seed_admission(&url, &scope));
         let record = frontier.known(&url).ok().flatten();
         let refused = record.and_then(|record| match record.state {
             KnownState::Fetched { .. } | KnownState::Failed { .. } => {
-                Some(Refused::Visited { url })
+                Some(CommandRefusal::Visited { url })
             }
-            KnownState::Excluded(exclusion) => Some(Refused::Barred {
+            KnownState::Excluded(exclusion) => Some(CommandRefusal::Barred {
                 url,
                 why: exclusion.to_string(),
             }),
@@ -225,7 +225,7 @@ impl RunScope {
         if refused.is_none() {
             self.current = Arc::new(scope);
         }
-        Ok(Order::Add { seed, refused })
+        Ok(DurableCommand::Add { seed, refused })
     }
 
     /// Returns whether to read a sitemap that a host's robots.txt names. A sitemap on the same host
@@ -252,7 +252,7 @@ mod tests {
 
     use super::super::fixtures::leased;
     use super::RunScope;
-    use crate::config::Resources;
+    use crate::config::ResourcePolicy;
 
     fn url(url: &str) -> CanonicalUrl {
         canonicalize(None, url).unwrap()
@@ -264,7 +264,7 @@ mod tests {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
         scope.add_seed(&seed);
         let (page, sitemap, part) = (UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource);
-        let all = Resources::All;
+        let all = ResourcePolicy::All;
         for (host, path, kind, resources, is_out) in [
             ("a", "/page", page, all, false),
             ("a", "/x", page, all, true),
@@ -272,7 +272,7 @@ mod tests {
             ("b", "/map", sitemap, all, false),
             ("b", "/x", sitemap, all, true),
             ("b", "/part", part, all, false),
-            ("b", "/part", part, Resources::Own, true),
+            ("b", "/part", part, ResourcePolicy::Own, true),
             ("b", "/x", part, all, true),
         ] {
             let shown = format!("{host} {path} {kind:?} {resources:?}");
@@ -304,7 +304,7 @@ mod tests {
     fn a_sitemap_is_read_if_its_host_names_it_or_it_is_in_scope() {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], None).unwrap();
         scope.add_seed(&url("http://a.example/"));
-        let run = RunScope::new(scope, Resources::Off);
+        let run = RunScope::new(scope, ResourcePolicy::Off);
         for (sitemap, host, is_read) in [
             ("http://a.example/s", "a.example", true),
             ("http://a.example/x", "a.example", false),
@@ -324,7 +324,7 @@ mod tests {
     fn a_bad_pattern_changes_no_exclusions() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
-            Resources::Off,
+            ResourcePolicy::Off,
         );
         let bad = run.set_exclusions(&[], &["(".to_owned()], HostTable::default());
         assert!(bad.is_err() && !run.judges_again());
@@ -340,7 +340,7 @@ mod tests {
     fn origins_that_are_left_out_are_returned_once() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
-            Resources::Off,
+            ResourcePolicy::Off,
         );
         let origin = Origin::parse("http://a.example").unwrap();
         run.leave_out(&origin);

@@ -7,20 +7,20 @@ use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
-use crate::config::{Config, Extent};
+use crate::config::{Config, RunMode};
 use crate::meta_keys::META_SHARED_SEED;
-use crate::summary::{Ended, Indexed, Reach, SeedFailure, Summary};
+use crate::summary::{EndReason, IndexSummary, RunSummary, SeedFailure, ServerReachability};
 
 impl Coordinator {
     /// Returns the summary of a run that is over.
     pub(crate) fn into_summary(
         mut self,
-        ended: Ended,
+        ended: EndReason,
         elapsed: Duration,
         resumed: bool,
         excluded: BTreeMap<String, u64>,
-        indexed: Option<Indexed>,
-    ) -> Summary {
+        indexed: Option<IndexSummary>,
+    ) -> RunSummary {
         let totals = self.totals();
         let of_round = self.report.of_round();
         let round = *self.report.round();
@@ -36,7 +36,7 @@ impl Coordinator {
         if totals.seeds_fetched + by_others == 0 && seeds_failed.is_empty() {
             seeds_failed = unfetched_seeds(&self.config, &*self.frontier);
         }
-        Summary {
+        RunSummary {
             ended,
             pages: of_round.pages,
             pages_of_run: self.report.of_run().pages,
@@ -64,12 +64,12 @@ impl Coordinator {
             seeds_failed,
             strange_robots: self.robots.take_strange(),
             rules: match self.config.extent {
-                Extent::Plan => self.robots.rules(),
-                Extent::Crawl | Extent::Rules => Vec::new(),
+                RunMode::Plan => self.robots.rules(),
+                RunMode::Crawl | RunMode::Rules => Vec::new(),
             },
             elapsed,
             parked: self.hosts.parked().cloned().collect(),
-            reach: Reach::of(self.report.counters()),
+            reach: ServerReachability::of(self.report.counters()),
             output: self.config.output.clone(),
             created: Vec::new(),
             resumed,
@@ -103,25 +103,30 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_frontier::{Admission, Outcome};
+    use crawl_frontier::{Admission, LeaseOutcome};
 
     use super::super::fixtures::{coordinator, leased, pages, run_report};
     use crate::counters::Commit;
-    use crate::summary::{Ended, SeedFailure, Summary};
-    use crate::totals::Totals;
+    use crate::summary::{EndReason, RunSummary, SeedFailure};
+    use crate::totals::CrawlTotals;
 
-    fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> Totals {
-        Totals {
+    fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> CrawlTotals {
+        CrawlTotals {
             pages,
             failed,
             seeds_fetched,
-            ..Totals::default()
+            ..CrawlTotals::default()
         }
     }
 
     /// The summary of a run with one seed and that seed's outcome, in a round that began with the
     /// totals `before`.
-    fn summary_of(seed: Option<Outcome>, round: u32, before: Totals, totals: Totals) -> Summary {
+    fn summary_of(
+        seed: Option<LeaseOutcome>,
+        round: u32,
+        before: CrawlTotals,
+        totals: CrawlTotals,
+    ) -> RunSummary {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
         let admission = Admission::seed(coordinator.config.seeds[0].clone());
@@ -137,7 +142,7 @@ mod tests {
         let at_start = pages(totals.pages.min(before.pages + 1));
         coordinator.report = run_report(round, before, at_start, totals);
         let elapsed = Duration::from_secs(1);
-        coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), None)
+        coordinator.into_summary(EndReason::Finished, elapsed, true, BTreeMap::new(), None)
     }
 
     #[test]
@@ -153,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_crawl_without_pages_has_a_reason_for_each_seed() {
-        let redirected = Outcome::Fetched { status: 301 };
-        let missing = Outcome::Fetched { status: 404 };
-        let failed = Outcome::Failed {
+        let redirected = LeaseOutcome::Fetched { status: 301 };
+        let missing = LeaseOutcome::Fetched { status: 404 };
+        let failed = LeaseOutcome::Failed {
             why: "timeout".to_owned(),
         };
         for (outcome, fetched, words) in [
@@ -165,7 +170,7 @@ mod tests {
             (None, 0, None),
             (Some(missing), 1, None),
         ] {
-            let summary = summary_of(outcome, 1, Totals::default(), totals(1, 0, fetched));
+            let summary = summary_of(outcome, 1, CrawlTotals::default(), totals(1, 0, fetched));
             let reasons: Vec<_> = summary.seeds_failed.iter().map(|seed| &*seed.why).collect();
             assert_eq!(reasons, Vec::from_iter(words));
         }
@@ -209,7 +214,8 @@ mod tests {
             (0..7).for_each(|_| coordinator.hosts.sent());
             (0..2).for_each(|_| coordinator.report.robots_answered());
             let (elapsed, excluded) = (Duration::from_secs(1), BTreeMap::new());
-            let summary = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);
+            let summary =
+                coordinator.into_summary(EndReason::Finished, elapsed, true, excluded, None);
             assert_eq!(
                 (summary.seeds_fetched, summary.seeds_failed.len()),
                 (fetched, 1)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use foldhash::{HashMap, HashMapExt as _};
 use serde::{Deserialize, Serialize};
 
-use super::byte_lock;
+use super::file_byte_lock;
 
 /// The offset of the byte that a running crawl keeps locked in its file. No file of this kind is
 /// that large.
@@ -54,9 +54,9 @@ pub(crate) struct Running {
 
 /// The other crawl that holds a host. `None` inside if that crawl's file can't be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Holder(Option<RunningCrawl>);
+pub(crate) struct HostHolder(Option<RunningCrawl>);
 
-impl Holder {
+impl HostHolder {
     pub(crate) fn into_crawl(self) -> Option<RunningCrawl> {
         self.0
     }
@@ -69,7 +69,7 @@ impl Running {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
             // If the byte can't be locked, its crawl is alive, and its file stays.
-            if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
+            if file_byte_lock::lock(&file, ALIVE).unwrap_or(false) {
                 // Ignore errors, since another crawl may have just removed the file.
                 let _ = fs::remove_file(path);
             }
@@ -80,7 +80,7 @@ impl Running {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            if byte_lock::lock(&file, ALIVE)? && path.exists() {
+            if file_byte_lock::lock(&file, ALIVE)? && path.exists() {
                 (&file).write_all(&serde_json::to_vec(crawl)?)?;
                 let folder = folder.to_owned();
                 return Ok(Running {
@@ -127,11 +127,11 @@ impl Running {
     }
 
     /// Returns the other crawl that holds a host.
-    pub(crate) fn holder(&self, host: u64) -> Option<Holder> {
+    pub(crate) fn holder(&self, host: u64) -> Option<HostHolder> {
         let mut files = files(&self.folder, Some(&self.path));
-        let (_, file) =
-            files.find(|(_, file)| byte_lock::is_locked(file, ALIVE) && lists(file, host + 1))?;
-        Some(Holder(described(&file)))
+        let (_, file) = files
+            .find(|(_, file)| file_byte_lock::is_locked(file, ALIVE) && lists(file, host + 1))?;
+        Some(HostHolder(described(&file)))
     }
 }
 
@@ -195,8 +195,8 @@ mod tests {
         }
     }
 
-    fn by(crawl: RunningCrawl) -> Option<Holder> {
-        Some(Holder(Some(crawl)))
+    fn by(crawl: RunningCrawl) -> Option<HostHolder> {
+        Some(HostHolder(Some(crawl)))
     }
 
     fn names(folder: &Path) -> usize {
@@ -241,7 +241,7 @@ mod tests {
         one.file.write_all_at(b"[", 0).unwrap();
         assert_eq!(
             second.holder(1),
-            Some(Holder(None)),
+            Some(HostHolder(None)),
             "who that is can't be told"
         );
     }

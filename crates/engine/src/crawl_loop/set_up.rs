@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{SnapshotKind, Tick};
+use crawl_scheduler::{SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::Coordinator;
@@ -70,7 +70,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// The frontier can't be read.
-    pub(crate) fn restore(&mut self, restart: SnapshotKind) -> Result<(), FrontierError> {
+    pub(crate) fn restore(&mut self, restart: SnapshotCompleteness) -> Result<(), FrontierError> {
         self.scope.resume();
         self.hosts.restore(restart)
     }

@@ -1,21 +1,21 @@
 //! One step of the crawl loop: issues permits while there is room for requests, and checks whether
 //! the run is over.
 
-use crawl_scheduler::{Poll, Tick};
+use crawl_scheduler::{PollOutcome, Tick};
 
 use super::run_end::Spent;
-use super::shared_hosts::WorkerState;
-use super::waiting_documents::GiveUp;
-use super::{Coordinator, Next};
+use super::waiting_documents::GiveUpTime;
+use super::worker_share::WorkerState;
+use super::{Coordinator, DriverStep};
 use crate::messages::{Effect, WriterMessage};
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 impl Coordinator {
     /// Issues and uses permits until none is ready or there is no room for another request. Stops
     /// earlier if events have waited too long; the next step is then due at once.
-    pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
+    pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> DriverStep {
         if self.end.begin_step() {
-            return Next::Done;
+            return DriverStep::Done;
         }
         for state in self.hosts.redated_states() {
             self.write(WriterMessage::Host(Box::new(state)), out);
@@ -28,7 +28,7 @@ impl Coordinator {
         // room for requests, and a spent page budget leaves no room.
         let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
         if are_pages_spent && self.backlog.leases() == 0 {
-            self.end.end(Ended::Budget("max-pages"));
+            self.end.end(EndReason::Budget("max-pages"));
         }
         let wake = match is_paused {
             true => None,
@@ -64,9 +64,9 @@ impl Coordinator {
             for lease in self.gate.take_held() {
                 self.frontier.release(lease);
             }
-            return Next::Done;
+            return DriverStep::Done;
         }
-        Next::Wait(match self.end.is_ending() {
+        DriverStep::Wait(match self.end.is_ending() {
             true => self.give_up(now, out),
             false => wake,
         })
@@ -81,9 +81,9 @@ impl Coordinator {
         let mut wake: Option<Tick> = None;
         for (give_up, effect) in effects {
             match give_up {
-                GiveUp::No => {}
-                GiveUp::At(until) => wake = wake.into_iter().chain([until]).min(),
-                GiveUp::Now => out.push(effect),
+                GiveUpTime::No => {}
+                GiveUpTime::At(until) => wake = wake.into_iter().chain([until]).min(),
+                GiveUpTime::Now => out.push(effect),
             }
         }
         wake
@@ -105,7 +105,7 @@ impl Coordinator {
             }
             if let Some(budget) = self.end.spent_budget(&self.spent()) {
                 if self.backlog.leases() == 0 {
-                    self.end.end(Ended::Budget(budget));
+                    self.end.end(EndReason::Budget(budget));
                 }
                 break;
             }
@@ -115,11 +115,11 @@ impl Coordinator {
             };
             wake = admission_due.into_iter().chain(wake).min();
             match self.hosts.poll(now) {
-                Poll::Issue(permit) => self.issue(now, permit, out),
-                Poll::SleepUntil(tick) => {
+                PollOutcome::Issue(permit) => self.issue(now, permit, out),
+                PollOutcome::SleepUntil(tick) => {
                     return Some(wake.map_or(tick, |wake| wake.min(tick)));
                 }
-                Poll::Idle => break,
+                PollOutcome::Idle => break,
             }
         }
         wake
@@ -131,7 +131,7 @@ impl Coordinator {
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.gate.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
-        let is_over = ending.as_ref().is_some_and(Ended::is_for_good);
+        let is_over = ending.as_ref().is_some_and(EndReason::is_for_good);
         if is_over && let Some(lease) = self.gate.begin_reading() {
             let origin = lease.origin.clone();
             self.frontier.release(lease);
@@ -142,7 +142,7 @@ impl Coordinator {
         // incomplete if a spent budget kept URLs from being fetched. A later run with a larger
         // budget can then draw the sample.
         let is_frame_complete = match &ending {
-            Some(Ended::Finished) => true,
+            Some(EndReason::Finished) => true,
             Some(_) => self.hosts.budgets().spent().is_none(),
             None => false,
         };

@@ -6,25 +6,27 @@ use std::time::Duration;
 
 use crawl_fetcher::robots::TDMREP_PATH;
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, NewState, Reason};
-use crawl_scheduler::{Poll, RobotsState};
+use crawl_frontier::{Admission, Reason, RequestedState};
+use crawl_scheduler::{PollOutcome, RobotsState};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::estimate::MAX_URLS_BY_HOST;
+use super::completion_estimate::MAX_URLS_BY_HOST;
 use super::fixtures::{at, config, coordinator, leased, open_to_all, pages, run_report};
 use super::hosts::MAX_DELAYS;
 use super::run_scope::RunScope;
-use super::{Coordinator, Next, request_rows};
-use crate::config::{HostBudget, Resources};
-use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, Refused, Stop};
+use super::{Coordinator, DriverStep, request_rows};
+use crate::config::{HostBudget, ResourcePolicy};
+use crate::control::{
+    Command, CommandAnswer, CommandRefusal, MAX_PARKED, Phase, PostedCommand, StopRequest,
+};
 use crate::error::EngineError;
-use crate::messages::{Committed, Effect, Event, Job, Order, WriterMessage};
+use crate::messages::{CommittedGroup, DurableCommand, Effect, Event, Job, WriterMessage};
 use crate::shared_traps::put_aside;
 use crate::simulated::scripted_servers::{answer, failure};
-use crate::summary::{Ended, SeedFailure};
-use crate::totals::Totals;
+use crate::summary::{EndReason, SeedFailure};
+use crate::totals::CrawlTotals;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,7 +48,7 @@ fn admit(coordinator: &Coordinator, admission: Admission) {
 fn send(
     coordinator: &mut Coordinator,
     command: Command,
-) -> (Option<Result<CommandAnswer, Refused>>, Vec<Effect>) {
+) -> (Option<Result<CommandAnswer, CommandRefusal>>, Vec<Effect>) {
     let (answer, mut answered) = oneshot::channel();
     let mut out = Vec::new();
     let posted = PostedCommand { command, answer };
@@ -66,16 +68,16 @@ fn a_commit_ends_its_items() {
         coordinator.backlog.page_ended();
     }
     coordinator.backlog.written(7, 1_000);
-    let totals = Totals {
+    let totals = CrawlTotals {
         pages: 7,
-        ..Totals::default()
+        ..CrawlTotals::default()
     };
     let failed = SeedFailure {
         url: url("http://a.example/"),
         why: "timeout".to_owned(),
     };
     for (bytes, left) in [(400, 600), (700, 0)] {
-        let committed = Committed {
+        let committed = CommittedGroup {
             items: 3,
             leases: 1,
             bytes,
@@ -84,7 +86,7 @@ fn a_commit_ends_its_items() {
             hosts: vec![host.host_key()],
             unusable: HashMap::from([("mailto", 2)]),
             seeds_failed: vec![failed.clone()],
-            ..Committed::default()
+            ..CommittedGroup::default()
         };
         let mut out = Vec::new();
         coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
@@ -99,9 +101,9 @@ fn a_commit_ends_its_items() {
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
     // This commit changed the traps, so deferred URLs are judged again.
-    let committed = Committed {
+    let committed = CommittedGroup {
         traps_changed: true,
-        ..Committed::default()
+        ..CommittedGroup::default()
     };
     let mut out = Vec::new();
     coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
@@ -120,10 +122,10 @@ fn changed_origins_have_their_current_number_of_urls() {
     let origin = origin("a.example");
     admit(&coordinator, Admission::seed(url("http://a.example/1")));
     admit(&coordinator, Admission::seed(url("http://a.example/2")));
-    let committed = Committed {
+    let committed = CommittedGroup {
         // The commit message has one pending URL, although the origin has two.
         origins: vec![(origin.clone(), 1)],
-        ..Committed::default()
+        ..CommittedGroup::default()
     };
     coordinator.handle(
         at(30),
@@ -137,7 +139,11 @@ fn changed_origins_have_their_current_number_of_urls() {
 fn the_first_failure_and_the_most_urgent_stop_win() {
     let mut coordinator = coordinator(|_| {});
     let mut out = Vec::new();
-    for (stop, at_once) in [(Stop::Drain, false), (Stop::Now, true), (Stop::Drain, true)] {
+    for (stop, at_once) in [
+        (StopRequest::Drain, false),
+        (StopRequest::Now, true),
+        (StopRequest::Drain, true),
+    ] {
         coordinator.handle(at(20), Event::Stop(stop), &mut out);
         assert_eq!(coordinator.stopped_at_once(), at_once, "{stop:?}");
     }
@@ -154,10 +160,10 @@ fn the_first_failure_and_the_most_urgent_stop_win() {
 #[test]
 fn a_run_continues_while_anything_is_in_flight() {
     type Change = fn(&mut Coordinator);
-    let waits = |tick: u64| Next::Wait(Some(at(tick)));
-    let forever = Next::Wait(None);
-    let changes: [(Change, Next, Option<Ended>); 9] = [
-        (|_| {}, Next::Done, Some(Ended::Finished)),
+    let waits = |tick: u64| DriverStep::Wait(Some(at(tick)));
+    let forever = DriverStep::Wait(None);
+    let changes: [(Change, DriverStep, Option<EndReason>); 9] = [
+        (|_| {}, DriverStep::Done, Some(EndReason::Finished)),
         (|coordinator| coordinator.hosts.sent(), forever, None),
         (
             |coordinator| coordinator.backlog.written(1, 0),
@@ -165,22 +171,22 @@ fn a_run_continues_while_anything_is_in_flight() {
             None,
         ),
         (
-            |coordinator| coordinator.end.stop(Stop::Now),
-            Next::Done,
-            Some(Ended::Interrupted),
+            |coordinator| coordinator.end.stop(StopRequest::Now),
+            DriverStep::Done,
+            Some(EndReason::Interrupted),
         ),
         (
-            |coordinator| coordinator.end.stop(Stop::Drain),
-            Next::Done,
-            Some(Ended::Interrupted),
+            |coordinator| coordinator.end.stop(StopRequest::Drain),
+            DriverStep::Done,
+            Some(EndReason::Interrupted),
         ),
         (
             |coordinator| {
                 coordinator.hosts.sent();
-                coordinator.end.stop(Stop::Drain);
+                coordinator.end.stop(StopRequest::Drain);
             },
             forever,
-            Some(Ended::Interrupted),
+            Some(EndReason::Interrupted),
         ),
         (
             |coordinator| drop(send(coordinator, Command::Pause)),
@@ -245,13 +251,13 @@ fn a_run_wakes_at_its_deadline_or_for_a_host() {
         }
         let next = coordinator.advance(at(20), &mut Vec::new());
         let shown = format!("{max_time:?} {paused}");
-        assert_eq!(next, Next::Wait(expected.map(at)), "{shown}");
+        assert_eq!(next, DriverStep::Wait(expected.map(at)), "{shown}");
     }
 }
 
 #[test]
 fn the_time_is_over_at_its_deadline() {
-    for (now, expected) in [(29, None), (30, Some(Ended::Budget("max-time")))] {
+    for (now, expected) in [(29, None), (30, Some(EndReason::Budget("max-time")))] {
         let mut coordinator = coordinator(|config| config.budgets.max_time = Some(20 * SECOND));
         coordinator.hosts.sent();
         coordinator.advance(at(now), &mut Vec::new());
@@ -299,11 +305,11 @@ fn progress_counts_pending_and_excluded_urls() {
     let mut coordinator = coordinator(|_| {});
     let reason = |reason| put_aside(reason, "a".to_owned());
     for (path, state) in [
-        ("1", NewState::Pending),
-        ("2", NewState::Pending),
-        ("3", NewState::Excluded(reason(Reason::Scope))),
-        ("4", NewState::Deferred(reason(Reason::Trap))),
-        ("5", NewState::Deferred(reason(Reason::Trap))),
+        ("1", RequestedState::Pending),
+        ("2", RequestedState::Pending),
+        ("3", RequestedState::Excluded(reason(Reason::Scope))),
+        ("4", RequestedState::Deferred(reason(Reason::Trap))),
+        ("5", RequestedState::Deferred(reason(Reason::Trap))),
     ] {
         let admission = Admission {
             state,
@@ -322,7 +328,7 @@ fn progress_counts_pending_and_excluded_urls() {
     scheduler.note_past_request(at(20), &waits.host_key(), at(20), 9 * SECOND, None);
     scheduler.set_robots(at(20), &waits, open_to_all());
     scheduler.set_pending(at(20), &waits, 1);
-    let none = Totals::default();
+    let none = CrawlTotals::default();
     coordinator.report = run_report(3, none, none, none);
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.pending, progress.excluded), (2, 3));
@@ -332,7 +338,7 @@ fn progress_counts_pending_and_excluded_urls() {
     drop(send(&mut coordinator, Command::Pause));
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.phase, progress.is_paused), (Phase::Paused, true));
-    coordinator.end.end(Ended::Finished);
+    coordinator.end.end(EndReason::Finished);
     assert_eq!(coordinator.progress(at(21)).phase, Phase::Draining);
 }
 
@@ -367,7 +373,7 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
 fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -> Vec<Effect> {
     let origin = origin("a.example");
     coordinator.hosts.set_pending(at(20), &origin, 1);
-    let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
+    let PollOutcome::Issue(permit) = coordinator.hosts.poll(at(20)) else {
         panic!("no permit");
     };
     coordinator.hosts.sent();
@@ -474,7 +480,7 @@ fn a_command_requires_a_known_host() {
     for (number, (change, is_known)) in changes.into_iter().enumerate() {
         let mut coordinator = coordinator(|_| {});
         change(&mut coordinator);
-        let unknown = Refused::UnknownHost(host.clone());
+        let unknown = CommandRefusal::UnknownHost(host.clone());
         let expected = (!is_known).then_some(unknown);
         let delay = Command::Delay {
             host: Some(host.clone()),
@@ -502,7 +508,7 @@ fn delays_of_hosts_are_limited() {
                 "{answer:?}"
             ),
             false => assert!(
-                matches!(answer, Some(Err(Refused::TooManyDelays(MAX_DELAYS)))),
+                matches!(answer, Some(Err(CommandRefusal::TooManyDelays(MAX_DELAYS)))),
                 "{answer:?}"
             ),
         }
@@ -566,7 +572,7 @@ fn parked_hosts_are_limited() {
     let (answer, out) = send(&mut coordinator, Command::Park(one_more.clone()));
     assert!(matches!(
         answer,
-        Some(Err(Refused::TooManyParked(MAX_PARKED)))
+        Some(Err(CommandRefusal::TooManyParked(MAX_PARKED)))
     ));
     assert!(out.is_empty());
     // Parking a parked host again is allowed. Each new list of parked hosts has the next number.
@@ -584,7 +590,7 @@ fn parked_hosts_are_limited() {
         else {
             panic!("{out:?}");
         };
-        let Order::Parked {
+        let DurableCommand::Parked {
             number: found,
             hosts,
         } = &ordered.order
@@ -594,7 +600,7 @@ fn parked_hosts_are_limited() {
         assert_eq!((*found, hosts.len()), (number, parked));
     }
     let (answer, _) = send(&mut coordinator, Command::Unpark(again.clone()));
-    assert!(matches!(answer, Some(Err(Refused::NotParked(host))) if host == again));
+    assert!(matches!(answer, Some(Err(CommandRefusal::NotParked(host))) if host == again));
 }
 
 #[test]
@@ -622,7 +628,7 @@ fn a_pending_url_may_be_added_and_its_host_joins_the_scope() {
     let mut coordinator = coordinator(|_| {});
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], None).unwrap();
     scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = RunScope::new(scope, Resources::Off);
+    coordinator.scope = RunScope::new(scope, ResourcePolicy::Off);
     let added = url("http://b.example/1");
     let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
     let (_, out) = send(&mut coordinator, Command::Add(added.to_string()));
@@ -633,7 +639,7 @@ fn a_pending_url_may_be_added_and_its_host_joins_the_scope() {
     else {
         panic!("{out:?}");
     };
-    let Order::Add { seed, refused } = &ordered.order else {
+    let DurableCommand::Add { seed, refused } = &ordered.order else {
         panic!("{ordered:?}");
     };
     assert_eq!((&seed.url, seed.is_seed), (&added, true));
@@ -705,12 +711,12 @@ fn an_exchange_for_rules_is_archived_by_its_purpose() {
     assert_eq!((backlog.unsettled(), backlog.bytes().0), (2, 24));
 }
 
-fn totals(pages: u64, failed: u64, bytes: u64) -> Totals {
-    Totals {
+fn totals(pages: u64, failed: u64, bytes: u64) -> CrawlTotals {
+    CrawlTotals {
         pages,
         failed,
         bytes,
-        ..Totals::default()
+        ..CrawlTotals::default()
     }
 }
 
@@ -739,7 +745,7 @@ fn progress_has_the_counts_and_the_rate_of_this_run() {
     assert_eq!(progress.bytes, 8_000);
     assert_eq!(progress.elapsed, 20 * SECOND);
     assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
-    coordinator.end.stop(Stop::Drain);
+    coordinator.end.stop(StopRequest::Drain);
     assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
 }
 
@@ -751,8 +757,11 @@ fn a_held_suspect_is_pending_after_the_run() {
     let lease = leased(&*frontier, Admission::seed(url.clone()));
     coordinator.gate.hold(lease);
     assert_eq!(frontier.pending(&url.origin()), 0);
-    coordinator.end.stop(Stop::Drain);
-    assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
+    coordinator.end.stop(StopRequest::Drain);
+    assert_eq!(
+        coordinator.advance(at(20), &mut Vec::new()),
+        DriverStep::Done
+    );
     assert_eq!(frontier.pending(&url.origin()), 1);
 }
 

@@ -12,8 +12,8 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use foldhash::HashMap as FoldHashMap;
 use foldhash::HashMapExt as _;
 
-use super::crash_suspects::{CrashSuspects, Treatment};
-use crate::config::{OffScopeMethod, TrapRules};
+use super::crash_suspects::{CrashSuspects, SuspectTreatment};
+use crate::config::{OffScopeMethod, TrapAvoidance};
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
@@ -40,7 +40,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 ///
 /// Emits no effects.
 pub(crate) struct UrlGate {
-    rules: TrapRules,
+    rules: TrapAvoidance,
     /// How to request a URL in a trap.
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
@@ -81,11 +81,11 @@ pub(crate) enum LeaseDisposition {
 impl UrlGate {
     /// Creates a gate. URLs in traps are requested with HEAD if `of_traps` is
     /// [`OffScopeMethod::Head`], and deferred otherwise.
-    pub(super) fn new(rules: TrapRules, of_traps: OffScopeMethod) -> UrlGate {
+    pub(super) fn new(rules: TrapAvoidance, of_traps: OffScopeMethod) -> UrlGate {
         UrlGate {
             rules,
             of_traps,
-            shared: SharedTraps::new(&TrapRules::OFF, None),
+            shared: SharedTraps::new(&TrapAvoidance::OFF, None),
             sampling: None,
             suspects: CrashSuspects::default(),
             out: FoldHashMap::new(),
@@ -201,10 +201,10 @@ impl UrlGate {
             other => return Ok(other),
         };
         Ok(match self.suspects.treatment(&lease.url) {
-            Treatment::Usual if is_only_checked => LeaseDisposition::CheckStatus(lease),
-            Treatment::Usual => LeaseDisposition::Fetch(lease),
-            Treatment::LastAndAlone => LeaseDisposition::Alone(lease),
-            Treatment::GiveUp => LeaseDisposition::GiveUp(lease),
+            SuspectTreatment::Usual if is_only_checked => LeaseDisposition::CheckStatus(lease),
+            SuspectTreatment::Usual => LeaseDisposition::Fetch(lease),
+            SuspectTreatment::LastAndAlone => LeaseDisposition::Alone(lease),
+            SuspectTreatment::GiveUp => LeaseDisposition::GiveUp(lease),
         })
     }
 
@@ -335,13 +335,13 @@ fn is_fetched_or_pending(
 #[cfg(test)]
 mod tests {
     use crawl_frontier::{
-        Admission, Frontier as _, MemoryFrontier, NewState, Outcome, Reason, UrlKind,
+        Admission, Frontier as _, LeaseOutcome, MemoryFrontier, Reason, RequestedState, UrlKind,
     };
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::super::fixtures::{context, leased};
     use super::{LeaseDisposition, UrlGate, is_fetched_or_pending};
-    use crate::config::{OffScopeMethod, TrapRules};
+    use crate::config::{OffScopeMethod, TrapAvoidance};
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
     use crate::shared_traps::SharedTraps;
@@ -387,7 +387,7 @@ mod tests {
             (|link| link.redirects = 1, true, "fetch"),
         ];
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
-            let (frontier, mut traps) = (MemoryFrontier::new(), TrapRules::default());
+            let (frontier, mut traps) = (MemoryFrontier::new(), TrapAvoidance::default());
             traps.clean_params = clean_params;
             let mut gate = UrlGate::new(traps, OffScopeMethod::Get);
             let mut admission = link("/p?sid=1");
@@ -415,8 +415,8 @@ mod tests {
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
             let frontier = MemoryFrontier::new();
-            let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
-            gate.share_traps(SharedTraps::new(&TrapRules::default(), None));
+            let mut gate = UrlGate::new(TrapAvoidance::default(), OffScopeMethod::Get);
+            gate.share_traps(SharedTraps::new(&TrapAvoidance::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
                 ..link(path)
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn leases_of_an_origin_are_counted_until_they_end() {
-        let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
+        let mut gate = UrlGate::new(TrapAvoidance::default(), OffScopeMethod::Get);
         let (one, other) = (url("/").origin(), url("/").origin());
         gate.ended(&one);
         assert_eq!(gate.all_leases(), 0);
@@ -447,7 +447,7 @@ mod tests {
     fn a_suspect_is_read_alone_after_three_deaths_and_given_up_after_four() {
         for (deaths, expected) in [(2, "fetch"), (3, "alone"), (4, "give up")] {
             let frontier = MemoryFrontier::new();
-            let mut gate = UrlGate::new(TrapRules::default(), OffScopeMethod::Get);
+            let mut gate = UrlGate::new(TrapAvoidance::default(), OffScopeMethod::Get);
             gate.suspect([(url("/p"), deaths)].into());
             let lease = leased(&frontier, link("/p"));
             let context = context(&lease, "");
@@ -480,14 +480,17 @@ mod tests {
             let lease = leased(&frontier, Admission::seed(url(path)));
             let mut transaction = frontier.begin().unwrap();
             transaction
-                .settle(lease, Outcome::Fetched { status })
+                .settle(lease, LeaseOutcome::Fetched { status })
                 .unwrap();
             transaction.commit().unwrap();
         }
         let _under_way = leased(&frontier, Admission::seed(url("/asked")));
         let mut transaction = frontier.begin().unwrap();
-        let deferred = NewState::Deferred(super::put_aside(Reason::Trap, "a".to_owned()));
-        for (path, state) in [("/waiting", NewState::Pending), ("/deferred", deferred)] {
+        let deferred = RequestedState::Deferred(super::put_aside(Reason::Trap, "a".to_owned()));
+        for (path, state) in [
+            ("/waiting", RequestedState::Pending),
+            ("/deferred", deferred),
+        ] {
             let admission = Admission {
                 state,
                 ..Admission::seed(url(path))

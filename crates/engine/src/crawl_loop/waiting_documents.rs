@@ -31,7 +31,7 @@ const STOP_GRACE: Duration = Duration::from_millis(250);
 
 /// Whether to give up work that would hold up the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GiveUp {
+pub(super) enum GiveUpTime {
     /// There is nothing to give up, or it was given up already.
     No,
     At(Tick),
@@ -134,19 +134,19 @@ impl WaitingDocuments {
 
     /// Returns whether to give up the waiting documents, which is so once the grace period after a
     /// stop is over.
-    pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
+    pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
         let Some(stopped_at) = self.stopped_at else {
-            return GiveUp::No;
+            return GiveUpTime::No;
         };
         if self.count == 0 || self.are_given_up {
-            return GiveUp::No;
+            return GiveUpTime::No;
         }
         let until = stopped_at + STOP_GRACE;
         if now < until {
-            return GiveUp::At(until);
+            return GiveUpTime::At(until);
         }
         self.are_given_up = true;
-        GiveUp::Now
+        GiveUpTime::Now
     }
 }
 
@@ -156,9 +156,9 @@ mod tests {
     use crawl_weburl::{Origin, canonicalize};
 
     use super::super::fixtures::{at, coordinator, copy, open_to_all};
-    use super::super::{Coordinator, Next};
+    use super::super::{Coordinator, DriverStep};
     use super::{MANY_DOCUMENTS, MAX_BYTES, MAX_HOST_DOCUMENTS, STOP_GRACE};
-    use crate::control::Stop;
+    use crate::control::StopRequest;
     use crate::messages::{Effect, Event};
 
     fn origin(host: &str) -> Origin {
@@ -264,13 +264,13 @@ mod tests {
         let mut coordinator = two_hosts();
         wait(&mut coordinator, "a", 3);
         let mut out = Vec::new();
-        coordinator.handle(at(21), Event::Stop(Stop::Drain), &mut out);
+        coordinator.handle(at(21), Event::Stop(StopRequest::Drain), &mut out);
         let until = at(21) + STOP_GRACE;
         let next = coordinator.advance(at(21), &mut out);
-        assert_eq!(next, Next::Wait(Some(until)));
+        assert_eq!(next, DriverStep::Wait(Some(until)));
         assert!(out.is_empty());
         for _ in 0..2 {
-            assert_eq!(coordinator.advance(until, &mut out), Next::Wait(None));
+            assert_eq!(coordinator.advance(until, &mut out), DriverStep::Wait(None));
             assert!(matches!(*out, [Effect::GiveUpDocuments]));
         }
     }

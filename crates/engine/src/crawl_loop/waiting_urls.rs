@@ -8,17 +8,17 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 use super::Coordinator;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 impl Coordinator {
     /// Returns the rows of `waiting.jsonl` for a run that ended for the reason `ended`.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,
-        ended: &Ended,
+        ended: &EndReason,
     ) -> Result<Vec<WaitingRow>, FrontierError> {
         let unreachable: HashMap<&HostKey, &str> = match ended {
-            Ended::Unreachable(hosts) => {
+            EndReason::Unreachable(hosts) => {
                 let hosts = hosts.iter().filter(|host| host.next_try.is_some());
                 hosts.map(|host| (&host.host, host.why.as_str())).collect()
             }
@@ -85,14 +85,14 @@ fn is_of_robots(why: &str) -> bool {
 }
 
 /// Returns the name of a run's end, and of the budget that ended it.
-fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
+fn of_end(ended: &EndReason) -> (&'static str, Option<&str>) {
     match ended {
-        Ended::Finished => ("finished", None),
-        Ended::Budget(budget) => ("budget", Some(budget)),
-        Ended::TableBudget(budget) => ("budget", Some(budget)),
-        Ended::Interrupted => ("interrupted", None),
-        Ended::HandedOver => ("handed_over", None),
-        Ended::Unreachable(_) => ("unreachable", None),
+        EndReason::Finished => ("finished", None),
+        EndReason::Budget(budget) => ("budget", Some(budget)),
+        EndReason::TableBudget(budget) => ("budget", Some(budget)),
+        EndReason::Interrupted => ("interrupted", None),
+        EndReason::HandedOver => ("handed_over", None),
+        EndReason::Unreachable(_) => ("unreachable", None),
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::super::fixtures::{at, coordinator};
-    use crate::summary::{Ended, UnreachableHost};
+    use crate::summary::{EndReason, UnreachableHost};
 
     #[test]
     fn each_origin_with_pending_urls_has_a_reason() {
@@ -122,12 +122,12 @@ mod tests {
         coordinator.hosts.budgets_mut().settled(&full);
         assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
         coordinator.hosts.scheduler().park(at(20), &parked);
-        let unreachable = Ended::Unreachable(vec![UnreachableHost {
+        let unreachable = EndReason::Unreachable(vec![UnreachableHost {
             host: resting,
             why: "it sent a Retry-After".to_owned(),
             next_try: Some(at(500)),
         }]);
-        let rows_of = |ended: &Ended| {
+        let rows_of = |ended: &EndReason| {
             let rows = coordinator.waiting_urls(at(20), ended).unwrap();
             let show = |row: WaitingRow| {
                 let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
@@ -154,8 +154,8 @@ mod tests {
             )
         );
         for (ended, word) in [
-            (Ended::Interrupted, "interrupted "),
-            (Ended::Budget("max-time"), "budget max-time"),
+            (EndReason::Interrupted, "interrupted "),
+            (EndReason::Budget("max-time"), "budget max-time"),
         ] {
             assert_eq!(rows_of(&ended), expected(word, word, word));
         }

@@ -7,13 +7,18 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::task::spawn_blocking;
 
 use crate::messages::Event;
-use crate::messages::render::{RenderId, VisibleContent, WantedResource};
-use crate::render::{PageToRender, RenderFailure, RenderRequests, Renderer, StoredAnswer};
+use crate::messages::render::{RenderId, VisibleContentSize, WantedResource};
+use crate::render::{
+    PageToRender, RenderFailure, Renderer, ResourceRequestSender, UndecodedAnswer,
+};
 
 /// Creates the interface that passes the requests of a page to the loop. `events` is weak, so that
 /// a page that is still being rendered doesn't keep the loop's channel open.
-pub(super) fn requests_of(page: RenderId, events: WeakUnboundedSender<Event>) -> RenderRequests {
-    RenderRequests(Arc::new(move |request, answer| {
+pub(super) fn requests_of(
+    page: RenderId,
+    events: WeakUnboundedSender<Event>,
+) -> ResourceRequestSender {
+    ResourceRequestSender(Arc::new(move |request, answer| {
         let wanted = Box::new(WantedResource {
             page,
             request,
@@ -30,8 +35,8 @@ pub(super) fn requests_of(page: RenderId, events: WeakUnboundedSender<Event>) ->
 pub(super) async fn rendered(
     renderer: Arc<dyn Renderer>,
     (page, url, fetched): (RenderId, String, Tick),
-    answer: StoredAnswer,
-    requests: RenderRequests,
+    answer: UndecodedAnswer,
+    requests: ResourceRequestSender,
 ) -> Event {
     let decoded = spawn_blocking(move || PageToRender::of(url, fetched, answer)).await;
     let result = match decoded {
@@ -45,7 +50,7 @@ pub(super) async fn rendered(
     let result = match result {
         Ok(page) => {
             let measured = spawn_blocking(move || {
-                let size = VisibleContent::of_dom(&page.dom);
+                let size = VisibleContentSize::of_dom(&page.dom);
                 (page, size)
             });
             measured.await.map_err(|error| RenderFailure {

@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use crawl_archive::LogFile;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
-use crawl_frontier::shared::WorkerFrontier;
+use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{FileLock, Frontier};
-use crawl_scheduler::{SnapshotKind, Tick};
+use crawl_scheduler::{SnapshotCompleteness, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -20,24 +20,24 @@ use tokio::task::JoinSet;
 use tracing::Span;
 
 use super::{Driver, LastWork, Workers};
-use crate::config::{Config, Extent};
-use crate::control::Stop;
+use crate::config::{Config, RunMode};
+use crate::control::StopRequest;
 use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, IsBusy};
 use crate::messages::Event;
-use crate::messages::key::{Keyed, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKeys};
 use crate::meta_keys::{META_SESSION, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
 use crate::shared_traps::SharedTraps;
-use crate::sharing::{OwnedHosts, WorkerThread};
+use crate::sharing::{OwnedHosts, SharingThread};
 use crate::state::delay_log::DelayLog;
-use crate::state::directory::{self, Directory};
+use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::trace_events::TraceEvents;
@@ -47,28 +47,28 @@ use crate::write::Writer;
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// The crawl directory and its state at the start of a run.
-pub(super) struct Opened {
-    pub(super) directory: Directory,
+pub(super) struct OpenedCrawl {
+    pub(super) directory: CrawlDirectory,
     /// The search index, if the crawl builds one.
     indexing: Option<Indexing>,
     /// The round of this run.
     visits: RevisitSchedule,
 }
 
-impl Opened {
+impl OpenedCrawl {
     /// Opens the directory and its index log. If a new round begins, makes all due URLs pending,
     /// unless the user stops the run before that is done.
     pub(super) fn open(
         config: &Config,
         clock: Clock,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Opened, EngineError> {
+    ) -> Result<OpenedCrawl, EngineError> {
         let mut directory = directory::open(config, pool::all_threads())?;
         let frontier = &*directory.frontier;
         let totals = &mut directory.totals;
         let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
         let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
-        Ok(Opened {
+        Ok(OpenedCrawl {
             directory,
             indexing,
             visits,
@@ -81,12 +81,12 @@ impl Driver {
         config: &Arc<Config>,
         clock: Clock,
         fetcher: Arc<Fetcher>,
-        opened: Opened,
+        opened: OpenedCrawl,
         has_consumer: bool,
-        stop: watch::Receiver<Stop>,
+        stop: watch::Receiver<StopRequest>,
         free_space: &FreeSpace,
     ) -> Result<Driver, EngineError> {
-        let Opened {
+        let OpenedCrawl {
             mut directory,
             indexing,
             visits,
@@ -184,11 +184,11 @@ struct Started {
 impl ThreadStart<'_> {
     fn threads(
         self,
-        directory: Directory,
+        directory: CrawlDirectory,
         indexing: Option<Indexing>,
         events: async_mpsc::UnboundedSender<Event>,
     ) -> Result<Started, EngineError> {
-        let Directory {
+        let CrawlDirectory {
             frontier,
             shared,
             lock,
@@ -259,7 +259,7 @@ impl Workers {
                 .upgrade()
                 .is_some_and(|events| events.send(event).is_ok())
         };
-        let thread = WorkerThread::start(Arc::clone(&frontier), config, send)?;
+        let thread = SharingThread::start(Arc::clone(&frontier), config, send)?;
         Ok(Workers {
             frontier,
             thread,
@@ -284,7 +284,7 @@ fn watch_disk(
 pub(crate) fn coordinator(
     config: &Arc<Config>,
     now: Tick,
-    directory: &mut Directory,
+    directory: &mut CrawlDirectory,
     visits: RevisitSchedule,
     traps: SharedTraps,
 ) -> Result<Coordinator, EngineError> {
@@ -308,13 +308,14 @@ pub(crate) fn coordinator(
     coordinator.park_again(now, &parked(&**frontier)?);
     restore_sessions(config, &**frontier, now)?;
     // A plan or a recheck requests no pages, so it needs no login.
-    if config.extent == Extent::Crawl {
+    if config.extent == RunMode::Crawl {
         coordinator.log_in();
     }
     Ok(coordinator)
 }
 
-/// Restores the sites' cookies and tokens of earlier runs, and adds those that the operator imports.
+/// Restores the sites' cookies and tokens of earlier runs, and adds those that the operator
+/// imports.
 fn restore_sessions(
     config: &Config,
     frontier: &dyn Frontier,
@@ -333,7 +334,7 @@ fn restore_sessions(
 }
 
 /// Returns the row that begins a run in the order log.
-fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan {
+fn began(directory: &CrawlDirectory, visits: RevisitSchedule, now: Tick) -> RunBegan {
     RunBegan {
         has_render_steps: true,
         at: now.as_millis(),
@@ -351,7 +352,7 @@ pub(crate) fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
     note_address: impl Fn(&str, IpAddr),
-    directory: &mut Directory,
+    directory: &mut CrawlDirectory,
     now: Tick,
 ) -> Result<(), EngineError> {
     if let Some(shared) = &directory.shared {
@@ -360,8 +361,8 @@ pub(crate) fn restore_earlier_run(
     // If workers share the frontier, it may contain URLs even at this worker's first start.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
-            true => SnapshotKind::WritesMayBeLost,
-            false => SnapshotKind::Complete,
+            true => SnapshotCompleteness::WritesMayBeLost,
+            false => SnapshotCompleteness::Complete,
         })?;
     }
     let (typed, requests) = (&config.fetch.typed, &mut directory.requests);
@@ -382,7 +383,7 @@ fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
 
 fn start_writer(
     writer: Writer,
-    items: mpsc::Receiver<Keyed>,
+    items: mpsc::Receiver<KeyedMessage>,
     events: async_mpsc::UnboundedSender<Event>,
     abandon: &Arc<AtomicBool>,
 ) -> io::Result<JoinHandle<Result<Writer, EngineError>>> {
@@ -405,7 +406,7 @@ fn start_writer(
 fn halt(
     abandon: &Arc<AtomicBool>,
     last_work: &Arc<OnceLock<LastWork>>,
-    stop: &watch::Receiver<Stop>,
+    stop: &watch::Receiver<StopRequest>,
     clock: Clock,
 ) -> Halt {
     let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));

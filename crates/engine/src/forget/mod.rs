@@ -20,7 +20,7 @@ use crawl_archive::{
     replace_file, rewrite_archive, write_index,
 };
 use crawl_fetcher::SiteSessions;
-use crawl_frontier::{Frontier as _, StoreRemoval};
+use crawl_frontier::{Frontier as _, RemovalFilter};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
@@ -32,13 +32,13 @@ use crate::meta_keys::{
     META_TRAPS,
 };
 use crate::revisit::visit::without_redirect_to;
-use crate::sampling::walk::without_forgotten;
+use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
-use crate::state::extracts::finish_replacement;
-use crate::state::swap::{self, LIST, Swap};
+use crate::state::extract_files::finish_replacement;
+use crate::state::file_swap::{self, FileSwap, LIST};
 use crate::tombstones::{
-    HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest, tombstone_of,
+    HOST, PAGE, TOMBSTONES, TombstoneHmacKey, Tombstones, host_digest, page_digest, tombstone_of,
 };
 
 /// The number of erased records, by kind.
@@ -127,7 +127,7 @@ pub fn finish_forget(
     if dir.join(LIST).symlink_metadata().is_ok() {
         examine(dir)?;
     }
-    swap::resume(dir, is_ours, &may_change)
+    file_swap::resume(dir, is_ours, &may_change)
 }
 
 /// Whether [`forget`] may replace or remove the file or folder of this name.
@@ -171,7 +171,7 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     frontier.each_deferred(&mut |found| count(found.url))?;
     let stored_key = frontier.meta(META_TOMBSTONE_KEY)?;
     let older = Tombstones::read(dir, stored_key.clone())?;
-    let key = TombstoneKey::of(stored_key)?;
+    let key = TombstoneHmacKey::of(stored_key)?;
     Ok(Forgotten {
         waiting,
         tombstones: new_digests(removal, &key, &older).len() as u64,
@@ -205,7 +205,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
             dir: dir.to_path_buf(),
         });
     }
-    swap::recover(dir)?;
+    file_swap::recover(dir)?;
     let state = dir.join("state");
     let resting = open_resting(dir, &state)?;
     let open_error = |source| EngineError::Open {
@@ -216,13 +216,13 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     finish_replacement(dir, &marks)?;
     let stored_key = resting.meta(META_TOMBSTONE_KEY).map_err(open_error)?;
     let follows = resting.meta(META_INDEX).map_err(open_error)?;
-    let staging = swap::begin(dir)?;
+    let staging = file_swap::begin(dir)?;
     let removal = order.removal;
 
     let archive = rewrite_archive(dir, Some(&staging), removal, &marks)?;
     let mut counts = Counts::new(&archive);
     let older = Tombstones::read(dir, stored_key.clone())?;
-    let key = TombstoneKey::of(stored_key)?;
+    let key = TombstoneHmacKey::of(stored_key)?;
     counts.done.tombstones = write_tombstones(dir, &staging, order, &key, &older)?;
     counts.swap.replace.push(TOMBSTONES.to_owned());
 
@@ -264,8 +264,8 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     changes
         .remove
         .extend(state_files.map(|name| format!("state/{name}")));
-    swap::commit(dir, &changes, order.sign)?;
-    swap::finish(dir, &changes, &mut || Ok(()))?;
+    file_swap::commit(dir, &changes, order.sign)?;
+    file_swap::finish(dir, &changes, &mut || Ok(()))?;
     Ok(counts.done)
 }
 
@@ -287,7 +287,7 @@ const DERIVED: [&str; 11] = [
 /// The records erased so far, by kind, and the files to replace.
 struct Counts {
     done: Forgotten,
-    swap: Swap,
+    swap: FileSwap,
     /// The number of erased pending URLs, by origin.
     pending: BTreeMap<String, u64>,
 }
@@ -300,7 +300,7 @@ impl Counts {
                 changed: archive.changed,
                 ..Forgotten::default()
             },
-            swap: Swap::default(),
+            swap: FileSwap::default(),
             pending: BTreeMap::new(),
         }
     }
@@ -316,7 +316,7 @@ fn of_archive(
     dir: &Path,
     staging: &Path,
     archive: &RewrittenArchive,
-    changes: &mut Swap,
+    changes: &mut FileSwap,
 ) -> Result<(), EngineError> {
     let path = |name: &str| format!("{FOLDER}/{name}");
     for (old, new) in archive.renamed() {
@@ -340,7 +340,7 @@ fn write_tombstones(
     dir: &Path,
     staging: &Path,
     order: &Forget<'_>,
-    key: &TombstoneKey,
+    key: &TombstoneHmacKey,
     older: &Tombstones,
 ) -> Result<u64, EngineError> {
     let path = staging.join(TOMBSTONES);
@@ -367,7 +367,7 @@ fn write_tombstones(
 /// Returns the kind and the digest of each page and host without a tombstone.
 fn new_digests(
     removal: &Removal,
-    key: &TombstoneKey,
+    key: &TombstoneHmacKey,
     older: &Tombstones,
 ) -> Vec<(&'static str, String)> {
     let mut pages: Vec<&str> = removal.pages().collect();
@@ -395,7 +395,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
 /// Determines what to erase from the stored state.
 struct StateRemoval<'r>(&'r Removal);
 
-impl StoreRemoval for StateRemoval<'_> {
+impl RemovalFilter for StateRemoval<'_> {
     fn holds(&self, url: &CanonicalUrl) -> bool {
         self.0.holds(url)
     }
@@ -447,7 +447,7 @@ impl StoreRemoval for StateRemoval<'_> {
 mod tests {
     use crawl_archive::Removal;
     use crawl_fetcher::{CookieFile, SiteSessions};
-    use crawl_frontier::StoreRemoval as _;
+    use crawl_frontier::RemovalFilter as _;
     use crawl_scheduler::Tick;
     use crawl_weburl::HostKey;
 

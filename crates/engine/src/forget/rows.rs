@@ -5,17 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, LinkRow, OrderRow, PageRow, RandomWalkRow, RecheckRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, ReplayOrderRow,
     RequestRow, WaitingRow,
 };
-use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
+use crawl_archive::{Removal, RewrittenArchive, RowEdit, RowRewriteCounts, rewrite_rows};
 use crawl_weburl::HostKey;
 use serde_json::Value;
 
 use super::Counts;
 use crate::error::EngineError;
 use crate::state::directory::WALK;
-use crate::state::extracts::EXTRACTS;
+use crate::state::extract_files::EXTRACTS;
 use crate::state::order_log::ORDER;
 
 /// A row file in the crawl directory.
@@ -98,17 +98,15 @@ pub(super) fn rewrite_file(
         RowFileKind::Extracts => rewrite_rows(&from, to, mark, |row, is_committed| {
             extract(row, is_committed, removal)
         }),
-        // Drop steps from or to an erased page. The remaining steps keep their numbers.
-        RowFileKind::Walk => {
-            rewrite_rows(&from, to, mark, |row: &mut RandomWalkRow, is_committed| {
-                let mut names = std::iter::once(&row.url).chain(&row.from);
-                keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
-            })
-        }
+        RowFileKind::Walk => rewrite_rows(&from, to, mark, |row, is_committed| {
+            step(row, is_committed, removal)
+        }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
         // Drop the whole order log: it contains host names, and it counts rows that were dropped,
         // so no replay could follow it.
-        RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
+        RowFileKind::Order => {
+            rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| RowEdit::Drop)
+        }
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
             keep_unless(names.any(|name| removal.holds_text(name)))
@@ -119,9 +117,9 @@ pub(super) fn rewrite_file(
     };
     let rewritten = rewritten.map_err(EngineError::disk(&from))?;
     let is_changed = rewritten
-        != RewrittenRows {
+        != RowRewriteCounts {
             committed: rewritten.committed,
-            ..RewrittenRows::default()
+            ..RowRewriteCounts::default()
         };
     match (is_changed, to) {
         (true, Some(_)) => counts.swap.replace.push(name.to_owned()),
@@ -146,6 +144,12 @@ pub(super) fn rewrite_file(
         true => rewritten.committed,
         false => mark.unwrap_or_default(),
     })
+}
+
+/// Drops a step from or to an erased page. The remaining steps keep their numbers.
+fn step(row: &mut RandomWalkRow, is_committed: bool, removal: &Removal) -> RowEdit {
+    let mut names = std::iter::once(&row.url).chain(&row.from);
+    keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
 }
 
 fn keep_unless(is_out: bool) -> RowEdit {

@@ -1,14 +1,14 @@
 //! Creates the index entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
-    Content, ContentLimits, Limits, Meta, Page, PageContext, PageObserver, PageText, link_header,
-    read_page_text,
+    Content, ContentLimits, NamedMeta, Page, PageContext, PageObserver, PageText, ReadingLimits,
+    link_header, read_page_text,
 };
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 #[cfg(feature = "search")]
 use crawl_index::{FetchedDocument, judge};
 use crawl_index_entry::IndexEntry;
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
@@ -17,7 +17,7 @@ pub(crate) fn read_both(
     text: &PageText<'_>,
     headers: &HeaderMap,
     at: i64,
-    limits: &Limits,
+    limits: &ReadingLimits,
     observer: &mut dyn PageObserver,
 ) -> (Page, Content) {
     let language = headers.get(http::header::CONTENT_LANGUAGE);
@@ -51,9 +51,9 @@ pub(crate) fn interstitial_of(
 /// Returns the robots directives for this agent in a page's META elements and header fields.
 pub(crate) fn directives(
     headers: &HeaderMap,
-    metas: &[Meta],
+    metas: &[NamedMeta],
     agent: &ProductToken,
-    profile: Profile,
+    profile: RobotsProfile,
 ) -> PageDirectives {
     let headers = headers.get_all("x-robots-tag").iter();
     let headers: Vec<_> = headers
@@ -122,7 +122,7 @@ pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry
 
 /// Returns the target of a `Link` header field with `rel=canonical` (RFC 6596 section 3).
 pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
-    let limits = Limits::default();
+    let limits = ReadingLimits::default();
     headers
         .get_all(http::header::LINK)
         .iter()
@@ -135,7 +135,7 @@ pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Returns the name and content of each META element.
-pub(crate) fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn pairs(metas: &[NamedMeta]) -> impl Iterator<Item = (&str, &str)> {
     metas
         .iter()
         .map(|meta| (meta.name.as_str(), meta.content.as_str()))

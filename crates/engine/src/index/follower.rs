@@ -22,19 +22,19 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::{FOLDER, RowFile};
 use crawl_frontier::Frontier;
-use crawl_index::{Commit, IndexError, IndexWriter};
+use crawl_index::{CommitOutcome, IndexError, IndexWriter};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::index::log::{
-    LogReader, Read, RestOfLog, begin_log, begin_log_unfollowed, count_left_out, follow_log,
+use crate::index::indexing_log::{
+    LogPosition, LogReader, RestOfLog, begin_log, begin_log_unfollowed, count_left_out, follow_log,
     log_path, mend_swap, note, note_of, place,
 };
 use crate::index::log_number::{forget, number};
 use crate::index::rebuild::{self, RebuildRules};
 use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
-use crate::summary::{HasArchive, IndexFault, Indexed};
+use crate::summary::{HasArchive, IndexFault, IndexSummary};
 
 /// The interval at which new pages become searchable during a crawl.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ pub(crate) struct Indexing {
     start: Start,
     /// The committed length of the log, as a read position, and the committed length of
     /// `pages.jsonl`.
-    read: Read,
+    read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Indexing {
 /// The state of the index when the run begins.
 enum Start {
     /// An index has read the log up to this position. The files of the index are not checked yet.
-    At(Read),
+    At(LogPosition),
     /// No usable index contains the pages settled so far. Contains the reason.
     Without(IndexFault),
 }
@@ -143,7 +143,7 @@ impl Indexing {
         Ok(Indexing {
             log,
             start: position.map_or_else(Start::Without, Start::At),
-            read: Read { log: number, bytes },
+            read: LogPosition { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,
         })
@@ -173,9 +173,9 @@ pub(crate) struct Indexer {
 /// The state of the index when its thread ended.
 pub(crate) enum Outcome {
     /// The thread read the log to its end, or stopped because the run's time was over.
-    Read(Box<Follower>),
+    Read(Box<LogFollower>),
     /// The index is unusable, so none of the log was read.
-    Without(Indexed),
+    Without(IndexSummary),
 }
 
 impl Outcome {
@@ -186,7 +186,7 @@ impl Outcome {
         is_whole: bool,
         frontier: &dyn Frontier,
         now: i64,
-    ) -> Result<Indexed, EngineError> {
+    ) -> Result<IndexSummary, EngineError> {
         match self {
             Outcome::Read(index) if is_whole => index.finish(frontier, now),
             Outcome::Read(index) => Ok(index.stop_here()),
@@ -276,7 +276,8 @@ impl Indexer {
     }
 
     /// Waits for the thread to end. If the run is not complete, the thread first reads the log to
-    /// its end. If it is complete, the thread leaves the rest of the log to [`Follower::finish`].
+    /// its end. If it is complete, the thread leaves the rest of the log to
+    /// [`LogFollower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -291,7 +292,7 @@ impl Indexer {
 struct Opening {
     setting: Setting,
     /// The committed length of the log. A rebuilt index reads on from there.
-    read: Read,
+    read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
     leaves_rest: Arc<AtomicBool>,
@@ -346,42 +347,42 @@ impl Opening {
     fn follow(
         &self,
         writer: IndexWriter,
-        read: Read,
+        read: LogPosition,
         lengths: &Receiver<u64>,
     ) -> Result<Outcome, EngineError> {
         let (dir, halt) = (&self.setting.dir, self.setting.halt.clone());
         let is_busy = Arc::clone(&self.setting.is_busy);
-        let mut follower = Follower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
+        let mut follower = LogFollower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
         follower.follow(lengths, &self.leaves_rest)?;
         Ok(Outcome::Read(Box::new(follower)))
     }
 
     fn without(&self, why: IndexFault) -> Outcome {
-        Outcome::Without(Indexed {
+        Outcome::Without(IndexSummary {
             fault: Some((why, self.has_archive)),
-            ..Indexed::default()
+            ..IndexSummary::default()
         })
     }
 }
 
 /// Returns the outcome of a run that ended before the index was checked. All entries of the run
 /// remain in the log. Waits until the writer has ended.
-fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
+fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
-    Outcome::Without(Indexed {
+    Outcome::Without(IndexSummary {
         waiting_bytes: length.saturating_sub(read.bytes),
-        ..Indexed::default()
+        ..IndexSummary::default()
     })
 }
 
 /// Reads the log into the index.
-pub(crate) struct Follower {
+pub(crate) struct LogFollower {
     dir: PathBuf,
     has_archive: HasArchive,
     log: LogReader,
-    read: Read,
+    read: LogPosition,
     /// The read position at the last commit of the index, and the time of that commit.
-    kept: Read,
+    kept: LogPosition,
     kept_at: Instant,
     writer: IndexWriter,
     /// The number of pages that are not indexed, by reason. `kept_left_out` has the numbers at the
@@ -394,17 +395,17 @@ pub(crate) struct Follower {
     is_busy: IsBusy,
 }
 
-impl Follower {
+impl LogFollower {
     /// Continues to read the log of the crawl in `dir` at `read`, the position that the writer's
     /// index has recorded.
     fn at(
         dir: &Path,
         writer: IndexWriter,
-        read: Read,
+        read: LogPosition,
         has_archive: HasArchive,
         (halt, is_busy): (Halt, IsBusy),
-    ) -> Result<Follower, EngineError> {
-        Ok(Follower {
+    ) -> Result<LogFollower, EngineError> {
+        Ok(LogFollower {
             dir: dir.to_path_buf(),
             has_archive,
             log: LogReader::open(dir, read.bytes)?,
@@ -432,7 +433,7 @@ impl Follower {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.read_on(Follower::waits)?;
+            self.read_on(LogFollower::waits)?;
             if self.kept_at.elapsed() >= COMMIT_INTERVAL {
                 self.keep()?;
             }
@@ -449,7 +450,7 @@ impl Follower {
     }
 
     /// Reads committed entries until `waits` returns true. Commits the index when a commit is due.
-    fn read_on(&mut self, waits: impl Fn(&Follower) -> bool) -> Result<(), EngineError> {
+    fn read_on(&mut self, waits: impl Fn(&LogFollower) -> bool) -> Result<(), EngineError> {
         while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
             let entry = self.log.next_entry()?;
             count_left_out(&mut self.left_out, &entry);
@@ -465,12 +466,12 @@ impl Follower {
     fn keep(&mut self) -> Result<(), EngineError> {
         if self.read != self.kept {
             match self.writer.commit(&note(self.read))? {
-                Commit::Done => {
+                CommitOutcome::Done => {
                     self.kept = self.read;
                     self.kept_left_out.clone_from(&self.left_out);
                 }
                 // Stop reading. The uncommitted part stays in the log for the next run.
-                Commit::Stopped => {
+                CommitOutcome::Stopped => {
                     self.read = self.kept;
                     self.left_out.clone_from(&self.kept_left_out);
                     self.halt = Halt::when(|| true);
@@ -488,7 +489,7 @@ impl Follower {
         mut self,
         frontier: &dyn Frontier,
         now: i64,
-    ) -> Result<Indexed, EngineError> {
+    ) -> Result<IndexSummary, EngineError> {
         let halt = self.halt.clone();
         let is_stopped = || halt.is_due();
         if is_stopped() {
@@ -506,7 +507,7 @@ impl Follower {
                 None => return Ok(unfinished(self.left_out, rest.end - rest.from)),
             }
         }
-        let whole = Read {
+        let whole = LogPosition {
             bytes: self.length,
             ..self.read
         };
@@ -520,7 +521,7 @@ impl Follower {
             Ok(Some(done)) => done,
             Ok(None) => return Ok(self.stop_here()),
             Err(IndexError::Damaged { what, .. }) => {
-                return Ok(Indexed {
+                return Ok(IndexSummary {
                     fault: Some((IndexFault::Damaged(what), self.has_archive)),
                     ..self.stop_here()
                 });
@@ -544,29 +545,29 @@ impl Follower {
         if done.gave_way > 0 {
             self.left_out.insert("canonical".to_owned(), done.gave_way);
         }
-        Ok(Indexed {
+        Ok(IndexSummary {
             pages: Some(done.pages),
             duplicates: done.duplicates,
             kept: done.kept,
             canonical_elsewhere: done.canonical_elsewhere,
             left_out: self.left_out,
-            ..Indexed::default()
+            ..IndexSummary::default()
         })
     }
 
     /// Ends the indexing of this run. The next run reads the rest of the log.
-    fn stop_here(self) -> Indexed {
+    fn stop_here(self) -> IndexSummary {
         let waiting = self.length.saturating_sub(self.read.bytes);
         unfinished(self.left_out, waiting)
     }
 }
 
 /// Returns the result of a run that leaves part of the log to the next run.
-fn unfinished(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> Indexed {
-    Indexed {
+fn unfinished(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> IndexSummary {
+    IndexSummary {
         left_out,
         waiting_bytes,
-        ..Indexed::default()
+        ..IndexSummary::default()
     }
 }
 

@@ -9,7 +9,7 @@ use crawl_frontier::Frontier;
 use super::log_number::forget;
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::summary::Indexed;
+use crate::summary::IndexSummary;
 
 /// Returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -72,7 +72,7 @@ impl Outcome {
         _is_whole: bool,
         _frontier: &dyn Frontier,
         _now: i64,
-    ) -> Result<Indexed, EngineError> {
+    ) -> Result<IndexSummary, EngineError> {
         match self {}
     }
 }

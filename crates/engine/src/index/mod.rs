@@ -9,7 +9,7 @@ pub(crate) mod log_number;
 #[cfg_attr(not(feature = "search"), path = "left_out.rs")]
 pub(crate) mod follower;
 #[cfg(feature = "search")]
-pub(crate) mod log;
+pub(crate) mod indexing_log;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]

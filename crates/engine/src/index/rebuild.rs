@@ -12,24 +12,24 @@ use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{ContentKind, Limits, PageText, document_kind, may_be_read};
+use crawl_extractor::{ContentKind, PageText, ReadingLimits, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, RedirectLookUp, SearchIndex,
+    IndexEntry, IndexWriter, IndexedPage, PendingFile, ReconcileReport, RedirectLookUp, SearchIndex,
 };
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use self::kept_pages::{Kept, kept_pages};
+use self::kept_pages::{KeptPage, kept_pages};
 use super::redirects::redirects_of;
 use crate::config::Config;
-use crate::document_reader::{DocumentRules, HTML_IN_UTF8, IndexedDocument};
+use crate::document_conversion::{DocumentRules, DocumentToConvert, HTML_IN_UTF8};
 use crate::error::EngineError;
 use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
-use crate::index::log::{begin_log, mend_swap, note_of};
+use crate::index::indexing_log::{begin_log, mend_swap, note_of};
 use crate::index::log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::secret_redaction::redacted_entry;
@@ -48,7 +48,7 @@ pub struct RebuildRules {
     /// The crawler's name in the directives of pages: robots META elements and `X-Robots-Tag`.
     pub agent: ProductToken,
     /// The rules for reading these directives.
-    pub profile: Profile,
+    pub profile: RobotsProfile,
     /// Secrets to redact, since the archive contains pages as the server sent them.
     pub secrets: Secrets,
     /// The documents to index.
@@ -146,7 +146,7 @@ fn build(
         crawl_index::remove(&dir.join(NEW_FOLDER))?;
         return Ok(stopped);
     };
-    let Reconciled {
+    let ReconcileReport {
         pages,
         duplicates,
         canonical_elsewhere,
@@ -175,7 +175,7 @@ fn settle(
     note: &str,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<(IndexWriter, Reconciled)>, EngineError> {
+) -> Result<Option<(IndexWriter, ReconcileReport)>, EngineError> {
     let Some(mut writer) = writer.with_all_processors(note)? else {
         return Ok(None);
     };
@@ -322,7 +322,7 @@ impl Build<'_> {
         Ok(crawl_index::remove(&folder)?)
     }
 
-    fn page(&mut self, kept: &Kept) -> Result<(), EngineError> {
+    fn page(&mut self, kept: &KeptPage) -> Result<(), EngineError> {
         let Ok(url) = canonicalize(None, &kept.url) else {
             return Ok(());
         };
@@ -347,7 +347,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn known(&self, kept: &Kept) -> Option<IndexedPage> {
+    fn known(&self, kept: &KeptPage) -> Option<IndexedPage> {
         let page = self.old.as_ref()?.stored(&kept.url).ok()??;
         let page = IndexedPage {
             anchors: Vec::new(),
@@ -362,7 +362,7 @@ impl Build<'_> {
     }
 
     /// Returns the DOM of a page that was rendered.
-    fn dom(&self, kept: &Kept) -> Option<Vec<u8>> {
+    fn dom(&self, kept: &KeptPage) -> Option<Vec<u8>> {
         let (place, bytes) = kept.dom.as_ref()?;
         dom_at(self.dir, &kept.url, place, *bytes)
     }
@@ -370,7 +370,7 @@ impl Build<'_> {
     fn archived(
         &self,
         url: &CanonicalUrl,
-        kept: &Kept,
+        kept: &KeptPage,
         place: &WarcPlace,
     ) -> Result<IndexEntry, EngineError> {
         let record = match read_place(self.dir, place, kept.bytes) {
@@ -402,7 +402,7 @@ impl Build<'_> {
             false => match kind() {
                 Some(kind) => {
                     let last_modified = http.field("Last-Modified").map(String::from_utf8_lossy);
-                    let document = IndexedDocument {
+                    let document = DocumentToConvert {
                         kind,
                         content_type,
                         last_modified: last_modified.as_deref(),
@@ -424,7 +424,8 @@ impl Build<'_> {
             Some(html) => PageText::decode(html.as_bytes(), Some(HTML_IN_UTF8)),
             None => PageText::decode(&bytes, content_type),
         };
-        let (page, content) = read_both(&text, &headers, kept.at, &Limits::default(), &mut ());
+        let (page, content) =
+            read_both(&text, &headers, kept.at, &ReadingLimits::default(), &mut ());
         if let Some(obstacle) = interstitial_of(status, &headers, &page, &text) {
             return Ok(left_out(url, obstacle.name()));
         }

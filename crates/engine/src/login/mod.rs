@@ -7,7 +7,7 @@
 pub(crate) mod fixtures;
 mod form;
 pub(crate) mod refusal;
-mod signs;
+mod session_signs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crawl_fetcher::SiteSessions;
 use crawl_weburl::CanonicalUrl;
 
 pub(crate) use self::form::{LoginForm, login_form};
-pub use self::signs::{BadSign, PageSign};
-pub(crate) use self::signs::{Session, decoded, judge};
+pub use self::session_signs::{BadSign, PageSign};
+pub(crate) use self::session_signs::{SessionStatus, decoded, judge};
 
 /// How the crawl logs in to a site.
 #[derive(Clone, Debug)]
@@ -93,8 +93,8 @@ pub(crate) fn learn_passwords(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoginFailure {
     pub(crate) why: String,
-    /// Whether the site refused the credentials. Refused credentials are not sent again, because some
-    /// sites lock an account after a few wrong passwords.
+    /// Whether the site refused the credentials. Refused credentials are not sent again, because
+    /// some sites lock an account after a few wrong passwords.
     pub(crate) is_refused: bool,
 }
 

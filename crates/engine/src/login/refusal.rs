@@ -17,8 +17,8 @@ const ROUNDS: NonZeroU32 = NonZeroU32::new(20_000).unwrap();
 const SALT_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 32;
 
-/// Returns the digest of credentials with a new random salt. `None` if the system provides no random
-/// numbers; then a refusal is not remembered.
+/// Returns the digest of credentials with a new random salt. `None` if the system provides no
+/// random numbers; then a refusal is not remembered.
 pub(crate) fn digest_of(
     now: Tick,
     login: &SiteLogin,

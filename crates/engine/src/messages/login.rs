@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crawl_fetcher::{FetchRequest, FormBody};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::login::{Session, SiteLogin};
+use crate::login::{SessionStatus, SiteLogin};
 
 /// Maximum bytes of a page to read during a login.
 /// Beyond the limit: cut off.
@@ -21,8 +21,8 @@ pub(crate) struct LoginRequest {
     pub(crate) form: Option<FormBody>,
     /// The number of redirects that were followed in this login.
     pub(crate) redirects: u8,
-    /// Whether the form was sent before, and a redirect made the crawl send it to another URL of the
-    /// same origin.
+    /// Whether the form was sent before, and a redirect made the crawl send it to another URL of
+    /// the same origin.
     pub(crate) is_resent: bool,
     /// How often the login was begun again because a request failed.
     pub(crate) tries: u32,
@@ -63,5 +63,5 @@ pub(crate) struct PageSession {
     /// The number of the login whose session it is.
     pub(crate) generation: u32,
     /// The state of the session, judging by the page's response. `Unknown` before the response.
-    pub(crate) shown: Session,
+    pub(crate) shown: SessionStatus,
 }

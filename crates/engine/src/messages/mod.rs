@@ -1,7 +1,7 @@
 //! The messages between the parts of the engine: jobs, events, effects, and messages to the writer.
 
-pub(crate) mod key;
 pub(crate) mod login;
+pub(crate) mod message_key;
 pub(crate) mod page;
 pub(crate) mod render;
 pub(crate) mod sharing;
@@ -12,29 +12,31 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow, RenderStep};
-use crawl_archive::{EncodedCapture, RequestLine};
+use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow, RenderMessageRow};
+use crawl_archive::{EncodedCapture, SerializedRequestRow};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
-use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent, Tick};
+use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, SpentPermit, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use serde::Serialize;
 use tracing::Span;
 
 use self::login::LoginRequest;
-use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
-use self::render::{RenderId, RenderRequest, Shell, VisibleContent, WantedResource};
+use self::page::{
+    EncodedPage, FetchContext, FetchedPage, PageToFree, SitemapLinkBatch, UnansweredVisit,
+};
+use self::render::{PageShell, RenderId, ResourceFetch, VisibleContentSize, WantedResource};
 use self::sharing::{SharedNews, SharedRequest};
-use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
+use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopRequest};
 use crate::counters::Commit;
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
-use crate::render::{RenderFailure, RenderedPage, StoredAnswer};
+use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
 use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 
 /// A request to send with a permit, and the purpose of the request.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ pub(crate) enum Job {
     /// A request of a login.
     Login(Box<LoginRequest>),
     /// A request for a resource of a page that is being rendered.
-    Render(Box<RenderRequest>),
+    Render(Box<ResourceFetch>),
 }
 
 impl Job {
@@ -154,26 +156,26 @@ pub(crate) enum Event {
     Scripted {
         page: Box<FetchedPage>,
         /// A description of the page before its scripts run.
-        shell: Shell,
+        shell: PageShell,
     },
     /// A page that is being rendered requests a resource.
     ResourceWanted(Box<WantedResource>),
     /// A page was rendered, or could not be.
     Rendered {
         page: RenderId,
-        result: Result<(RenderedPage, VisibleContent), RenderFailure>,
+        result: Result<(RenderedPage, VisibleContentSize), RenderFailure>,
     },
     /// The credentials of a site's login were read, or why they can't be.
     Credentials { site: String, result: SecretPairs },
     /// The writer committed a group.
-    Committed(Box<Committed>),
+    Committed(Box<CommittedGroup>),
     /// The free disk space was measured.
     FreeSpace {
         /// The number of free bytes.
         bytes: u64,
     },
     /// A stop of the run was requested.
-    Stop(Stop),
+    Stop(StopRequest),
     /// An operator's command or query.
     Command(PostedCommand),
     /// News about the crawl's other workers, or about their shared state.
@@ -200,7 +202,7 @@ pub(crate) struct EndedExchange {
     /// The job that the request was sent for.
     pub(crate) job: Job,
     /// The permit, now spent.
-    pub(crate) spent: Spent,
+    pub(crate) spent: SpentPermit,
     /// The response, or why there is none.
     pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The tracing span of the exchange.
@@ -208,7 +210,7 @@ pub(crate) struct EndedExchange {
     /// The outcome, as it affects the politeness of the host.
     pub(crate) signal: RequestOutcome,
     /// The row for `requests.jsonl`.
-    pub(crate) line: Box<RequestLine>,
+    pub(crate) line: Box<SerializedRequestRow>,
 }
 
 /// An action that the coordinator wants the driver to perform.
@@ -229,7 +231,7 @@ pub(crate) enum Effect {
         span: Span,
     },
     /// Append the row of a request to `requests.jsonl` before its host gets another permit.
-    Log(Box<RequestLine>),
+    Log(Box<SerializedRequestRow>),
     /// Append a host's turn (use of a permit) to `state/order.jsonl` before its request is logged
     /// and its results are committed.
     NoteTurn(HostTurn),
@@ -237,11 +239,11 @@ pub(crate) enum Effect {
     NoteCommand(CommandTaken),
     /// Append a message about a page that is rendered to `state/order.jsonl` before its results are
     /// committed.
-    NoteRender(Box<RenderStep>),
+    NoteRender(Box<RenderMessageRow>),
     /// Append a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
     /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
-    NoteRules(NewRules),
+    NoteRules(PostedRules),
     /// Read a fetched page, and hand the result to the writer.
     Read(Box<FetchedPage>),
     /// Render a page.
@@ -250,7 +252,7 @@ pub(crate) enum Effect {
         url: CanonicalUrl,
         /// When the page was fetched.
         fetched: Tick,
-        answer: StoredAnswer,
+        answer: UndecodedAnswer,
     },
     /// Abort requests in flight, and make readers return the pages that they have not read.
     GiveUp,
@@ -264,7 +266,7 @@ pub(crate) enum Effect {
 }
 
 /// Returns the rows in `effects` for the request log.
-pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
+pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &SerializedRequestRow> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
         _ => None,
@@ -277,7 +279,7 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestL
 pub(crate) enum OrderFact<'f> {
     Turn(&'f HostTurn),
     Command(&'f CommandTaken),
-    Render(&'f RenderStep),
+    Render(&'f RenderMessageRow),
 }
 
 impl OrderFact<'_> {
@@ -303,7 +305,7 @@ pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderFact
 
 /// Changed rules, and the channel for the answer to the command that changed them.
 #[derive(Debug)]
-pub(crate) struct NewRules {
+pub(crate) struct PostedRules {
     /// The new rules, as a row of `state/delays.jsonl`.
     pub(crate) row: DelayRow,
     /// The new text of `crawl.toml`.
@@ -344,7 +346,7 @@ pub(crate) enum WriterMessage {
     /// Settle a fetched URL, and admit the links of its page.
     Page(Box<EncodedPage>),
     /// Admit links of a sitemap that is still being read.
-    Links(LinkBatch),
+    Links(SitemapLinkBatch),
     /// Settle a URL that got no answer or was given up.
     Unanswered(Box<UnansweredVisit>),
     /// Count one more attempt for a URL, and put it behind the other URLs of its origin.
@@ -396,7 +398,7 @@ pub(crate) enum WriterMessage {
     /// Store a host's state. Sent after a request that settled no URL.
     Host(Box<HostState>),
     /// Carry out an operator's command, and answer it once its result is durable.
-    Order(Ordered),
+    Order(PostedDurableCommand),
 }
 
 impl WriterMessage {
@@ -435,19 +437,19 @@ impl WriterMessage {
 
 /// The durable part of a command, and the channel for the answer.
 #[derive(Debug)]
-pub(crate) struct Ordered {
-    pub(crate) order: Order,
+pub(crate) struct PostedDurableCommand {
+    pub(crate) order: DurableCommand,
     pub(crate) answer: AnswerSender,
 }
 
 /// The part of a command that is committed before the command is answered.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum DurableCommand {
     /// Admit a URL as a seed.
     Add {
         seed: Box<Admission>,
         /// The answer if the URL was already settled in this round.
-        refused: Option<Refused>,
+        refused: Option<CommandRefusal>,
     },
     /// Replace the list of parked hosts.
     Parked {
@@ -461,8 +463,8 @@ pub(crate) enum Order {
 /// that is being rendered. Also a decision about such a request that was not sent.
 #[derive(Debug, Default)]
 pub(crate) struct SideExchange {
-    /// The origin whose rules were requested, if any. After a redirect, the request itself may have been
-    /// sent to another origin.
+    /// The origin whose rules were requested, if any. After a redirect, the request itself may have
+    /// been sent to another origin.
     pub(crate) of: Option<Origin>,
     /// The new copy of robots.txt, encoded, and its origin; `None` if it did not change.
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
@@ -486,12 +488,12 @@ pub(crate) struct SideExchange {
 
 /// The result of committing a group of messages.
 #[derive(Debug, Default)]
-pub(crate) struct Committed {
+pub(crate) struct CommittedGroup {
     /// The number of messages in the group.
     pub(crate) items: u64,
     pub(crate) counts: Commit,
     /// Parts of the group's pages that are ready to be freed.
-    pub(crate) used: Vec<UsedPage>,
+    pub(crate) used: Vec<PageToFree>,
     /// Rows that were added to `pages.jsonl`.
     pub(crate) rows: Vec<PageRow>,
     /// Origins whose queues changed, each with its number of pending URLs.
@@ -507,7 +509,7 @@ pub(crate) struct Committed {
     /// The number of ended leases. Each could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
-    pub(crate) totals: Totals,
+    pub(crate) totals: CrawlTotals,
     /// Seeds that were settled without a page.
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// The number of links that are not fetchable URLs, by reason.
@@ -521,5 +523,5 @@ pub(crate) struct Committed {
     /// scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     /// The results of commands that are durable now, each with the channel for its answer.
-    pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,
+    pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, CommandRefusal>)>,
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExtractRow, LinkRow, PageRow, RobotsVerdict};
-use crawl_archive::{EncodedCapture, PageLine, Timestamp};
+use crawl_archive::{EncodedCapture, SerializedPageRow, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
-use crawl_frontier::{Admission, Lease, Outcome, Visit};
+use crawl_frontier::{Admission, Lease, LeaseOutcome, Visit};
 use crawl_index_entry::{BytePass, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
@@ -17,7 +17,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
 use super::login::PageSession;
-use super::render::Rendering;
+use super::render::RenderingStatus;
 use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
@@ -68,7 +68,7 @@ pub(crate) struct FetchedPage {
     pub(crate) scope: Arc<Scope>,
     /// The state of the page's host when the exchange ended.
     pub(crate) host: HostState,
-    pub(crate) rendering: Rendering,
+    pub(crate) rendering: RenderingStatus,
 }
 
 /// A visit that settles a URL.
@@ -76,7 +76,7 @@ pub(crate) struct FetchedPage {
 pub(crate) struct PageVisit {
     pub(crate) lease: Lease,
     /// The outcome that the URL is settled with.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: LeaseOutcome,
     /// The row for `pages.jsonl`, without the archive position, which the writer adds.
     pub(crate) row: Box<PageRow>,
     /// Whether to write the row. False for a guessed URL that does not exist now, and did not exist
@@ -162,7 +162,7 @@ impl UnansweredVisit {
         let past = self.past.map(|past| *past);
         let at = visited_at(&self.row);
         PageVisit {
-            outcome: Outcome::Failed { why: self.why },
+            outcome: LeaseOutcome::Failed { why: self.why },
             is_listed: true,
             change: None,
             next: visits.after(at, self.lease.kind, past, self.result, None),
@@ -209,11 +209,11 @@ pub(crate) struct PageFindings {
 /// one writer, and since it is slow to free memory that another thread allocated.
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
-pub(crate) struct UsedPage {
+pub(crate) struct PageToFree {
     /// The page's row. `None` if the row goes to a consumer.
     pub(crate) row: Option<Box<PageRow>>,
     /// The row in its encoded form.
-    pub(crate) line: Option<PageLine>,
+    pub(crate) line: Option<SerializedPageRow>,
     /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
     pub(crate) links: Vec<Admission>,
@@ -222,7 +222,7 @@ pub(crate) struct UsedPage {
 /// Links of a long sitemap, to be admitted before the sitemap is settled. The last links are
 /// admitted together with the sitemap.
 #[derive(Debug, Default)]
-pub(crate) struct LinkBatch {
+pub(crate) struct SitemapLinkBatch {
     /// The links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
     /// When the linked URLs changed, as in [`PageFindings`].
@@ -236,7 +236,7 @@ pub(crate) struct LinkBatch {
 pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
     /// The encoded row. `None` if the writer must complete it with more than the archive position.
-    pub(crate) line: Option<PageLine>,
+    pub(crate) line: Option<SerializedPageRow>,
     pub(crate) findings: PageFindings,
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,

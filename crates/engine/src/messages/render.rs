@@ -5,13 +5,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bytes::Bytes;
 use crawl_archive::rows::RenderRow;
-use crawl_extractor::{Element, Limits, Page, PageText, read_text};
+use crawl_extractor::{LinkElement, Page, PageText, ReadingLimits, read_text};
 use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
 use tokio::sync::oneshot;
 
-use crate::render::{ResourceRequest, StoredAnswer};
+use crate::render::{ResourceRequest, UndecodedAnswer};
 
 /// Maximum bytes of a resource of a page.
 /// Beyond the limit: cut off.
@@ -33,7 +33,7 @@ pub(crate) struct RenderId(pub(crate) u64);
 
 /// How a fetched page is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Rendering {
+pub(crate) enum RenderingStatus {
     /// As it was sent.
     #[default]
     Unneeded,
@@ -53,20 +53,20 @@ pub(crate) enum Rendering {
     Failed(RenderRow),
 }
 
-impl Rendering {
+impl RenderingStatus {
     /// Returns the columns about rendering for the page's row. `None` if the page was not to be
     /// rendered.
     pub(crate) fn row(&self) -> Option<&RenderRow> {
         match self {
-            Rendering::Unneeded | Rendering::IfScripted => None,
-            Rendering::Done { row, .. } | Rendering::Failed(row) => Some(row),
+            RenderingStatus::Unneeded | RenderingStatus::IfScripted => None,
+            RenderingStatus::Done { row, .. } | RenderingStatus::Failed(row) => Some(row),
         }
     }
 
     /// Returns the URL that the page's scripts tried to move to.
     pub(crate) fn navigation(&self) -> Option<&str> {
         match self {
-            Rendering::Done { navigation, .. } => navigation.as_deref(),
+            RenderingStatus::Done { navigation, .. } => navigation.as_deref(),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ impl Rendering {
     /// Returns the parts that the archive keeps. `None` if the page was not rendered.
     pub(crate) fn into_kept(self) -> Option<KeptRendering> {
         match self {
-            Rendering::Done {
+            RenderingStatus::Done {
                 dom, screenshot, ..
             } => Some(KeptRendering { dom, screenshot }),
             _ => None,
@@ -84,7 +84,7 @@ impl Rendering {
     /// Returns the serialized DOM. `None` if the page is read as it was sent.
     pub(crate) fn dom(&self) -> Option<&str> {
         match self {
-            Rendering::Done { dom, .. } => Some(dom),
+            RenderingStatus::Done { dom, .. } => Some(dom),
             _ => None,
         }
     }
@@ -105,7 +105,7 @@ pub(crate) struct WantedResource {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
     /// Takes the answer; `None` if the request was refused or got no answer.
-    pub(crate) answer: oneshot::Sender<Option<StoredAnswer>>,
+    pub(crate) answer: oneshot::Sender<Option<UndecodedAnswer>>,
 }
 
 /// The key under which the answer for a resource is shared: the URL, and whether its request
@@ -122,7 +122,7 @@ pub(crate) struct ResourceKey {
 
 /// A request for a resource of a page that is being rendered.
 #[derive(Clone, Debug)]
-pub(crate) struct RenderRequest {
+pub(crate) struct ResourceFetch {
     pub(crate) key: ResourceKey,
     /// The page that requested the resource first.
     pub(crate) page: CanonicalUrl,
@@ -132,7 +132,7 @@ pub(crate) struct RenderRequest {
     pub(crate) post: Option<PostBody>,
 }
 
-impl RenderRequest {
+impl ResourceFetch {
     /// Returns the HTTP request.
     pub(crate) fn fetch(&self) -> FetchRequest {
         FetchRequest {
@@ -148,36 +148,36 @@ impl RenderRequest {
 
 /// How much a page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct VisibleContent {
+pub(crate) struct VisibleContentSize {
     /// Non-white characters, up to a limit.
     pub(crate) letters: usize,
     /// `a` elements.
     pub(crate) links: usize,
 }
 
-impl VisibleContent {
+impl VisibleContentSize {
     /// Measures a page from its bytes.
-    pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> VisibleContent {
+    pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> VisibleContentSize {
         let text = PageText::decode(bytes, content_type);
-        let mut limits = Limits::default();
+        let mut limits = ReadingLimits::default();
         limits.text_bytes = 0;
-        VisibleContent::of_page(&read_text(&text, &limits, &mut ()))
+        VisibleContentSize::of_page(&read_text(&text, &limits, &mut ()))
     }
 
     /// Measures a serialized DOM.
-    pub(crate) fn of_dom(dom: &str) -> VisibleContent {
-        VisibleContent::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
+    pub(crate) fn of_dom(dom: &str) -> VisibleContentSize {
+        VisibleContentSize::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
     }
 
-    pub(crate) fn of_page(page: &Page) -> VisibleContent {
-        VisibleContent {
+    pub(crate) fn of_page(page: &Page) -> VisibleContentSize {
+        VisibleContentSize {
             letters: page.outline.letters,
             links: page.outline.links,
         }
     }
 
     /// Returns whether a page shows more than `before`: a tenth more text, or more links.
-    pub(crate) fn exceeds(&self, before: VisibleContent) -> bool {
+    pub(crate) fn exceeds(&self, before: VisibleContentSize) -> bool {
         self.letters > before.letters + before.letters / 10 + 20 || self.links > before.links
     }
 }
@@ -185,24 +185,24 @@ impl VisibleContent {
 /// A description of a page as sent, before its scripts run: how much it shows, and which scripts it
 /// has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shell {
-    pub(crate) size: VisibleContent,
+pub(crate) struct PageShell {
+    pub(crate) size: VisibleContentSize,
     /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly use them
     /// for the same purpose.
     pub(crate) scripts: u64,
 }
 
-impl Shell {
-    pub(crate) fn of_page(page: &Page) -> Shell {
+impl PageShell {
+    pub(crate) fn of_page(page: &Page) -> PageShell {
         let links = page.links.iter();
-        let scripts = links.filter(|link| link.element == Element::Script);
+        let scripts = links.filter(|link| link.element == LinkElement::Script);
         // Ignore queries, since they often differ from page to page.
         let path = |href: &str| href.split(['?', '#']).next().unwrap_or_default().to_owned();
         let addresses: BTreeSet<String> = scripts.map(|link| path(&link.href)).collect();
         let mut hasher = DefaultHasher::new();
         addresses.hash(&mut hasher);
-        Shell {
-            size: VisibleContent::of_page(page),
+        PageShell {
+            size: VisibleContentSize::of_page(page),
             scripts: hasher.finish(),
         }
     }
@@ -217,7 +217,7 @@ pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
     let has_source = || {
         page.links
             .iter()
-            .any(|link| link.element == Element::Script)
+            .any(|link| link.element == LinkElement::Script)
     };
     if !has_source() && !has_inline_script(source) {
         return false;
@@ -309,13 +309,13 @@ fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{Limits, Page, PageText, read_text};
+    use crawl_extractor::{Page, PageText, ReadingLimits, read_text};
 
-    use super::{Shell, VisibleContent, is_built_by_scripts};
+    use super::{PageShell, VisibleContentSize, is_built_by_scripts};
 
     fn read(source: &str) -> Page {
         let text = PageText::decode(source.as_bytes(), None);
-        read_text(&text, &Limits::default(), &mut ())
+        read_text(&text, &ReadingLimits::default(), &mut ())
     }
 
     fn is_scripted(source: &str) -> bool {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn pages_are_alike_if_their_scripts_are() {
-        let scripts = |source| Shell::of_page(&read(source)).scripts;
+        let scripts = |source| PageShell::of_page(&read(source)).scripts;
         let one = scripts("<script src=a.js?1></script><p>tea<script src=b.js></script>");
         let same = scripts("<script src=b.js></script><script src=a.js?2></script>");
         assert_eq!(one, same);
@@ -387,12 +387,12 @@ mod tests {
 
     #[test]
     fn a_rendered_page_must_show_clearly_more() {
-        let size = |letters, links| VisibleContent { letters, links };
+        let size = |letters, links| VisibleContentSize { letters, links };
         assert!(size(121, 0).exceeds(size(90, 0)));
         assert!(!size(119, 0).exceeds(size(90, 0)));
         assert!(size(5, 1).exceeds(size(90, 0)));
         assert_eq!(
-            VisibleContent::of(b"<p>a b <a href=x>c</a>", None),
+            VisibleContentSize::of(b"<p>a b <a href=x>c</a>", None),
             size(3, 1)
         );
     }

@@ -9,11 +9,11 @@ use crawl_fetcher::{Exchange, TlsVersion, Truncation};
 use crawl_frontier::UrlKind;
 use crawl_weburl::CanonicalUrl;
 
-use super::document::ReadPage;
+use super::document_result::ReadPage;
 use crate::config::Config;
 use crate::messages::SideExchange;
 use crate::messages::render::KeptRendering;
-use crate::revisit::change_detection::Repeat;
+use crate::revisit::change_detection::RepeatedAnswer;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
 
@@ -34,7 +34,7 @@ impl ArchiveEncoder {
     pub(super) fn revisit<'a>(
         &self,
         exchange: &'a Exchange,
-        repeat: Repeat<'a>,
+        repeat: RepeatedAnswer<'a>,
     ) -> Option<Revisit<'a>> {
         self.encoder.as_ref()?;
         let original = |known: &KnownPage| {
@@ -44,9 +44,9 @@ impl ArchiveEncoder {
             })
         };
         Some(match repeat {
-            Repeat::NotModified(known) => Revisit::NotModified(original(known)?),
-            Repeat::Payload(known) => Revisit::IdenticalPayload(original(known)?),
-            Repeat::Content(known) => Revisit::IdenticalContent {
+            RepeatedAnswer::NotModified(known) => Revisit::NotModified(original(known)?),
+            RepeatedAnswer::Payload(known) => Revisit::IdenticalPayload(original(known)?),
+            RepeatedAnswer::Content(known) => Revisit::IdenticalContent {
                 original: original(known)?,
                 payload_digest: &known.digest,
             },

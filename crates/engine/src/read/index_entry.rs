@@ -6,10 +6,10 @@ use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 
 use super::PageReader;
-use super::document::{DocumentError, ReadDocument};
+use super::document_result::{DocumentError, ReadDocument};
 use crate::index::entry::left_out;
 use crate::time::seconds_of;
-use crate::usage;
+use crate::usage_preferences;
 
 impl PageReader {
     /// Chooses the index entry for an answer. `entry` is the page's entry, created when the
@@ -79,7 +79,8 @@ impl PageReader {
     /// Returns the site's statement that refuses indexing, or use for the crawl's purpose. `None`
     /// if the site refuses neither.
     pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
-        let of = |purpose| usage::refused(statements, purpose).map(usage::words);
+        let of =
+            |purpose| usage_preferences::refused(statements, purpose).map(usage_preferences::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))
     }
 }

@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use memchr::{memchr, memrchr};
 
-use crate::config::TrapRules;
+use crate::config::TrapAvoidance;
 
 /// Approximate memory for the links that a reader thread remembers, in bytes.
 /// Beyond the limit: forgotten before the next page.
@@ -270,7 +270,7 @@ impl LinkCache {
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),
         resolved: Result<&CanonicalUrl, &'static str>,
-        rules: &TrapRules,
+        rules: &TrapAvoidance,
     ) -> Option<usize> {
         self.begin_base(base);
         let address = without_fragment(href);
@@ -367,7 +367,12 @@ impl LinkCache {
         }
     }
 
-    fn target(&mut self, url: &CanonicalUrl, kind: UrlKind, rules: &TrapRules) -> Option<usize> {
+    fn target(
+        &mut self,
+        url: &CanonicalUrl,
+        kind: UrlKind,
+        rules: &TrapAvoidance,
+    ) -> Option<usize> {
         let url = match kind {
             UrlKind::Page => rules.named(url.clone(), None),
             UrlKind::Resource | UrlKind::Sitemap => url.clone(),

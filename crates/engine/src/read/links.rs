@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use crawl_archive::rows::LinkRow;
 use crawl_extractor::{
-    Element, Limits, Link, LinkKind, Rel, link_header, read_css, refresh_header,
+    Link, LinkElement, LinkKind, ReadingLimits, Rel, link_header, read_css, refresh_header,
 };
 use crawl_fetcher::{Exchange, Secrets};
-use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
+use crawl_frontier::{Admission, Exclusion, Lease, Reason, RequestedState, UrlKind};
 use crawl_policy::{AgentRules, CitedText, DirectivePlace};
 use crawl_scope::{OutReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use foldhash::fast::RandomState;
 
-use super::document::ReadDocument;
+use super::document_result::ReadDocument;
 use super::link_cache::{KnownLink, LinkCache};
-use crate::config::{Config, Resources, TrapRules};
+use crate::config::{Config, ResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
 use crate::priority::Priority;
 use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
@@ -29,7 +29,7 @@ const MAX_BATCH_LINKS: usize = 4_096;
 /// Determines which links are followed. Links that a person can click are always followed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
-    resources: Resources,
+    resources: ResourcePolicy,
     feeds: bool,
     forms: bool,
     /// Whether `links.jsonl` is written.
@@ -37,7 +37,7 @@ pub(crate) struct LinkPolicy {
     /// A link that contains one of the operator's secrets is not followed, since the request would
     /// pass the secret on.
     pub(crate) secrets: Secrets,
-    traps: TrapRules,
+    traps: TrapAvoidance,
 }
 
 impl LinkPolicy {
@@ -58,7 +58,9 @@ impl LinkPolicy {
             LinkKind::Page => Some(UrlKind::Page),
             LinkKind::Feed => self.feeds.then_some(UrlKind::Page),
             LinkKind::Form => self.forms.then_some(UrlKind::Page),
-            LinkKind::Resource => (self.resources != Resources::Off).then_some(UrlKind::Resource),
+            LinkKind::Resource => {
+                (self.resources != ResourcePolicy::Off).then_some(UrlKind::Resource)
+            }
             _ => None,
         }
     }
@@ -66,7 +68,7 @@ impl LinkPolicy {
 
 /// How a document leads to a URL.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Discovery {
+pub(crate) struct DiscoveryContext {
     pub(crate) kind: UrlKind,
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
@@ -74,10 +76,10 @@ pub(crate) struct Discovery {
     pub(crate) is_seed: bool,
 }
 
-impl Discovery {
+impl DiscoveryContext {
     /// Returns how a link that a person can click was found.
-    pub(crate) fn link(from: &Lease) -> Discovery {
-        Discovery {
+    pub(crate) fn link(from: &Lease) -> DiscoveryContext {
+        DiscoveryContext {
             kind: UrlKind::Page,
             depth: from.depth.saturating_add(1),
             redirects: 0,
@@ -87,12 +89,12 @@ impl Discovery {
     }
 
     /// Returns how a part of a page, such as an image, was found. A part has the depth of its page.
-    pub(crate) fn resource(from: &Lease) -> Discovery {
-        Discovery {
+    pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
+        DiscoveryContext {
             kind: UrlKind::Resource,
             depth: from.depth,
             priority: Priority::RESOURCE,
-            ..Discovery::link(from)
+            ..DiscoveryContext::link(from)
         }
     }
 }
@@ -180,14 +182,14 @@ impl<'a> Links<'a> {
     }
 
     pub(crate) fn wants_resources(&self) -> bool {
-        self.policy.resources != Resources::Off
+        self.policy.resources != ResourcePolicy::Off
     }
 
     /// Whether links of this kind are not followed from a document out of scope. If the document is
     /// the last allowed hop out of scope, only its redirects are followed. The document's resources
-    /// are skipped, unless the resources of all pages are wanted. From a document in a trap, no link
-    /// is followed.
-    fn ends_here(&self, discovery: Discovery) -> bool {
+    /// are skipped, unless the resources of all pages are wanted. From a document in a trap, no
+    /// link is followed.
+    fn ends_here(&self, discovery: DiscoveryContext) -> bool {
         if self.is_in_trap {
             return true;
         }
@@ -195,13 +197,18 @@ impl<'a> Links<'a> {
         self.hops_off > 0
             && match discovery.kind {
                 UrlKind::Page => is_last,
-                UrlKind::Resource => self.policy.resources != Resources::All,
+                UrlKind::Resource => self.policy.resources != ResourcePolicy::All,
                 UrlKind::Sitemap => true,
             }
     }
 
     /// Returns the number of consecutive links out of scope on the way to a URL.
-    fn hops_to(&self, discovery: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
+    fn hops_to(
+        &self,
+        discovery: DiscoveryContext,
+        url: &CanonicalUrl,
+        verdict: &ScopeVerdict,
+    ) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {
                 reason: OutReason::Beyond,
@@ -238,7 +245,7 @@ impl<'a> Links<'a> {
             Err(why) => return self.count_dropped(why, 1),
         };
         let (discovery, barred) = match kind {
-            UrlKind::Resource => (Discovery::resource(self.from), None),
+            UrlKind::Resource => (DiscoveryContext::resource(self.from), None),
             _ => {
                 if self.policy.rows {
                     let url = self.url(&target).clone();
@@ -247,7 +254,7 @@ impl<'a> Links<'a> {
                 let barred = page_bar
                     .cloned()
                     .or_else(|| rel_refusal(link.rel, link.element));
-                (Discovery::link(self.from), barred)
+                (DiscoveryContext::link(self.from), barred)
             }
         };
         match target {
@@ -325,7 +332,7 @@ impl<'a> Links<'a> {
     pub(crate) fn of_headers(
         &mut self,
         exchange: &Exchange,
-        limits: &Limits,
+        limits: &ReadingLimits,
         bar: impl FnOnce() -> Option<Exclusion>,
     ) {
         let values = |name| {
@@ -349,7 +356,7 @@ impl<'a> Links<'a> {
         &mut self,
         bytes: &[u8],
         content_type: Option<&str>,
-        limits: &Limits,
+        limits: &ReadingLimits,
     ) {
         if self.wants_resources() {
             for link in read_css(bytes, content_type, limits).links {
@@ -367,7 +374,7 @@ impl<'a> Links<'a> {
 
     pub(crate) fn add(
         &mut self,
-        discovery: Discovery,
+        discovery: DiscoveryContext,
         url: Result<CanonicalUrl, Unusable>,
         barred: Option<Exclusion>,
     ) {
@@ -403,7 +410,7 @@ impl<'a> Links<'a> {
     /// does the same as `add`.
     fn add_known(
         &mut self,
-        mut discovery: Discovery,
+        mut discovery: DiscoveryContext,
         number: usize,
         mut barred: Option<Exclusion>,
     ) {
@@ -446,7 +453,12 @@ impl<'a> Links<'a> {
 
     /// Whether a link replaces an earlier link to the same URL: a permitted link replaces a barred
     /// one, and a link to a page replaces a link to a resource.
-    fn outweighs(&self, place: usize, discovery: Discovery, barred: Option<&Exclusion>) -> bool {
+    fn outweighs(
+        &self,
+        place: usize,
+        discovery: DiscoveryContext,
+        barred: Option<&Exclusion>,
+    ) -> bool {
         let kind = self.found[place].kind;
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
     }
@@ -456,10 +468,10 @@ impl<'a> Links<'a> {
     /// sitemap URLs are returned unchanged.
     fn named(
         &self,
-        discovery: Discovery,
+        discovery: DiscoveryContext,
         url: CanonicalUrl,
         barred: Option<Exclusion>,
-    ) -> (Discovery, CanonicalUrl, Option<Exclusion>) {
+    ) -> (DiscoveryContext, CanonicalUrl, Option<Exclusion>) {
         if discovery.kind != UrlKind::Page || discovery.redirects > 0 {
             return (discovery, url, barred);
         }
@@ -472,7 +484,7 @@ impl<'a> Links<'a> {
             Some(refusal) => {
                 let priority = Priority::ACTION;
                 (
-                    Discovery {
+                    DiscoveryContext {
                         priority,
                         ..discovery
                     },
@@ -485,7 +497,7 @@ impl<'a> Links<'a> {
 
     fn admission(
         &self,
-        discovery: Discovery,
+        discovery: DiscoveryContext,
         url: CanonicalUrl,
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
@@ -506,27 +518,27 @@ impl<'a> Links<'a> {
 
     fn standing(
         &self,
-        discovery: Discovery,
+        discovery: DiscoveryContext,
         url: &CanonicalUrl,
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
-    ) -> NewState {
+    ) -> RequestedState {
         // Links are followed out of scope in three cases: to sitemaps on the same host, to
         // resources if the resources of all pages are wanted, and from a seed that is a sitemap to
         // its entries.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
-            UrlKind::Resource => self.policy.resources == Resources::All,
+            UrlKind::Resource => self.policy.resources == ResourcePolicy::All,
             UrlKind::Page => discovery.is_seed,
         };
         match verdict {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
-                barred.map_or(NewState::Pending, NewState::Deferred)
+                barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
             ScopeVerdict::Out {
                 reason: OutReason::Depth,
                 rule,
-            } => NewState::Deferred(Exclusion {
+            } => RequestedState::Deferred(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
@@ -536,13 +548,13 @@ impl<'a> Links<'a> {
                 reason: OutReason::Beyond,
                 ..
             } if discovery.kind == UrlKind::Page => {
-                barred.map_or(NewState::Pending, NewState::Deferred)
+                barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
-            ScopeVerdict::Out { rule, .. } => NewState::Excluded(Exclusion {
+            ScopeVerdict::Out { rule, .. } => RequestedState::Excluded(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }),
-            ScopeVerdict::In => barred.map_or(NewState::Pending, NewState::Deferred),
+            ScopeVerdict::In => barred.map_or(RequestedState::Pending, RequestedState::Deferred),
         }
     }
 
@@ -599,9 +611,9 @@ pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
 
 /// Returns the exclusion for a link with a `rel` of `nofollow`, `ugc` or `sponsored`. `None` for
 /// `link` elements, where these words have another meaning.
-fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
+fn rel_refusal(rel: Rel, element: LinkElement) -> Option<Exclusion> {
     let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
-    let refused = element != Element::Link && words.iter().any(|&word| rel.contains(word));
+    let refused = element != LinkElement::Link && words.iter().any(|&word| rel.contains(word));
     let rule = || Exclusion {
         rule: Some(format!("rel={rel}")),
         ..Exclusion::of(Reason::Nofollow)

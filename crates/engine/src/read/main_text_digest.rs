@@ -124,7 +124,7 @@ const PASSING_PHRASES: [&str; 17] = [
 
 /// The facts for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
-pub(super) struct ComparedText {
+pub(super) struct TextComparison {
     /// Whether to compute the digest of the main text.
     pub(super) is_wanted: bool,
     /// The digests of the body and of the decoded body, if they were computed.
@@ -137,21 +137,21 @@ pub(super) struct ComparedText {
 impl PageReader {
     /// Determines how to compare a page with its last visit. The main text is not compared if the
     /// body is the same.
-    pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
+    pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> TextComparison {
         let exchange = &page.exchange;
         let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
         let past = page.context.past.as_deref().and_then(PreviousVisit::page);
         let Some(known) = past.filter(|known| is_page && known.status == exchange.status) else {
-            return ComparedText {
+            return TextComparison {
                 is_wanted: is_page && (self.keeps_texts || page.rendering.dom().is_some()),
-                ..ComparedText::default()
+                ..TextComparison::default()
             };
         };
         if page.rendering.dom().is_some() {
             // The archived body lacks what the scripts added, so only stored digests are compared.
-            return ComparedText {
+            return TextComparison {
                 is_wanted: true,
-                ..ComparedText::default()
+                ..TextComparison::default()
             };
         }
         let body_digest = DigestAlgorithm::default().of(&[&exchange.body]);
@@ -162,7 +162,7 @@ impl PageReader {
             (true, None, Some(at)) => self.archived_text(page, Timestamp::from_micros(at)),
             _ => None,
         };
-        ComparedText {
+        TextComparison {
             is_wanted,
             body_digest: Some(body_digest),
             decoded_digest,

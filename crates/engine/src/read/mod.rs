@@ -2,20 +2,20 @@
 //! reader threads.
 
 mod archive_encoder;
-mod document;
+mod document_kinds;
 mod document_queue;
-mod documents;
+mod document_result;
 mod index_entry;
 mod link_cache;
-mod link_names;
+mod link_targets;
 mod links;
 mod main_text_digest;
-mod other_documents;
+mod non_html_documents;
 pub(crate) mod page_encoder;
+mod page_fingerprint;
 mod page_row;
 pub(crate) mod pool;
 mod sitemap_budget;
-mod trap_evidence;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -27,42 +27,44 @@ use std::sync::{Arc, Mutex};
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
-use crawl_extractor::{ContentKind, Limits, Meta, document_kind, may_be_read, sniff_media_type};
+use crawl_extractor::{
+    ContentKind, NamedMeta, ReadingLimits, document_kind, may_be_read, sniff_media_type,
+};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
 use crawl_fields::Rules;
 use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_sample::SampleMethod;
 use crawl_scope::ContentFilter;
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 
-use self::document::{DocumentError, ReadDocument, ReadPage};
+use self::document_result::{DocumentError, ReadDocument, ReadPage};
 use self::link_cache::LinkCache;
 use self::links::{LinkPolicy, Links, page_refusal};
 use self::page_row::page_row;
 use self::sitemap_budget::SitemapBudget;
-use crate::config::{Config, TrapRules};
+use crate::config::{Config, TrapAvoidance};
 use crate::content_filter;
-use crate::document_reader::DocumentRules;
+use crate::document_conversion::DocumentRules;
 use crate::extracts::may_extract;
 use crate::index::entry::{directives, pairs};
-use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
-use crate::messages::render::Shell;
+use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapSignal};
+use crate::messages::render::PageShell;
 use crate::revisit::visit::RevisitSchedule;
 use crate::secret_redaction::redact_row;
 use crate::shared_traps::SharedTraps;
 use crate::trace_events::TraceEvents;
-use crate::usage;
+use crate::usage_preferences;
 
 /// Reads pages. Contains the settings that reading depends on.
 #[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) agent: ProductToken,
-    pub(crate) profile: Profile,
-    pub(crate) limits: Limits,
+    pub(crate) profile: RobotsProfile,
+    pub(crate) limits: ReadingLimits,
     pub(crate) decode: DecodeLimits,
     pub(crate) policy: LinkPolicy,
     /// The cache of links from earlier documents. Each reader thread has its own.
@@ -74,7 +76,7 @@ pub(crate) struct PageReader {
     pub(crate) index: bool,
     /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
-    pub(crate) traps: TrapRules,
+    pub(crate) traps: TrapAvoidance,
     /// The rules for the fields of pages.
     extract: Arc<Rules>,
     pub(crate) sitemaps: SitemapBudget,
@@ -107,7 +109,7 @@ pub(crate) struct PageReader {
 
 impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
-        let mut limits = Limits::default();
+        let mut limits = ReadingLimits::default();
         if !config.links && !config.index {
             // This crawl writes neither `links.jsonl` nor an index, the only users of link texts.
             limits.text_bytes = 0;
@@ -235,15 +237,15 @@ impl PageReader {
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
-        early: &mut dyn FnMut(LinkBatch),
-    ) -> Result<ReadPage, NotRead> {
+        early: &mut dyn FnMut(SitemapLinkBatch),
+    ) -> Result<ReadPage, UnreadPage> {
         let read = || self.document(&page, early);
         let document = catch_unwind(AssertUnwindSafe(read));
         let document =
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
         match (document.is_given_up, document.scripted) {
-            (true, _) => Err(NotRead::LeftOut(page)),
-            (false, Some(shell)) => Err(NotRead::Scripted(page, shell)),
+            (true, _) => Err(UnreadPage::LeftOut(page)),
+            (false, Some(shell)) => Err(UnreadPage::Scripted(page, shell)),
             (false, None) => Ok(self.finish(*page, document)),
         }
     }
@@ -267,7 +269,7 @@ impl PageReader {
             let directives = self.directives(&exchange, &[]);
             self.usage(&context.rules, &exchange, &lease, &directives, &[])
         });
-        let withheld = usage::withheld(&usage, self.purpose);
+        let withheld = usage_preferences::withheld(&usage, self.purpose);
         if withheld.is_some() {
             document.drop_own_words();
         }
@@ -285,7 +287,7 @@ impl PageReader {
         );
         let is_only_checked = context.is_only_checked;
         let mut row = PageRow {
-            usage: usage::row(&usage),
+            usage: usage_preferences::row(&usage),
             withheld,
             round: self.visits.round.number,
             render: rendering.row().cloned(),
@@ -320,7 +322,11 @@ impl PageReader {
         }
     }
 
-    fn document(&self, page: &FetchedPage, early: &mut dyn FnMut(LinkBatch)) -> ReadDocument {
+    fn document(
+        &self,
+        page: &FetchedPage,
+        early: &mut dyn FnMut(SitemapLinkBatch),
+    ) -> ReadDocument {
         if let Some(document) = self.without_reading(page) {
             return document;
         }
@@ -420,7 +426,7 @@ impl PageReader {
         page: &FetchedPage,
         body: &Body<'_>,
         links: &mut Links<'_>,
-        early: &mut dyn FnMut(LinkBatch),
+        early: &mut dyn FnMut(SitemapLinkBatch),
     ) -> Result<ReadDocument, Interstitial> {
         let (lease, exchange) = (&page.lease, &page.exchange);
         let rules = &page.context.rules;
@@ -498,26 +504,26 @@ impl PageReader {
         exchange: &Exchange,
         lease: &Lease,
         directives: &PageDirectives,
-        metas: &[Meta],
+        metas: &[NamedMeta],
     ) -> UsageStatements {
         let path = lease.url.path_and_query();
         let metas: Vec<_> = pairs(metas).collect();
-        usage::statements(rules, path, exchange, directives, &metas)
+        usage_preferences::statements(rules, path, exchange, directives, &metas)
     }
 
-    pub(crate) fn directives(&self, exchange: &Exchange, metas: &[Meta]) -> PageDirectives {
+    pub(crate) fn directives(&self, exchange: &Exchange, metas: &[NamedMeta]) -> PageDirectives {
         directives(&exchange.headers, metas, &self.agent, self.profile)
     }
 }
 
 /// A page that was not read.
 #[derive(Debug)]
-pub(crate) enum NotRead {
+pub(crate) enum UnreadPage {
     /// Reading was stopped, or is left to other threads.
     LeftOut(Box<FetchedPage>),
     /// Scripts seem to build the page, so it is rendered first. Contains a description of the page
     /// before its scripts run.
-    Scripted(Box<FetchedPage>, Shell),
+    Scripted(Box<FetchedPage>, PageShell),
 }
 
 /// The body of an answer, and the facts needed for reading it.

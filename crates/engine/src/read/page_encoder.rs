@@ -1,17 +1,19 @@
 //! Turns a page that was read into the message for the writer. Runs on reader threads.
 
-use crawl_archive::PageLine;
+use crawl_archive::SerializedPageRow;
 use crawl_archive::rows::PageRow;
-use crawl_frontier::Outcome;
+use crawl_frontier::LeaseOutcome;
 use crawl_index_entry::IndexEntry;
 
 use super::archive_encoder::ArchiveEncoder;
-use super::document::{DocumentError, ReadPage};
+use super::document_result::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::SideExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
-use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
+use crate::revisit::change_detection::{
+    AnswerArchiveRecord, AnswerFault, ChangeDetector, VisitAnswer,
+};
 use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
 
 /// Encodes pages and robots.txt requests for the writer.
@@ -42,7 +44,7 @@ impl PageEncoder {
             let url = &page.exchange.url;
             self.archive.add_rendered(capture, url, rendered, render);
         }
-        let record = capture.as_ref().map(|capture| AnswerRecord {
+        let record = capture.as_ref().map(|capture| AnswerArchiveRecord {
             digest: capture.digest(),
             is_revisit: revisit.is_some(),
         });
@@ -65,13 +67,13 @@ impl PageEncoder {
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
         let past = past.map(|past| *past);
         EncodedPage {
-            line: PageLine::of(&row),
+            line: SerializedPageRow::of(&row),
             held: HeldMemory {
                 body: page.exchange.room.clone(),
                 ..HeldMemory::default()
             },
             visit: PageVisit {
-                outcome: Outcome::Fetched {
+                outcome: LeaseOutcome::Fetched {
                     status: detected.status,
                 },
                 row: Box::new(row),

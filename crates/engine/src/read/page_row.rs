@@ -8,7 +8,7 @@ use crawl_frontier::Lease;
 use crawl_index_entry::IndexEntry;
 
 use super::content_type;
-use super::document::{DocumentError, ReadDocument};
+use super::document_result::{DocumentError, ReadDocument};
 use crate::content_filter::declared_length;
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 

@@ -15,11 +15,11 @@ use tracing::Span;
 
 use super::document_queue::DocumentQueue;
 use super::page_encoder::PageEncoder;
-use super::{NotRead, PageReader};
+use super::{PageReader, UnreadPage};
 use crate::config::Config;
 use crate::extracts::extract_bytes;
-use crate::messages::key::{Keyed, MessageKey};
-use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
+use crate::messages::message_key::{KeyedMessage, MessageKey};
+use crate::messages::page::{FetchedPage, PageToFree, SitemapLinkBatch};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
@@ -29,9 +29,9 @@ pub(crate) enum ReaderTask {
     /// Read a fetched page. The key is for the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// Free the parts of committed pages.
-    Drop(Vec<UsedPage>),
+    Drop(Vec<PageToFree>),
     /// Pass a message on to the writer. Encode its exchange, if it has one, for the archive first.
-    Pass(Box<Keyed>),
+    Pass(Box<KeyedMessage>),
 }
 
 /// A reader reports the pages that it started once they have this many bytes in total. Must be less
@@ -153,7 +153,7 @@ impl ReaderPool {
     pub(crate) fn start(
         config: &Config,
         reader: PageReader,
-        (items, events): (Sender<Keyed>, WeakUnboundedSender<Event>),
+        (items, events): (Sender<KeyedMessage>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
         load: &ReaderLoad,
@@ -292,16 +292,16 @@ impl ReaderWorker {
         &mut self,
         page: Box<FetchedPage>,
         key: Option<MessageKey>,
-        items: &Sender<Keyed>,
-    ) -> Result<Keyed, NotRead> {
+        items: &Sender<KeyedMessage>,
+    ) -> Result<KeyedMessage, UnreadPage> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
         // Sending fails only if the writer has ended. The page itself can't be sent then either,
         // which ends this thread.
-        let mut early = |mut batch: LinkBatch| {
+        let mut early = |mut batch: SitemapLinkBatch| {
             batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
             let message = WriterMessage::Links(batch);
-            let _ = items.send(Keyed { key, message });
+            let _ = items.send(KeyedMessage { key, message });
         };
         let page = self.reader.read(page, &mut early);
         let page = page.map(|page| self.encoder.page(page));
@@ -313,7 +313,7 @@ impl ReaderWorker {
         let extracts: usize = page.findings.extract_rows.iter().map(extract_bytes).sum();
         page.held.links = Some(self.links.enter(links + extracts));
         let message = WriterMessage::Page(Box::new(page));
-        Ok(Keyed { key, message })
+        Ok(KeyedMessage { key, message })
     }
 
     fn send_event(&self, event: Event) {
@@ -326,7 +326,7 @@ impl ReaderWorker {
 
 fn serve(
     work: &Receiver<ReaderTask>,
-    items: &Sender<Keyed>,
+    items: &Sender<KeyedMessage>,
     abandon: &AtomicBool,
     mut tools: ReaderWorker,
 ) {
@@ -352,17 +352,17 @@ fn serve(
                 tools.report_begun(page.exchange.body.len() as u64);
                 match tools.read(page, key, items) {
                     Ok(message) => Some(message),
-                    Err(NotRead::Scripted(page, shell)) => {
+                    Err(UnreadPage::Scripted(page, shell)) => {
                         tools.send_event(Event::Scripted { page, shell });
                         None
                     }
-                    Err(NotRead::LeftOut(page))
+                    Err(UnreadPage::LeftOut(page))
                         if tools.reader.gives_back.load(Ordering::Relaxed) =>
                     {
                         tools.send_event(Event::ReadingStopped(page));
                         None
                     }
-                    Err(NotRead::LeftOut(page)) => {
+                    Err(UnreadPage::LeftOut(page)) => {
                         let host = page.lease.url.host_key();
                         let bytes = page.exchange.body.len() as u64;
                         tools.send_event(Event::DocumentWaits {
@@ -375,12 +375,12 @@ fn serve(
                 }
             }
             ReaderTask::Pass(item) => Some(match *item {
-                Keyed {
+                KeyedMessage {
                     key,
                     message: WriterMessage::Side(robots),
                 } => {
                     let message = WriterMessage::Side(tools.encoder.robots(robots));
-                    Keyed { key, message }
+                    KeyedMessage { key, message }
                 }
                 other => other,
             }),
@@ -401,7 +401,7 @@ fn serve(
 }
 
 /// Takes documents from the queue and has each read in another process, one at a time.
-fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: ReaderWorker) {
+fn serve_documents(items: &Sender<KeyedMessage>, abandon: &AtomicBool, mut tools: ReaderWorker) {
     loop {
         tools.slot.rest();
         let Some((host, (page, key))) = tools.documents.pop() else {
@@ -409,7 +409,7 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
         };
         let bytes = page.exchange.body.len() as u64;
         let read = match tools.reader.gives_back.load(Ordering::Relaxed) {
-            true => Ok(Err(NotRead::LeftOut(page))),
+            true => Ok(Err(UnreadPage::LeftOut(page))),
             false => catch_unwind(AssertUnwindSafe(|| tools.read(page, key, items))),
         };
         tools.documents.end(&host);
@@ -419,11 +419,11 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
         tools.send_event(Event::DocumentEnded { host, bytes });
         let item = match read {
             Ok(Ok(item)) => item,
-            Ok(Err(NotRead::LeftOut(page))) => {
+            Ok(Err(UnreadPage::LeftOut(page))) => {
                 tools.send_event(Event::ReadingStopped(page));
                 continue;
             }
-            Ok(Err(NotRead::Scripted(page, shell))) => {
+            Ok(Err(UnreadPage::Scripted(page, shell))) => {
                 tools.send_event(Event::Scripted { page, shell });
                 continue;
             }
@@ -436,8 +436,8 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
     }
 }
 
-fn reader_panicked() -> Keyed {
-    Keyed::unnamed(WriterMessage::Broken("a reader panicked".to_owned()))
+fn reader_panicked() -> KeyedMessage {
+    KeyedMessage::unnamed(WriterMessage::Broken("a reader panicked".to_owned()))
 }
 
 #[cfg(test)]

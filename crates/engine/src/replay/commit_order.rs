@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 
-use super::recorded::key;
+use super::recorded_crawl::key;
 use crate::messages::WriterMessage;
 
 /// The maximum time that a page waits for pages with earlier rows.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crawl_archive::rows::AfterCommits;
+use crawl_archive::rows::CommitsBeforeRequest;
 
 use crate::messages::WriterMessage;
 
@@ -12,16 +12,16 @@ use crate::messages::WriterMessage;
 pub(super) struct HeldCommits {
     /// For each page request that the replay has not chosen yet, how many commits the crawl had
     /// made when it chose that page.
-    levels: VecDeque<AfterCommits>,
+    levels: VecDeque<CommitsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
     /// The number of commits passed on so far.
-    done: AfterCommits,
+    done: CommitsBeforeRequest,
     came: u64,
 }
 
 impl HeldCommits {
-    pub(super) fn new(levels: Vec<AfterCommits>) -> HeldCommits {
+    pub(super) fn new(levels: Vec<CommitsBeforeRequest>) -> HeldCommits {
         HeldCommits {
             levels: levels.into(),
             ..HeldCommits::default()
@@ -62,10 +62,14 @@ impl HeldCommits {
     /// Passes on the commits that the crawl had made when it chose its next page. Passes on
     /// everything if it chose no further page.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
-        let level = self.levels.front().copied().unwrap_or(AfterCommits {
-            pages: u64::MAX,
-            others: u64::MAX,
-        });
+        let level = self
+            .levels
+            .front()
+            .copied()
+            .unwrap_or(CommitsBeforeRequest {
+                pages: u64::MAX,
+                others: u64::MAX,
+            });
         let mut due = Vec::new();
         for (queue, done, level) in [
             (&mut self.pages, &mut self.done.pages, level.pages),

@@ -1,13 +1,13 @@
 //! Crawls again with the archived answers of a crawl: the loop, readers and writer are the same,
 //! but time is virtual. A replay has no fetcher, so it can't send requests to a server.
 
-mod answers;
+mod archived_answers;
 mod commit_order;
-mod following;
 mod held_commits;
-mod recorded;
+mod order_follower;
+mod recorded_crawl;
 mod recorded_order;
-mod renders;
+mod replayed_renders;
 mod rerender;
 mod runs;
 
@@ -22,35 +22,35 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::Frontier;
-use crawl_scheduler::{SnapshotKind, Spent, Tick};
+use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use tracing::Span;
 
-use self::answers::{Answers, Pending};
-pub use self::answers::{ReplayDifference, ReplayGaps, ReplayTiming};
+use self::archived_answers::{Answers, PendingExchange};
+pub use self::archived_answers::{ReplayDifference, ReplayGaps, ReplayTiming};
 use self::commit_order::CommitOrder;
-use self::following::{Following, OrderEnd, UnderWay};
 use self::held_commits::HeldCommits;
-pub use self::recorded::RecordedCrawl;
-use self::recorded::tick;
+use self::order_follower::{InFlightRequest, OrderEnd, OrderFollower};
+pub use self::recorded_crawl::RecordedCrawl;
+use self::recorded_crawl::tick;
 use self::recorded_order::RecordedOrder;
-use self::renders::Renders;
+use self::replayed_renders::Renders;
 use self::rerender::Rerender;
 pub use self::rerender::{DomDifference, RenderedAgain};
 use crate::config::Config;
-use crate::crawl_loop::{Coordinator, Next, request_rows};
+use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
-use crate::messages::key::{Keyed, MessageKey, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::{META_REPLAY, META_TRAPS};
-use crate::read::NotRead;
 use crate::read::PageReader;
+use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
 use crate::shared_traps::SharedTraps;
 use crate::state::delay_log::DelayLog;
-use crate::state::directory::{self, Directory};
-use crate::summary::Summary;
+use crate::state::directory::{self, CrawlDirectory};
+use crate::summary::RunSummary;
 use crate::trace_events::TraceEvents;
 use crate::write::{Writer, run_end};
 
@@ -58,7 +58,7 @@ use crate::write::{Writer, run_end};
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// The summary of the run, in virtual time.
-    pub summary: Summary,
+    pub summary: RunSummary,
     /// Counts of what was missing from the archive.
     pub gaps: ReplayGaps,
     /// The first difference from the records. `None` if there is none, or if the replay was not
@@ -143,12 +143,12 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
 
 /// A request in flight with a known answer. Flights are ordered by when they end.
 struct Flight {
-    pending: Pending,
+    pending: PendingExchange,
     number: u64,
     /// When the request was given up, if it was.
     given_up: Option<Tick>,
     job: Job,
-    spent: Spent,
+    spent: SpentPermit,
     span: Span,
 }
 
@@ -202,7 +202,7 @@ struct Replay {
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
     /// The logged order; `None` if the replay does not follow it, or has stopped following it.
-    following: Option<Following>,
+    following: Option<OrderFollower>,
     keys: MessageKeys,
     requests: LogFile,
     delays: DelayLog,
@@ -246,11 +246,11 @@ impl Replay {
     fn new(
         config: &Arc<Config>,
         (answers, rerender): (Answers, Rerender),
-        directory: Directory,
+        directory: CrawlDirectory,
         now: Tick,
         round_began: Tick,
     ) -> Result<Replay, EngineError> {
-        let Directory {
+        let CrawlDirectory {
             frontier,
             files,
             mut requests,
@@ -277,8 +277,8 @@ impl Replay {
         coordinator.sample(sampling.clone());
         if resumed {
             coordinator.restore(match cut_off {
-                true => SnapshotKind::WritesMayBeLost,
-                false => SnapshotKind::Complete,
+                true => SnapshotCompleteness::WritesMayBeLost,
+                false => SnapshotCompleteness::Complete,
             })?;
         }
         for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
@@ -336,9 +336,9 @@ impl Replay {
             self.settle_effects()?;
             if may_issue {
                 match self.coordinator.advance(self.now, &mut self.effects) {
-                    Next::Done if self.effects.is_empty() => return Ok(()),
-                    Next::Done => continue,
-                    Next::Wait(until) => wake = until,
+                    DriverStep::Done if self.effects.is_empty() => return Ok(()),
+                    DriverStep::Done => continue,
+                    DriverStep::Wait(until) => wake = until,
                 }
                 if !self.effects.is_empty() {
                     continue;
@@ -385,9 +385,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // Trap detection makes some pages wait until an earlier page is committed. In the crawl this
-        // had already happened here, but the replay still holds the message of the earlier page. So
-        // give one held page to the writer, and try again.
+        // Trap detection makes some pages wait until an earlier page is committed. In the crawl
+        // this had already happened here, but the replay still holds the message of the earlier
+        // page. So give one held page to the writer, and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -493,13 +493,13 @@ impl Replay {
             }
             if !self.items.is_empty() {
                 let items = std::mem::take(&mut self.items);
-                self.commit(items.into_iter().map(Keyed::unnamed).collect())?;
+                self.commit(items.into_iter().map(KeyedMessage::unnamed).collect())?;
             }
         }
     }
 
     /// Commits a group of messages, and reports this to the loop.
-    fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
+    fn commit(&mut self, group: Vec<KeyedMessage>) -> Result<(), EngineError> {
         let committed = self.writer.commit(group, &AtomicBool::new(false))?;
         let event = Event::Committed(Box::new(committed));
         self.coordinator.handle(self.now, event, &mut self.effects);
@@ -520,8 +520,8 @@ impl Replay {
     }
 
     /// Begins an exchange.
-    fn fly(&mut self, request: UnderWay) {
-        let UnderWay { job, spent, span } = request;
+    fn fly(&mut self, request: InFlightRequest) {
+        let InFlightRequest { job, spent, span } = request;
         let pending = self.answers.begin(&job.request(), self.now);
         self.flights.push(Flight {
             pending,
@@ -550,7 +550,7 @@ impl Replay {
                         self.held.chosen();
                     }
                     let spent = permit.spend();
-                    let request = UnderWay { job, spent, span };
+                    let request = InFlightRequest { job, spent, span };
                     match &mut self.following {
                         Some(following) => {
                             self.answers.pass_over(request.job.url());
@@ -612,8 +612,8 @@ impl Replay {
                     let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
                     self.deliver(key, page);
                 }
-                Err(NotRead::Scripted(page, shell)) => self.renders.scripted.push((page, shell)),
-                Err(NotRead::LeftOut(page)) => {
+                Err(UnreadPage::Scripted(page, shell)) => self.renders.scripted.push((page, shell)),
+                Err(UnreadPage::LeftOut(page)) => {
                     let stopped = Event::ReadingStopped(page);
                     self.coordinator
                         .handle(self.now, stopped, &mut self.effects);
@@ -626,7 +626,7 @@ impl Replay {
     fn write_derived(
         mut self,
         config: &Config,
-    ) -> Result<(Summary, Answers, RenderedAgain), EngineError> {
+    ) -> Result<(RunSummary, Answers, RenderedAgain), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
         let excluded = run_end::write_derived(config, self.writer, &ended, &waiting, false)?;
@@ -641,7 +641,7 @@ impl Replay {
         let elapsed = self.now.since(began);
         let (summary, answers, rendered) = self.write_derived(config)?;
         Ok(Replayed {
-            summary: Summary { elapsed, ..summary },
+            summary: RunSummary { elapsed, ..summary },
             gaps: answers.gaps,
             difference: answers.difference(),
             rendered,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use crawl_archive::rows::{OrderRow, RequestRow, RunBegan};
+use crawl_archive::rows::{ReplayOrderRow, RequestRow, RunBegan};
 use crawl_archive::{ReadError, RowReader, open_regular};
 
 use crate::error::EngineError;
@@ -13,7 +13,7 @@ use crate::state::order_log::ORDER;
 /// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are ordered by
 /// when the requests ended. Reads both files row by row.
 pub(super) struct RecordedOrder {
-    order: RowReader<OrderRow>,
+    order: RowReader<ReplayOrderRow>,
     requests: BufReader<File>,
     /// The number of bytes read from `requests.jsonl`.
     read: u64,
@@ -42,7 +42,7 @@ impl RecordedOrder {
     }
 
     /// Returns the next row of the logged order. Skips lines that can't be parsed as a row.
-    pub(super) fn next(&mut self) -> Result<Option<OrderRow>, EngineError> {
+    pub(super) fn next(&mut self) -> Result<Option<ReplayOrderRow>, EngineError> {
         loop {
             match self.order.next() {
                 None => return Ok(None),

@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::render::{
-    PageToRender, RenderFailure, RenderRequests, RenderedPage, Renderer, ResourceKind,
-    ResourceRequest, StoredAnswer,
+    PageToRender, RenderFailure, RenderedPage, Renderer, ResourceKind, ResourceRequest,
+    ResourceRequestSender, UndecodedAnswer,
 };
 
 /// How long answers are held back if a page does not make the recorded requests. By then the page
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_DIFFERENCES: usize = 1_000;
 
 /// Sends an answer to the browser; `None` refuses the request.
-pub(super) type AnswerSender = oneshot::Sender<Option<StoredAnswer>>;
+pub(super) type AnswerSender = oneshot::Sender<Option<UndecodedAnswer>>;
 
 /// The pages of a crawl that a replay rendered again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,15 +58,15 @@ pub struct DomDifference {
 
 /// A resource that a page requested. All requests with an unusable URL count as the same resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ResourceName {
+pub(super) struct RequestedResource {
     url: Option<CanonicalUrl>,
     method: String,
     kind: ResourceKind,
 }
 
-impl ResourceName {
-    pub(super) fn of(page: &CanonicalUrl, request: &ResourceRequest) -> ResourceName {
-        ResourceName {
+impl RequestedResource {
+    pub(super) fn of(page: &CanonicalUrl, request: &ResourceRequest) -> RequestedResource {
+        RequestedResource {
             url: canonicalize(Some(page), &request.url).ok(),
             method: request.method.clone(),
             kind: request.kind,
@@ -74,8 +74,8 @@ impl ResourceName {
     }
 
     /// Names a resource whose URL is unusable, or unknown because a secret was in it.
-    pub(super) fn unusable(method: Option<String>, kind: ResourceKind) -> ResourceName {
-        ResourceName {
+    pub(super) fn unusable(method: Option<String>, kind: ResourceKind) -> RequestedResource {
+        RequestedResource {
             url: None,
             method: method.unwrap_or_default(),
             kind,
@@ -128,7 +128,7 @@ impl Rerender {
     pub(super) fn render(
         &mut self,
         (url, fetched): (&CanonicalUrl, Tick),
-        answer: &StoredAnswer,
+        answer: &UndecodedAnswer,
         answers: &mut dyn PageAnswers,
     ) -> Option<Result<RenderedPage, RenderFailure>> {
         let renderer = Arc::clone(self.renderer.as_ref()?);
@@ -144,14 +144,14 @@ impl Rerender {
         }
     }
 
-    /// Compares the DOM of a page with the recorded one. `requested` is a resource that only the new
-    /// page requested.
+    /// Compares the DOM of a page with the recorded one. `requested` is a resource that only the
+    /// new page requested.
     pub(super) fn compare(
         &mut self,
         url: &CanonicalUrl,
         recorded: &str,
         again: Option<&Result<RenderedPage, RenderFailure>>,
-        requested: Option<&ResourceName>,
+        requested: Option<&RequestedResource>,
     ) {
         let Some(again) = again else {
             self.pages.from_archive += 1;
@@ -183,7 +183,7 @@ async fn render(
     answers: &mut dyn PageAnswers,
 ) -> Result<RenderedPage, RenderFailure> {
     let (sender, mut wanted) = mpsc::unbounded_channel();
-    let requests = RenderRequests(Arc::new(move |request, answer| {
+    let requests = ResourceRequestSender(Arc::new(move |request, answer| {
         // If the page is finished, dropping the sender of the answer refuses the request.
         let _ = sender.send((request, answer));
     }));
@@ -200,7 +200,7 @@ async fn render(
 
 /// The requests of a page and their answers, in the order that the crawl loop handled them.
 #[derive(Debug, Default)]
-pub(super) struct RecordedRequests {
+pub(super) struct RecordedPageRequests {
     asked: Vec<Asked>,
     /// Requests and answers, by the index of the request.
     events: Vec<PageEvent>,
@@ -208,14 +208,14 @@ pub(super) struct RecordedRequests {
 
 #[derive(Debug)]
 struct Asked {
-    name: ResourceName,
+    name: RequestedResource,
     answer: AnswerState,
 }
 
 #[derive(Debug)]
 enum AnswerState {
-    Awaited(oneshot::Receiver<Option<StoredAnswer>>),
-    Came(Option<StoredAnswer>),
+    Awaited(oneshot::Receiver<Option<UndecodedAnswer>>),
+    Came(Option<UndecodedAnswer>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -224,12 +224,12 @@ enum PageEvent {
     Answered(usize),
 }
 
-impl RecordedRequests {
+impl RecordedPageRequests {
     /// Adds a request whose answer comes through `answered`.
     pub(super) fn ask(
         &mut self,
-        name: ResourceName,
-        answered: oneshot::Receiver<Option<StoredAnswer>>,
+        name: RequestedResource,
+        answered: oneshot::Receiver<Option<UndecodedAnswer>>,
     ) {
         self.events.push(PageEvent::Asked(self.asked.len()));
         self.asked.push(Asked {
@@ -275,12 +275,12 @@ impl RecordedRequests {
         self.asked.len()
     }
 
-    pub(super) fn name(&self, place: usize) -> &ResourceName {
+    pub(super) fn name(&self, place: usize) -> &RequestedResource {
         &self.asked[place].name
     }
 
     /// Returns the answer to a request. `None` if it was refused or has not come yet.
-    pub(super) fn answer(&self, place: usize) -> Option<&StoredAnswer> {
+    pub(super) fn answer(&self, place: usize) -> Option<&UndecodedAnswer> {
         match &self.asked[place].answer {
             AnswerState::Came(answer) => answer.as_ref(),
             AnswerState::Awaited(_) => None,
@@ -290,9 +290,9 @@ impl RecordedRequests {
 
 /// Answers the requests of a page in the recorded order. An answer is held back until the page has
 /// made all requests that precede the answer in the record.
-pub(super) struct InOrder<'r> {
+pub(super) struct RecordedOrderAnswers<'r> {
     page: &'r CanonicalUrl,
-    recorded: &'r RecordedRequests,
+    recorded: &'r RecordedPageRequests,
     /// The state of each recorded request.
     slots: Vec<Slot>,
     /// The index of the next event to wait for.
@@ -300,7 +300,7 @@ pub(super) struct InOrder<'r> {
     /// Whether the page differs from the recorded one, so that answers come at once.
     is_free: bool,
     /// The first request that is not recorded.
-    pub(super) unknown: Option<ResourceName>,
+    pub(super) unknown: Option<RequestedResource>,
 }
 
 enum Slot {
@@ -310,9 +310,12 @@ enum Slot {
     Answered,
 }
 
-impl<'r> InOrder<'r> {
-    pub(super) fn new(page: &'r CanonicalUrl, recorded: &'r RecordedRequests) -> InOrder<'r> {
-        InOrder {
+impl<'r> RecordedOrderAnswers<'r> {
+    pub(super) fn new(
+        page: &'r CanonicalUrl,
+        recorded: &'r RecordedPageRequests,
+    ) -> RecordedOrderAnswers<'r> {
+        RecordedOrderAnswers {
             page,
             recorded,
             slots: (0..recorded.count()).map(|_| Slot::Open).collect(),
@@ -345,14 +348,14 @@ impl<'r> InOrder<'r> {
             && let Slot::Waits(sender) = std::mem::replace(slot, Slot::Answered)
         {
             let answer = self.recorded.answer(place).cloned();
-            let _ = sender.send(answer.map(StoredAnswer::without_coding));
+            let _ = sender.send(answer.map(UndecodedAnswer::without_coding));
         }
     }
 }
 
-impl PageAnswers for InOrder<'_> {
+impl PageAnswers for RecordedOrderAnswers<'_> {
     fn answer(&mut self, request: ResourceRequest, answer: AnswerSender) {
-        let name = ResourceName::of(self.page, &request);
+        let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| {
             matches!(self.slots[*place], Slot::Open) && *self.recorded.name(*place) == name
         };
@@ -388,23 +391,23 @@ impl PageAnswers for InOrder<'_> {
 
 /// Answers the requests of a page with the answers that the loop gave to the same requests before.
 /// Any other request gets the archived answer for its URL.
-pub(super) struct AsKnown<'r> {
+pub(super) struct KnownAnswers<'r> {
     page: &'r CanonicalUrl,
-    known: &'r RecordedRequests,
-    archived: &'r dyn Fn(&CanonicalUrl) -> Option<StoredAnswer>,
+    known: &'r RecordedPageRequests,
+    archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
     used: Vec<bool>,
     /// The requests with their answers. Each has its index among the known requests, or `None` if
     /// it is not known.
-    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<StoredAnswer>)>,
+    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<UndecodedAnswer>)>,
 }
 
-impl<'r> AsKnown<'r> {
+impl<'r> KnownAnswers<'r> {
     pub(super) fn new(
         page: &'r CanonicalUrl,
-        known: &'r RecordedRequests,
-        archived: &'r dyn Fn(&CanonicalUrl) -> Option<StoredAnswer>,
-    ) -> AsKnown<'r> {
-        AsKnown {
+        known: &'r RecordedPageRequests,
+        archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
+    ) -> KnownAnswers<'r> {
+        KnownAnswers {
             page,
             known,
             archived,
@@ -414,9 +417,9 @@ impl<'r> AsKnown<'r> {
     }
 }
 
-impl PageAnswers for AsKnown<'_> {
+impl PageAnswers for KnownAnswers<'_> {
     fn answer(&mut self, request: ResourceRequest, answer: AnswerSender) {
-        let name = ResourceName::of(self.page, &request);
+        let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| !self.used[*place] && *self.known.name(*place) == name;
         let place = (0..self.used.len()).find(is_it);
         let stored = match place {
@@ -430,15 +433,15 @@ impl PageAnswers for AsKnown<'_> {
             }
         };
         self.answered.push((place, request, stored.clone()));
-        let _ = answer.send(stored.map(StoredAnswer::without_coding));
+        let _ = answer.send(stored.map(UndecodedAnswer::without_coding));
     }
 }
 
 /// Returns whether a page would see the same answer in both cases.
-pub(super) fn are_same(one: Option<&StoredAnswer>, other: Option<&StoredAnswer>) -> bool {
+pub(super) fn are_same(one: Option<&UndecodedAnswer>, other: Option<&UndecodedAnswer>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
-            let shown = |answer: &'_ StoredAnswer| (answer.status, answer.is_own);
+            let shown = |answer: &'_ UndecodedAnswer| (answer.status, answer.is_own);
             shown(one) == shown(other) && one.headers == other.headers && one.body == other.body
         }
         (None, None) => true,
@@ -452,8 +455,8 @@ mod tests {
     use http::HeaderMap;
     use tokio::sync::oneshot;
 
-    use super::{InOrder, PageAnswers, RecordedRequests, ResourceName};
-    use crate::render::{ResourceKind, ResourceRequest, StoredAnswer};
+    use super::{PageAnswers, RecordedOrderAnswers, RecordedPageRequests, RequestedResource};
+    use crate::render::{ResourceKind, ResourceRequest, UndecodedAnswer};
 
     fn page() -> CanonicalUrl {
         canonicalize(None, "http://a.example/").unwrap()
@@ -469,15 +472,15 @@ mod tests {
     }
 
     /// Requests for `/a` and `/b`. The answer to `/b` came first.
-    fn recorded() -> RecordedRequests {
-        let mut recorded = RecordedRequests::default();
+    fn recorded() -> RecordedPageRequests {
+        let mut recorded = RecordedPageRequests::default();
         let [a, b] = ["/a", "/b"].map(|path| {
             let (answer, answered) = oneshot::channel();
-            recorded.ask(ResourceName::of(&page(), &request(path)), answered);
+            recorded.ask(RequestedResource::of(&page(), &request(path)), answered);
             answer
         });
         for (answer, body) in [(b, "b"), (a, "a")] {
-            let stored = StoredAnswer {
+            let stored = UndecodedAnswer {
                 status: 200,
                 headers: HeaderMap::new(),
                 body: body.into(),
@@ -491,9 +494,9 @@ mod tests {
         recorded
     }
 
-    type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+    type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
 
-    fn ask(answers: &mut InOrder<'_>, path: &str) -> Answered {
+    fn ask(answers: &mut RecordedOrderAnswers<'_>, path: &str) -> Answered {
         let (answer, answered) = oneshot::channel();
         answers.answer(request(path), answer);
         answered
@@ -508,7 +511,7 @@ mod tests {
     fn answers_wait_for_the_requests_that_came_before_them() {
         for paths in [["/a", "/b"], ["/b", "/a"]] {
             let (page, recorded) = (page(), recorded());
-            let mut answers = InOrder::new(&page, &recorded);
+            let mut answers = RecordedOrderAnswers::new(&page, &recorded);
             let mut first = ask(&mut answers, paths[0]);
             assert!(first.try_recv().is_err() && answers.holds_back());
             let mut second = ask(&mut answers, paths[1]);
@@ -522,12 +525,12 @@ mod tests {
     #[test]
     fn another_request_is_refused_and_ends_the_wait() {
         let (page, recorded) = (page(), recorded());
-        let mut answers = InOrder::new(&page, &recorded);
+        let mut answers = RecordedOrderAnswers::new(&page, &recorded);
         let mut first = ask(&mut answers, "/a");
         let mut other = ask(&mut answers, "/c");
         assert_eq!(body(&mut first).as_deref(), Some("a"));
         assert!(other.try_recv().unwrap().is_none());
-        let unknown = answers.unknown.as_ref().and_then(ResourceName::url);
+        let unknown = answers.unknown.as_ref().and_then(RequestedResource::url);
         assert_eq!(unknown.map(CanonicalUrl::path), Some("/c"));
         assert_eq!(body(&mut ask(&mut answers, "/b")).as_deref(), Some("b"));
         // The crawl's page made this request only once.
@@ -537,7 +540,7 @@ mod tests {
     #[test]
     fn a_page_that_lacks_a_request_gets_the_other_answers_in_the_end() {
         let (page, recorded) = (page(), recorded());
-        let mut answers = InOrder::new(&page, &recorded);
+        let mut answers = RecordedOrderAnswers::new(&page, &recorded);
         let mut first = ask(&mut answers, "/b");
         answers.release();
         assert_eq!(body(&mut first).as_deref(), Some("b"));
@@ -546,9 +549,9 @@ mod tests {
 
     #[test]
     fn a_dropped_request_gets_no_answer() {
-        let mut recorded = RecordedRequests::default();
+        let mut recorded = RecordedPageRequests::default();
         let (answer, answered) = oneshot::channel();
-        recorded.ask(ResourceName::of(&page(), &request("/a")), answered);
+        recorded.ask(RequestedResource::of(&page(), &request("/a")), answered);
         recorded.drop_awaited("http://a.example/b");
         assert!(recorded.are_awaited() && !answer.is_closed());
         recorded.drop_awaited("http://a.example/a");

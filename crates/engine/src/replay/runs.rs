@@ -7,14 +7,14 @@ use crawl_archive::rows::RunBegan;
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
-use super::answers::{Answers, ReplayDifference};
-use super::following::{Following, UnderWay};
-use super::recorded::tick;
+use super::archived_answers::{Answers, ReplayDifference};
+use super::order_follower::{InFlightRequest, OrderFollower};
+use super::recorded_crawl::tick;
 use super::recorded_order::RecordedOrder;
 use super::rerender::Rerender;
 use super::{Replay, mark};
 use crate::config::Config;
-use crate::control::Stop;
+use crate::control::StopRequest;
 use crate::error::EngineError;
 use crate::messages::{Event, WriterMessage};
 use crate::revisit::round;
@@ -61,7 +61,7 @@ impl Replay {
             tick(run.at),
             round_began,
         )?;
-        replay.following = Some(Following::new(script));
+        replay.following = Some(OrderFollower::new(script));
         // Store the digests of texts now, because a later round can't compute them: a replay writes
         // no archive.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
@@ -76,7 +76,7 @@ impl Replay {
         next: RunBegan,
     ) -> Result<Replay, EngineError> {
         let following = self.following.take();
-        let Some((script, ..)) = following.map(Following::give_up) else {
+        let Some((script, ..)) = following.map(OrderFollower::give_up) else {
             let reason = "the replay follows no run".to_owned();
             return Err(EngineError::Thread { what: reason });
         };
@@ -113,7 +113,7 @@ impl Replay {
 
     /// Continues without the logged order. The requests in flight now end by the replay's own
     /// clock.
-    fn go_free(&mut self, under_way: Vec<UnderWay>, held: Vec<WriterMessage>) {
+    fn go_free(&mut self, under_way: Vec<InFlightRequest>, held: Vec<WriterMessage>) {
         self.coordinator.lead_no_more();
         self.items.extend(held);
         for request in under_way {
@@ -127,7 +127,7 @@ impl Replay {
             self.give_up_renders();
         }
         if ended == Some("interrupted") {
-            let stop = Event::Stop(Stop::Drain);
+            let stop = Event::Stop(StopRequest::Drain);
             self.coordinator.handle(self.now, stop, &mut self.effects);
         }
         if ended == Some("budget max-time")

@@ -10,7 +10,7 @@ use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, Truncation, Validators};
 use crawl_weburl::{CanonicalUrl, Unusable};
 
-use super::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
+use super::visit::{ChangedPagePart, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::totals::Change;
 
 /// An answer that was read, with the stored state from the page's last visit.
@@ -47,7 +47,7 @@ pub(crate) enum AnswerFault {
 
 /// How an answer repeats the page of an earlier visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat<'a> {
+pub(crate) enum RepeatedAnswer<'a> {
     /// The server answered 304 (Not Modified).
     NotModified(&'a KnownPage),
     /// The body is identical to the earlier one, byte for byte.
@@ -58,10 +58,10 @@ pub(crate) enum Repeat<'a> {
 
 /// The archive record of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AnswerRecord<'a> {
+pub(crate) struct AnswerArchiveRecord<'a> {
     pub(crate) digest: &'a str,
     /// Whether the record refers to an earlier record instead of containing a body, because of a
-    /// [`Repeat`].
+    /// [`RepeatedAnswer`].
     pub(crate) is_revisit: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct ChangeDetector<'a> {
     known: Option<&'a KnownPage>,
     /// The digest of the body, once computed.
     digest: Option<String>,
-    repeat: Option<Repeat<'a>>,
+    repeat: Option<RepeatedAnswer<'a>>,
 }
 
 impl<'a> ChangeDetector<'a> {
@@ -109,15 +109,15 @@ impl<'a> ChangeDetector<'a> {
     }
 
     /// Returns how the answer repeats the known page. `None` if it doesn't.
-    pub(crate) fn repeat(&self) -> Option<Repeat<'a>> {
+    pub(crate) fn repeat(&self) -> Option<RepeatedAnswer<'a>> {
         self.repeat
     }
 
-    fn compare(&mut self) -> Option<Repeat<'a>> {
+    fn compare(&mut self) -> Option<RepeatedAnswer<'a>> {
         let status = self.answer.exchange.status;
         let known = self.known?;
         if status == 304 && known.is_conditional() {
-            return Some(Repeat::NotModified(known));
+            return Some(RepeatedAnswer::NotModified(known));
         }
         if status != known.status || self.answer.row.is_body_omitted() {
             return None;
@@ -129,17 +129,17 @@ impl<'a> ChangeDetector<'a> {
         let is_payload = digest == known.digest;
         self.digest = Some(digest);
         is_repeated.then_some(match is_payload {
-            true => Repeat::Payload(known),
-            false => Repeat::Content(known),
+            true => RepeatedAnswer::Payload(known),
+            false => RepeatedAnswer::Content(known),
         })
     }
 
     /// Returns the change that the answer shows. `record` is the answer's archive record; `None` if
     /// the crawl has no archive.
-    pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> DetectedChange {
+    pub(crate) fn finish(mut self, record: Option<AnswerArchiveRecord<'_>>) -> DetectedChange {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
-            Some(Repeat::NotModified(known)) => {
+            Some(RepeatedAnswer::NotModified(known)) => {
                 (known.status, known.digest.clone(), VisitResult::Same)
             }
             _ => {
@@ -161,7 +161,7 @@ impl<'a> ChangeDetector<'a> {
         let difference = match self.repeat {
             // The stored digest stays that of the archived original, so a comparison of digests
             // would find no difference.
-            Some(Repeat::Content(_)) if is_revisit => Some(Difference::Coding),
+            Some(RepeatedAnswer::Content(_)) if is_revisit => Some(ChangedPagePart::Coding),
             _ => RevisitSchedule::difference(past, &result),
         };
         let is_absent = self.answer.is_guess
@@ -178,7 +178,7 @@ impl<'a> ChangeDetector<'a> {
         DetectedChange {
             status,
             digest: is_read.then_some(digest),
-            differs: difference.and_then(Difference::name),
+            differs: difference.and_then(ChangedPagePart::name),
             change: RevisitSchedule::change(past, &result),
             is_absent,
             is_unreadable,

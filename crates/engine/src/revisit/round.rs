@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::meta_keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::time::seconds;
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
@@ -19,7 +19,7 @@ pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
     now: Tick,
-    totals: &mut Totals,
+    totals: &mut CrawlTotals,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RevisitSchedule, EngineError> {
     let now = seconds(now);
@@ -119,7 +119,7 @@ pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), Fr
 fn keep(
     frontier: &dyn Frontier,
     round: &Round,
-    totals: Option<&Totals>,
+    totals: Option<&CrawlTotals>,
 ) -> Result<(), FrontierError> {
     let mut transaction = frontier.begin()?;
     let bytes = serde_json::to_vec(round).unwrap_or_default();

@@ -10,10 +10,10 @@ use crawl_frontier::{Exclusion, UrlKind, Visit};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Revisits;
-use crate::revisit::document_state::DocumentState;
+use crate::config::RevisitIntervals;
+use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::time::whole_seconds;
-use crate::totals::{Change, Totals};
+use crate::totals::{Change, CrawlTotals};
 
 /// If a round began more than this many seconds in the future, the clock was wrong at its
 /// beginning. A smaller difference is normal: if rounds follow each other within seconds, their
@@ -35,7 +35,7 @@ pub(crate) struct Round {
     /// Whether nothing remained to be done in this round when a run ended.
     pub(crate) is_over: bool,
     /// The totals of the crawl when the round began.
-    pub(crate) before: Totals,
+    pub(crate) before: CrawlTotals,
     /// When the first round began, before any page was visited.
     pub(crate) first_began: u32,
 }
@@ -47,12 +47,12 @@ impl Round {
             began: now,
             is_open: true,
             is_over: false,
-            before: Totals::default(),
+            before: CrawlTotals::default(),
             first_began: now,
         }
     }
 
-    pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
+    pub(crate) fn next(&self, now: u32, totals: CrawlTotals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
             // Keep rounds in order even if the clock was set back slightly.
@@ -87,7 +87,7 @@ pub(crate) struct PreviousVisit {
     page: Option<KnownPage>,
     /// How often the page changes, according to the page itself.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    declared: Option<DocumentState>,
+    declared: Option<DeclaredChangeRate>,
     /// Why the URL was not fetched. `None` if it was fetched.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
@@ -138,22 +138,22 @@ impl KnownPage {
     }
 
     /// Returns how this page differs from its earlier state `before`.
-    pub(crate) fn difference(&self, before: &KnownPage) -> Difference {
+    pub(crate) fn difference(&self, before: &KnownPage) -> ChangedPagePart {
         if self.status != before.status || self.redirect != before.redirect {
-            return Difference::Answer;
+            return ChangedPagePart::Answer;
         }
         if self.dom_digest == before.dom_digest {
             if self.digest == before.digest {
-                return Difference::Nothing;
+                return ChangedPagePart::Nothing;
             }
             if self.content_digest() == before.content_digest() {
-                return Difference::Coding;
+                return ChangedPagePart::Coding;
             }
         }
         match (self.comparable_text(), before.comparable_text()) {
-            (Some(now), Some(then)) if now == then => Difference::Markup,
-            (Some(_), Some(_)) => Difference::Text,
-            _ => Difference::Bytes,
+            (Some(now), Some(then)) if now == then => ChangedPagePart::Markup,
+            (Some(_), Some(_)) => ChangedPagePart::Text,
+            _ => ChangedPagePart::Bytes,
         }
     }
 
@@ -191,7 +191,7 @@ impl KnownPage {
 
 /// The part of a page that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Difference {
+pub(crate) enum ChangedPagePart {
     /// Nothing changed: the page is identical byte for byte.
     Nothing,
     /// The content coding of the body changed, but not the content.
@@ -206,22 +206,22 @@ pub(crate) enum Difference {
     Answer,
 }
 
-impl Difference {
+impl ChangedPagePart {
     /// Whether a human reader would see the same page.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
-            Difference::Nothing | Difference::Coding | Difference::Markup
+            ChangedPagePart::Nothing | ChangedPagePart::Coding | ChangedPagePart::Markup
         )
     }
 
     /// Returns the name of the difference in rows. `None` if rows don't name it.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
-            Difference::Nothing | Difference::Answer => None,
-            Difference::Coding | Difference::Bytes => Some("bytes"),
-            Difference::Markup => Some("markup"),
-            Difference::Text => Some("text"),
+            ChangedPagePart::Nothing | ChangedPagePart::Answer => None,
+            ChangedPagePart::Coding | ChangedPagePart::Bytes => Some("bytes"),
+            ChangedPagePart::Markup => Some("markup"),
+            ChangedPagePart::Text => Some("text"),
         }
     }
 }
@@ -327,7 +327,7 @@ pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RevisitSchedule {
     pub(crate) round: Round,
-    pub(crate) revisits: Revisits,
+    pub(crate) revisits: RevisitIntervals,
 }
 
 impl RevisitSchedule {
@@ -352,7 +352,7 @@ impl RevisitSchedule {
     pub(crate) fn difference(
         past: Option<&PreviousVisit>,
         result: &VisitResult,
-    ) -> Option<Difference> {
+    ) -> Option<ChangedPagePart> {
         match (result, past?.page.as_ref()?) {
             (VisitResult::Page(page), before) => Some(page.difference(before)),
             _ => None,
@@ -367,7 +367,7 @@ impl RevisitSchedule {
         kind: UrlKind,
         past: Option<PreviousVisit>,
         result: VisitResult,
-        declared: Option<DocumentState>,
+        declared: Option<DeclaredChangeRate>,
     ) -> Visit {
         let change = RevisitSchedule::change(past.as_ref(), &result);
         let learnt = !matches!(
@@ -398,7 +398,7 @@ impl RevisitSchedule {
                 let same = before.filter(|before| {
                     matches!(
                         page.difference(before),
-                        Difference::Nothing | Difference::Coding
+                        ChangedPagePart::Nothing | ChangedPagePart::Coding
                     )
                 });
                 match same.filter(|before| before.archived.is_some()) {
@@ -441,7 +441,7 @@ impl RevisitSchedule {
         past: Option<&PreviousVisit>,
         change: Option<Change>,
         result: &VisitResult,
-        declared: Option<DocumentState>,
+        declared: Option<DeclaredChangeRate>,
     ) -> u32 {
         let min = whole_seconds(self.revisits.least);
         let max = self.revisits.longest();
@@ -449,8 +449,8 @@ impl RevisitSchedule {
         let is_unchanged = change == Some(Change::Same) || matches!(result, VisitResult::Nothing);
         let wanted = match (change, declared) {
             _ if matches!(result, VisitResult::Deadly) => max,
-            (Some(Change::Same), Some(DocumentState::Static)) => max,
-            (_, Some(DocumentState::Dynamic)) => 0,
+            (Some(Change::Same), Some(DeclaredChangeRate::Static)) => max,
+            (_, Some(DeclaredChangeRate::Dynamic)) => 0,
             _ if is_unchanged => elapsed.saturating_add(elapsed / 2),
             (Some(Change::Changed), _) => elapsed / 2,
             _ => 0,

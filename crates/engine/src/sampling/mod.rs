@@ -1,14 +1,14 @@
 //! The sample of a crawl. The crawl loop and the writer both use it.
 
-pub(crate) mod drawn;
-pub(crate) mod walk;
+pub(crate) mod drawn_sample;
+pub(crate) mod random_walk;
 
 use crawl_archive::rows::SampleRow;
-use crawl_frontier::{Admission, Exclusion, Frontier, Lease, NewState, Reason, UrlKind};
+use crawl_frontier::{Admission, Exclusion, Frontier, Lease, Reason, RequestedState, UrlKind};
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
-use self::drawn::DrawnSample;
-use self::walk::Walk;
+use self::drawn_sample::DrawnSample;
+use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
 
@@ -23,7 +23,7 @@ pub(crate) enum Sampling {
     /// A sample drawn from a frame.
     Draw(DrawnSample),
     /// The pages reached by a random walk.
-    Walk(Walk),
+    Walk(RandomWalk),
 }
 
 /// Whether a leased page is in the sample.
@@ -54,13 +54,13 @@ impl Sampling {
                 DrawnSample::open(design, frontier).map(|drawn| Some(Sampling::Draw(drawn)))
             }
             Some(SampleMethod::Walk(design)) => {
-                Walk::open(design, frontier).map(|walk| Some(Sampling::Walk(walk)))
+                RandomWalk::open(design, frontier).map(|walk| Some(Sampling::Walk(walk)))
             }
         }
     }
 
     /// Returns the random walk. `None` if the sample is drawn from a sampling frame.
-    pub(crate) fn walk(&self) -> Option<&Walk> {
+    pub(crate) fn walk(&self) -> Option<&RandomWalk> {
         match self {
             Sampling::Draw(_) => None,
             Sampling::Walk(walk) => Some(walk),
@@ -129,7 +129,7 @@ fn deferred(
     is_outside: impl Fn(&Admission) -> bool,
 ) -> Option<Vec<Admission>> {
     let is_outside = |link: &Admission| {
-        link.state == NewState::Pending && link.kind == UrlKind::Page && is_outside(link)
+        link.state == RequestedState::Pending && link.kind == UrlKind::Page && is_outside(link)
     };
     if !admissions.iter().any(is_outside) {
         return None;
@@ -137,7 +137,7 @@ fn deferred(
     let each = admissions.iter().cloned();
     let deferred = each.map(|link| match is_outside(&link) {
         true => Admission {
-            state: NewState::Deferred(out(rule)),
+            state: RequestedState::Deferred(out(rule)),
             ..link
         },
         false => link,

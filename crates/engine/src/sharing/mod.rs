@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::shared::{SendGuard, SharedError, Survey, WorkerFrontier};
+use crawl_frontier::worker_frontier::{SendDeadline, SharedError, WorkerFrontier, WorkerSurvey};
 use crawl_weburl::HostKey;
 
 use crate::config::Config;
@@ -33,7 +33,7 @@ const MAX_ALLOWED_AT_ONCE: u64 = 256;
 /// Determines for the crawl loop which hosts this worker owns in a shared frontier.
 pub(crate) struct OwnedHosts {
     frontier: Arc<dyn WorkerFrontier>,
-    guard: Arc<dyn SendGuard>,
+    guard: Arc<dyn SendDeadline>,
 }
 
 impl OwnedHosts {
@@ -66,9 +66,9 @@ impl HostOwnership for OwnedHosts {
 }
 
 /// Aborts requests in flight before the worker's leases expire.
-pub(crate) struct WorkersGuard(pub(crate) Arc<dyn SendGuard>);
+pub(crate) struct LeaseExpiryGuard(pub(crate) Arc<dyn SendDeadline>);
 
-impl crawl_fetcher::SendGuard for WorkersGuard {
+impl crawl_fetcher::SendLease for LeaseExpiryGuard {
     fn ends_at(&self) -> Instant {
         self.0.ends_at()
     }
@@ -76,25 +76,25 @@ impl crawl_fetcher::SendGuard for WorkersGuard {
 
 /// The thread that communicates with the shared frontier, so that the crawl loop never waits for a
 /// reply.
-pub(crate) struct WorkerThread {
+pub(crate) struct SharingThread {
     requests: Sender<SharedRequest>,
     thread: JoinHandle<()>,
 }
 
-impl WorkerThread {
+impl SharingThread {
     /// Starts the thread. `send_event` sends an event to the crawl loop, and returns false if the
     /// loop has ended.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
         send_event: impl Fn(Event) -> bool + Send + 'static,
-    ) -> io::Result<WorkerThread> {
+    ) -> io::Result<SharingThread> {
         let (requests, received) = channel();
         let links = Links::new(frontier, config, send_event);
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
             .spawn(move || links.run(&received))?;
-        Ok(WorkerThread { requests, thread })
+        Ok(SharingThread { requests, thread })
     }
 
     /// Sends a request to the thread. If the thread has ended, the crawl is ending, so the request
@@ -215,8 +215,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 
     /// Checks the result of an operation. Returns false, and notifies the crawl loop, if the worker
-    /// must end. If only the database did not answer, the thread continues while the worker's leases
-    /// are valid.
+    /// must end. If only the database did not answer, the thread continues while the worker's
+    /// leases are valid.
     pub(crate) fn continues_after(&self, done: Result<(), FrontierError>) -> bool {
         let Err(error) = done else { return true };
         let error = match self.frontier.check() {
@@ -379,7 +379,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// Takes free buckets (sets of hosts) if this worker owns less than its fair share, or hands
     /// over its surplus. Always hands over buckets that must move to another group of frontier
     /// servers.
-    fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
+    fn balance(&mut self, survey: &WorkerSurvey) -> Result<(), FrontierError> {
         // Hand over buckets (sets of hosts) that must move, even if this worker owns less than its
         // fair share.
         let moving = survey.moving.iter().copied();
@@ -433,7 +433,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
 }
 
 /// Whether no worker has anything left to do. Called only by a worker without work.
-fn is_over(survey: &Survey) -> bool {
+fn is_over(survey: &WorkerSurvey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }
 
@@ -446,16 +446,16 @@ mod tests {
 
     #[test]
     fn a_crawl_is_over_when_no_worker_has_anything_to_do() {
-        let survey = Survey {
+        let survey = WorkerSurvey {
             living: 2,
-            ..Survey::default()
+            ..WorkerSurvey::default()
         };
         assert!(is_over(&survey));
-        let waits = Survey {
+        let waits = WorkerSurvey {
             links_wait: true,
             ..survey.clone()
         };
-        let works = Survey {
+        let works = WorkerSurvey {
             pending_open: 3,
             ..survey.clone()
         };

@@ -17,7 +17,7 @@ use super::scripted_servers::{Answer, answer, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 const DOCUMENTS: u64 = 60;
 const MIN: u64 = 200;
@@ -194,7 +194,7 @@ fn crawl(filter: &ContentFilter) -> Came {
         earlier: &mut |_| {},
     };
     let played = play_run(run, &mut |_, _| Vec::new(), &mut Web);
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     let rows = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();
     let rows = rows.map(|row| {
         assert_eq!((row.error, row.status), (None, Some(200)), "{}", row.url);

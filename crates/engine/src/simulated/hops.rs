@@ -10,7 +10,7 @@ use crawl_scope::ScopeMode;
 
 use super::{Played, Web, config, play};
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 const HOME: &str = "http://h0.example/";
 const SEED: u64 = 11;
@@ -46,7 +46,7 @@ fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
     let played = play(config, frontier, SEED, Round::first(0), &mut |_, _| {
         Vec::new()
     });
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     let rows = fs::read_to_string(dir.path().join("pages.jsonl")).unwrap();
     let rows = rows.lines().map(|line| {
         let row: PageRow = serde_json::from_str(line).unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crawl_fetcher::FailureKind;
-use crawl_scheduler::SnapshotKind;
+use crawl_scheduler::SnapshotCompleteness;
 use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 use expect_test::expect;
@@ -293,7 +293,7 @@ fn requests_in_flight_are_given_up_when_the_time_is_over() {
     .assert_eq(&first);
     let (_, second) = scenario.run(
         |_| {},
-        |coordinator| coordinator.restore(SnapshotKind::Complete).unwrap(),
+        |coordinator| coordinator.restore(SnapshotCompleteness::Complete).unwrap(),
         &[],
     );
     expect![[r#"

@@ -1,22 +1,22 @@
 //! Tests of the crawl loop in virtual time. Whole crawls of a generated web of many hosts run in an
 //! instant. The same seed gives the same requests.
 
+mod confidence_intervals;
 mod content_filter;
 mod hops;
 mod misbehaviour;
 mod new_rules;
+mod operator_commands;
 mod plan;
-mod rendered;
-mod replayed;
+mod random_walk;
+mod replays;
+mod replays_with_rendering;
 mod robots;
 mod sample;
-mod sample_coverage;
 pub(crate) mod scripted_servers;
 mod seed_terms;
 mod slow_reader;
-mod steered;
 mod trial;
-mod walk;
 mod walk_bias;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -33,7 +33,7 @@ use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig, Sen
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
 use crawl_sample::SampleMethod;
-use crawl_scheduler::{Politeness, Spent, Tick};
+use crawl_scheduler::{Politeness, SpentPermit, Tick};
 use crawl_scope::ScopeMode;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
@@ -43,23 +43,23 @@ use tracing::Span;
 use self::content_filter::filtered;
 use self::scripted_servers::failure;
 use self::slow_reader::{SlowReader, Step};
-use crate::config::{Config, ScopeRules, TrapRules};
+use crate::config::{Config, ScopeRules, TrapAvoidance};
 use crate::content_filter::body_filter;
-use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
-use crate::crawl_loop::{Coordinator, Next, request_rows};
-use crate::messages::key::Keyed;
+use crate::control::{Command, CommandAnswer, CommandRefusal, PostedCommand};
+use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
+use crate::messages::message_key::KeyedMessage;
 use crate::messages::{Effect, Event, Job, WriterMessage};
-use crate::read::NotRead;
 use crate::read::PageReader;
+use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
-use crate::state::directory::Files;
+use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts::parked;
-use crate::summary::Ended;
-use crate::totals::Totals;
+use crate::summary::EndReason;
+use crate::totals::CrawlTotals;
 use crate::write::Writer;
 
 const HOSTS: u64 = 60;
@@ -204,7 +204,7 @@ pub(crate) fn config(dir: &Path) -> Config {
             mode: ScopeMode::Any,
             ..ScopeRules::default()
         },
-        traps: TrapRules::OFF,
+        traps: TrapAvoidance::OFF,
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
@@ -227,7 +227,7 @@ struct Flight {
     ends: Tick,
     number: u64,
     job: Job,
-    spent: Spent,
+    spent: SpentPermit,
     result: Result<Exchange, Failure>,
     span: Span,
 }
@@ -257,10 +257,10 @@ type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
 struct Played {
     /// The requests, ordered by the time when they ended.
     requests: Vec<RequestRow>,
-    totals: Totals,
-    ended: Ended,
+    totals: CrawlTotals,
+    ended: EndReason,
     /// The result of each command, in the order of the commands.
-    answers: Vec<Result<CommandAnswer, Refused>>,
+    answers: Vec<Result<CommandAnswer, CommandRefusal>>,
     /// The rows of the delay log that record changes of the rules.
     rereads: Vec<DelayRow>,
     ended_at: Tick,
@@ -281,7 +281,7 @@ struct Pages {
 
 /// Runs a whole crawl without commands. Returns its requests, ordered by the time when they ended,
 /// and its totals.
-fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
+fn crawl(seed: u64) -> (Vec<RequestRow>, CrawlTotals) {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     let played = play(
@@ -291,7 +291,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
         Round::first(0),
         &mut |_, _| Vec::new(),
     );
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     (played.requests, played.totals)
 }
 
@@ -360,7 +360,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let scope = scope_seeds.scope(&config).unwrap();
     let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
-    let files = Files {
+    let files = OutputFiles {
         archive: None,
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),
@@ -377,7 +377,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     };
     let traps = SharedTraps::new(&config.traps, None);
     let sampling = Sampling::open(&config, &*frontier).unwrap();
-    let mut writer = Writer::new(shared, files, Totals::default(), visits, scope_seeds)
+    let mut writer = Writer::new(shared, files, CrawlTotals::default(), visits, scope_seeds)
         .with_traps(traps.clone())
         .with_sampling(sampling.clone());
     let (reader, mut encoder) = (
@@ -385,7 +385,8 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         PageEncoder::new(&config, &visits),
     );
     let parked_frontier = Arc::clone(&frontier);
-    let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
+    let mut coordinator =
+        Coordinator::new(config, frontier, scope, CrawlTotals::default(), START, seed);
     coordinator.share_traps(traps);
     coordinator.sample(sampling);
     let mut slow_reader = SlowReader::new(run.page_takes);
@@ -466,7 +467,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     let mut early = |batch| items.push(WriterMessage::Links(batch));
                     match reader.read(page, &mut early) {
                         Ok(page) => items.push(WriterMessage::Page(Box::new(encoder.page(page)))),
-                        Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
+                        Err(UnreadPage::LeftOut(page) | UnreadPage::Scripted(page, _)) => {
                             slow_reader.given_back.insert(page.lease.url.to_string());
                             let stopped = Event::ReadingStopped(page);
                             coordinator.handle(now, stopped, &mut effects);
@@ -479,7 +480,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
             if servers.is_overtaking() {
                 items.reverse();
             }
-            let items = items.into_iter().map(Keyed::unnamed).collect();
+            let items = items.into_iter().map(KeyedMessage::unnamed).collect();
             let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
             coordinator.handle(now, Event::Committed(Box::new(committed)), &mut effects);
             coordinator.check_invariants();
@@ -503,7 +504,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         if !effects.is_empty() {
             continue;
         }
-        let Next::Wait(wake) = next else { break };
+        let DriverStep::Wait(wake) = next else { break };
         let first = flights.peek().map(|flight: &Flight| flight.ends);
         let timer = [wake, slow_reader.ends()].into_iter().flatten().min();
         match (first, timer) {
@@ -590,7 +591,7 @@ fn the_same_seed_gives_the_same_requests() {
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let config = Config {
-        traps: TrapRules::default(),
+        traps: TrapAvoidance::default(),
         ..config(dir.path())
     };
     let frontier = Arc::new(MemoryFrontier::new());
@@ -598,7 +599,7 @@ fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let played = play(config, Arc::clone(&frontier), 5, round, &mut |_, _| {
         Vec::new()
     });
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     let months = played
         .requests
         .iter()

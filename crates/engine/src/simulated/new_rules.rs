@@ -9,21 +9,21 @@ use crawl_scheduler::{Politeness, Tick};
 use crawl_weburl::{HostTable, canonicalize};
 
 use super::{HOSTS, PAGES, Played, config, play};
-use crate::config::{Budgets, Config, HostBudget, HostGroup};
-use crate::control::{Command, CommandAnswer, Refused, Rules};
+use crate::config::{Budgets, Config, HostBudget, HostGroupBudget};
+use crate::control::{AdjustableRules, Command, CommandAnswer, CommandRefusal};
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 const SEED: u64 = 7;
 const SECOND: Duration = Duration::from_secs(1);
 
-fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> Rules {
+fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> AdjustableRules {
     let mut exclude_hosts = HostTable::default();
     for host in hosts {
         exclude_hosts.insert(host, ()).unwrap();
     }
     let dir = tempfile::tempdir().unwrap();
-    Rules {
+    AdjustableRules {
         politeness: Politeness {
             delay,
             ..config(dir.path()).politeness
@@ -37,7 +37,10 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> Rules {
     }
 }
 
-fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played, Vec<u64>) {
+fn played(
+    frontier: &Arc<MemoryFrontier>,
+    script: &[(usize, AdjustableRules)],
+) -> (Played, Vec<u64>) {
     played_within(Budgets::default(), frontier, script)
 }
 
@@ -46,7 +49,7 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
 fn played_within(
     budgets: Budgets,
     frontier: &Arc<MemoryFrontier>,
-    script: &[(usize, Rules)],
+    script: &[(usize, AdjustableRules)],
 ) -> (Played, Vec<u64>) {
     let dir = tempfile::tempdir().unwrap();
     let (mut left, mut moments) = (script.iter(), Vec::new());
@@ -86,7 +89,7 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
     let frontier = Arc::new(MemoryFrontier::new());
     let new = rules(5 * SECOND, &["/p7$"], &["h3.example"]);
     let (played, moments) = played(&frontier, &[(200, new)]);
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     assert!(matches!(played.answers[..], [Ok(CommandAnswer::Done)]));
     let from = moments[0];
     let later: Vec<_> = played
@@ -144,7 +147,7 @@ fn a_shorter_delay_does_not_cut_the_current_gap_and_exclusions_stay() {
     let slower = rules(20 * SECOND, &[], &["h3.example"]);
     let quicker = rules(SECOND, &[], &[]);
     let (played, moments) = played(&frontier, &[(100, slower), (300, quicker)]);
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     let [slow, quick] = moments[..] else {
         panic!("{moments:?}")
     };
@@ -183,9 +186,12 @@ fn a_shorter_delay_does_not_cut_the_current_gap_and_exclusions_stay() {
 fn unreadable_rules_change_nothing() {
     let frontier = Arc::new(MemoryFrontier::new());
     let (played, _) = played(&frontier, &[(100, rules(9 * SECOND, &["("], &[]))]);
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     assert_eq!(played.totals.pages, HOSTS * PAGES);
-    assert!(matches!(played.answers[..], [Err(Refused::BadPattern(_))]));
+    assert!(matches!(
+        played.answers[..],
+        [Err(CommandRefusal::BadPattern(_))]
+    ));
     assert!(played.rereads.is_empty());
     assert!(
         gaps(&played.requests, 0, u64::MAX)
@@ -195,8 +201,8 @@ fn unreadable_rules_change_nothing() {
 }
 
 /// Returns the rules of [`config`] with these budgets.
-fn with_budgets(budgets: Budgets) -> Rules {
-    Rules {
+fn with_budgets(budgets: Budgets) -> AdjustableRules {
+    AdjustableRules {
         budgets,
         ..rules(
             config(tempfile::tempdir().unwrap().path()).politeness.delay,
@@ -234,7 +240,7 @@ fn a_raised_budget_reopens_full_hosts() {
     let (whole, _) = played(&frontier, &[]);
     let frontier = Arc::new(MemoryFrontier::new());
     let (held, _) = played_within(per_host(2), &frontier, &[]);
-    assert_eq!(held.ended, Ended::Budget("max-pages-per-host"));
+    assert_eq!(held.ended, EndReason::Budget("max-pages-per-host"));
     // The budgets are raised when the first hosts have already spent theirs.
     let frontier = Arc::new(MemoryFrontier::new());
     let more = [
@@ -242,7 +248,7 @@ fn a_raised_budget_reopens_full_hosts() {
         (200, with_budgets(Budgets::default())),
     ];
     let (played, moments) = played_within(per_host(2), &frontier, &more);
-    assert_eq!((moments.len(), &played.ended), (2, &Ended::Finished));
+    assert_eq!((moments.len(), &played.ended), (2, &EndReason::Finished));
     assert_eq!(played.totals.pages, whole.totals.pages);
     assert_eq!(frontier.counts().pending, 0);
     let last = moments[1];
@@ -259,10 +265,10 @@ fn a_raised_budget_reopens_full_hosts() {
 #[test]
 fn earlier_requests_count_against_new_budgets() {
     let group = |name: &str, max_pages: u64| {
-        Arc::new(HostGroup {
+        Arc::new(HostGroupBudget {
             name: name.to_owned(),
             max_pages: Some(max_pages),
-            ..HostGroup::default()
+            ..HostGroupBudget::default()
         })
     };
     let budgets = |hosts: std::ops::Range<u64>, max_pages: u64| {
@@ -285,7 +291,7 @@ fn earlier_requests_count_against_new_budgets() {
         assert_eq!(pages_of(&played, hosts.clone()), max_pages, "{hosts:?}");
         assert_eq!(
             played.ended,
-            Ended::TableBudget("max-pages of group some".to_owned())
+            EndReason::TableBudget("max-pages of group some".to_owned())
         );
         // Hosts outside the group are crawled completely.
         let unlimited = (0..HOSTS).filter(|host| !hosts.contains(host));
@@ -300,6 +306,6 @@ fn earlier_requests_count_against_new_budgets() {
         ..Budgets::default()
     });
     let (played, _) = played(&frontier, &[(200, new)]);
-    assert_eq!(played.ended, Ended::Budget("max-pages"));
+    assert_eq!(played.ended, EndReason::Budget("max-pages"));
     assert_eq!(played.totals.pages, 240);
 }

@@ -14,13 +14,13 @@ use crawl_frontier::MemoryFrontier;
 use crawl_records::{Estimate, HostReport, PlanSettings};
 use crawl_sample::{SampleDesign, SampleMethod};
 use crawl_scheduler::Tick;
-use crawl_testweb::{Answer as WebAnswer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer as WebAnswer, LinkMix, TestWeb};
 use crawl_weburl::canonicalize;
 use tempfile::TempDir;
 
 use super::scripted_servers::{Answer, answer};
 use super::{Played, Run, START, Servers, config, drawn, play_run};
-use crate::config::{Config, Extent};
+use crate::config::{Config, RunMode};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 
@@ -102,7 +102,7 @@ fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
 }
 
 fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
-    let (dir, played) = run(web, |config| config.extent = Extent::Plan);
+    let (dir, played) = run(web, |config| config.extent = RunMode::Plan);
     let purposes = played.requests.iter().map(|row| row.purpose.as_str());
     for purpose in purposes {
         assert!(matches!(purpose, "robots" | "sitemap"), "{purpose}");

@@ -7,7 +7,7 @@ use crawl_scope::ScopeMode;
 use expect_test::expect;
 
 use super::scripted_servers::{answer, crawl, fails, moved, page};
-use crate::config::Forbidden;
+use crate::config::ForbiddenRobotsPolicy;
 
 const ROBOTS: &str = "http://a.example/robots.txt";
 const SEED: &str = "http://a.example/";
@@ -184,7 +184,7 @@ fn rfc9309_2_3_1_4_without_a_robots_txt_nothing_is_fetched() {
 #[test]
 fn a_forbidden_robots_txt_closes_the_site_if_so_configured() {
     let report = crawl(
-        |config| config.robots_forbidden = Forbidden::Deny,
+        |config| config.robots_forbidden = ForbiddenRobotsPolicy::Deny,
         &[(ROBOTS, vec![answer(403, "")]), (SEED, vec![page("")])],
     );
     expect![[r#"

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::sampling::Sampling;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// A host whose sitemap lists ten pages. Each page links to the next one and to an unlisted page.
 /// The third page is gone, the fifth redirects to the sixth (which is listed), and the seventh
@@ -121,7 +121,7 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
         let played = run(&frontier, dir.path(), &mut Ten, |config| {
             config.sample = Some(sample);
         });
-        assert_eq!(played.ended, Ended::Finished);
+        assert_eq!(played.ended, EndReason::Finished);
         // The sampling frame contains the seed and nine listed pages. robots.txt excludes the tenth
         // listed page.
         let frame = (0..9).map(listed).chain(["http://a.example/".to_owned()]);
@@ -189,7 +189,7 @@ fn an_interrupted_crawl_draws_the_same_sample() {
             config.sample = sample();
             config.budgets.max_time = Some(Duration::from_secs(seconds));
         });
-        assert_eq!(played.ended, Ended::Budget("max-time"), "{seconds}");
+        assert_eq!(played.ended, EndReason::Budget("max-time"), "{seconds}");
         frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
         let again = tempfile::tempdir().unwrap();
         run(&frontier, again.path(), &mut Ten, |config| {
@@ -234,7 +234,7 @@ fn nothing_is_drawn_while_a_budget_holds_a_host_back() {
         change(config);
         config.budgets.per_host.max_pages = Some(2);
     });
-    assert_eq!(played.ended, Ended::Budget("max-pages-per-host"));
+    assert_eq!(played.ended, EndReason::Budget("max-pages-per-host"));
     assert_eq!(frontier.meta("sample").unwrap(), None);
     assert_eq!(strata(dir.path()), BTreeSet::new());
     let frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());

@@ -19,8 +19,8 @@ use crate::control::Command;
 use crate::crawl_loop::Coordinator;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::summary::{Ended, UnreachableHost};
-use crate::totals::Totals;
+use crate::summary::{EndReason, UnreachableHost};
+use crate::totals::CrawlTotals;
 
 /// The duration of an exchange, unless the test sets another.
 const TAKES: Duration = Duration::from_millis(100);
@@ -129,12 +129,12 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
 
 /// The answers of each URL, one per request, in order. The last answer repeats. URLs that are not
 /// listed do not exist.
-pub(super) struct Script {
+pub(super) struct ServerScript {
     answers: BTreeMap<&'static str, Vec<Answer>>,
     asked: BTreeMap<String, usize>,
 }
 
-impl Servers for Script {
+impl Servers for ServerScript {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let request = job.request();
         let tries = self.asked.entry(request.url.to_string()).or_default();
@@ -181,7 +181,7 @@ impl Scenario {
             page_takes: self.page_takes,
             earlier: &mut earlier,
         };
-        let mut script = Script {
+        let mut script = ServerScript {
             answers: answers.iter().cloned().collect(),
             asked: BTreeMap::new(),
         };
@@ -230,7 +230,7 @@ fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
         let rule = row.rule.unwrap_or_default();
         report += &format!("excluded {}: {}: {rule}\n", row.url, row.reason);
     }
-    let Totals {
+    let CrawlTotals {
         pages,
         failed,
         seeds_fetched,
@@ -241,7 +241,7 @@ fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
         &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
     let since = |moment: Tick| moment.since(START).as_secs();
     let end = match &played.ended {
-        Ended::Unreachable(hosts) => {
+        EndReason::Unreachable(hosts) => {
             let host = |host: &UnreachableHost| {
                 let next = host.next_try.map(since);
                 format!("{} until {next:?}, {}", host.host, host.why)

@@ -9,14 +9,14 @@ use crawl_archive::rows::{ExcludedRow, PageRow};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::MemoryFrontier;
 use crawl_scheduler::Tick;
-use crawl_scope::{AreaKind, ScopeMode, SeedTerms};
+use crawl_scope::{AreaKind, ScopeMode, SeedSettings};
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 const HOSTS: [&str; 5] = [
     "a.example",
@@ -175,7 +175,7 @@ impl Case {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         let url = |seed: &Seed| canonicalize(None, seed.url).unwrap();
-        let terms = |seed: &Seed| SeedTerms {
+        let terms = |seed: &Seed| SeedSettings {
             scope: seed.scope,
             max_depth: seed.depth,
             label: seed.label.map(Arc::from),
@@ -194,7 +194,7 @@ impl Case {
             earlier: &mut |_| {},
         };
         let played = play_run(run, &mut |_, _| Vec::new(), &mut { self });
-        assert_eq!(played.ended, Ended::Finished, "{self:?}");
+        assert_eq!(played.ended, EndReason::Finished, "{self:?}");
         for row in rows::<ExcludedRow>(dir.path(), "excluded.jsonl") {
             assert_eq!(
                 row.label.as_deref(),

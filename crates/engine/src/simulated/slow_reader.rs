@@ -11,7 +11,7 @@ use super::{HOSTS, PAGES, Pages, Played, START, config, play_pages};
 use crate::messages::Event;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// A reader that takes a fixed time for each page.
 pub(super) struct SlowReader {
@@ -94,7 +94,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     };
     let padding = 2 << 20;
     let first = run(Some(time), Pages { padding, takes });
-    assert_eq!(first.ended, Ended::Budget("max-time"));
+    assert_eq!(first.ended, EndReason::Budget("max-time"));
     // The run ends promptly, because the page that was being read when the time was over is given
     // back.
     let end = START + time + Duration::from_millis(500);
@@ -114,7 +114,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     );
     assert!(!first.given_back.is_empty());
     let second = run(None, Pages::default());
-    assert_eq!(second.ended, Ended::Finished);
+    assert_eq!(second.ended, EndReason::Finished);
     // All pages are settled, and each in one run only: none is lost, and none is settled unread.
     assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);
     let asked_again = |url: &String| second.requests.iter().any(|row| row.url == **url);

@@ -16,7 +16,7 @@ use super::scripted_servers::{answer, page, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 const PAGES: usize = 1_000;
 /// Pages with numbers below this are popular. Every second link leads to a popular page, and so do
@@ -113,7 +113,7 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
         earlier: &mut |_| {},
     };
     let played = play_run(run, &mut |_, _| Vec::new(), &mut &*graph);
-    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.ended, EndReason::Finished);
     let share = |urls: &[String]| {
         let is_popular = |url: &&String| number(url).unwrap() < POPULAR;
         urls.iter().filter(is_popular).count() as f64 / urls.len() as f64

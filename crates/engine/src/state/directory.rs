@@ -12,30 +12,30 @@ use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DigestAlgorithm, LogFile, LogSyncer, RowFile, RowReader,
     TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
 };
-use crawl_frontier::shared::WorkerFrontier;
+use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
-    FileLock, FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options,
-    RestingFrontier,
+    DiskOpenError, FileLock, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
+    KnownState, OfflineFrontier,
 };
 use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
-use super::extracts::{
+use super::durable_files::{make_folder, replace};
+use super::extract_files::{
     EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
     finish_replacement, write_rules,
 };
-use super::files::{make_folder, replace};
-use super::shared_state;
-use super::swap::{self, LIST, LIST_BESIDE, STAGING};
+use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
+use super::worker_folder;
 use crate::config::Config;
-use crate::control::Refused;
+use crate::control::CommandRefusal;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
 use crate::sampling::Sampling;
 use crate::scope_seeds::ScopeSeeds;
 use crate::tombstones::{TOMBSTONES, Tombstones};
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 
 const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
@@ -99,7 +99,7 @@ const OURS: [&str; 33] = [
 ];
 
 /// The files that a crawl writes rows to.
-pub(crate) struct Files {
+pub(crate) struct OutputFiles {
     pub(crate) archive: Option<Archive>,
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
@@ -115,7 +115,7 @@ pub(crate) struct Files {
 }
 
 /// A crawl directory that has been opened, with its files and stored state.
-pub(crate) struct Directory {
+pub(crate) struct CrawlDirectory {
     pub(crate) frontier: Arc<dyn Frontier>,
     /// The same frontier as `frontier`, with its interface for workers. `None` unless several
     /// workers share it.
@@ -125,12 +125,12 @@ pub(crate) struct Directory {
     pub(crate) lock: Option<FileLock>,
     /// The pages and hosts that were erased from the crawl.
     pub(crate) tombstones: Tombstones,
-    pub(crate) files: Files,
+    pub(crate) files: OutputFiles,
     pub(crate) requests: LogFile,
     pub(crate) sampling: Option<Sampling>,
     /// Which URLs may have crashed the last run.
     pub(crate) journal: CrashJournal,
-    pub(crate) totals: Totals,
+    pub(crate) totals: CrawlTotals,
     pub(crate) scope_seeds: ScopeSeeds,
     /// The folders created for the run: the crawl directory and missing folders above it, the
     /// outermost first.
@@ -146,16 +146,20 @@ pub(crate) struct Directory {
 
 /// Opens the output directory for this number of readers. Locks it, cuts files back to their
 /// committed lengths, and writes `crawl.toml`.
-pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
+pub(crate) fn open(config: &Config, readers: usize) -> Result<CrawlDirectory, EngineError> {
     open_as(config, readers, false)
 }
 
 /// Opens the output directory of a replay, to continue with the next run of the replayed crawl.
-pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
+pub(crate) fn open_replay(config: &Config) -> Result<CrawlDirectory, EngineError> {
     open_as(config, 1, true)
 }
 
-fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory, EngineError> {
+fn open_as(
+    config: &Config,
+    readers: usize,
+    is_replay: bool,
+) -> Result<CrawlDirectory, EngineError> {
     open_with(config, readers, is_replay, open_any_frontier)
 }
 
@@ -165,7 +169,7 @@ pub(crate) fn open_with(
     readers: usize,
     is_replay: bool,
     open_frontier: impl FnOnce(&Config, &Path, &Path) -> Result<AnyFrontier, EngineError>,
-) -> Result<Directory, EngineError> {
+) -> Result<CrawlDirectory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -180,7 +184,7 @@ pub(crate) fn open_with(
     let sampling = Sampling::open(config, &*frontier)?;
     let tombstones = Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)?;
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
-        return Err(Refused::Forgotten { url: seed.clone() }.into());
+        return Err(CommandRefusal::Forgotten { url: seed.clone() }.into());
     }
     // Files change only from here on, so every check that may refuse the run must come before.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
@@ -193,7 +197,7 @@ pub(crate) fn open_with(
     files.requests = Some(requests.syncer()?);
     let totals = frontier
         .meta(META_TOTALS)?
-        .and_then(|bytes| Totals::from_bytes(&bytes))
+        .and_then(|bytes| CrawlTotals::from_bytes(&bytes))
         .unwrap_or_default();
     let mut scope_seeds = ScopeSeeds::read(&*frontier, config)?;
     if let Some(shared) = &shared {
@@ -202,7 +206,7 @@ pub(crate) fn open_with(
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &*frontier, readers)?;
     note_run(&*frontier, RUN_OPEN)?;
-    Ok(Directory {
+    Ok(CrawlDirectory {
         scope_seeds,
         frontier,
         shared,
@@ -236,7 +240,7 @@ fn open_any_frontier(
     let Some(shared) = &config.shared else {
         return Ok((Arc::new(open_frontier(dir, state)?), None, None));
     };
-    let (shared, lock) = shared_state::open(shared, dir, state)?;
+    let (shared, lock) = worker_folder::open(shared, dir, state)?;
     let frontier: Arc<dyn Frontier> = Arc::clone(&shared) as _;
     Ok((frontier, Some(shared), Some(lock)))
 }
@@ -340,23 +344,24 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
 
 /// Opens the state. First undoes a replacement of files that a crash interrupted.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
-    shared_state::refuse_shared(dir, state)?;
-    swap::recover(dir)?;
-    let frontier = FjallFrontier::open(state, &Options::default())
+    worker_folder::refuse_shared(dir, state)?;
+    file_swap::recover(dir)?;
+    let frontier = FjallFrontier::open(state, &FjallFrontierOptions::default())
         .map_err(|error| unopened(dir, state, error))?;
     finish_replacement(dir, &frontier.marks()?)?;
     Ok(frontier)
 }
 
 /// Opens only the frontier's store, for a crawl that is not running.
-pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
-    shared_state::refuse_shared(dir, state)?;
-    RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
+pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<OfflineFrontier, EngineError> {
+    worker_folder::refuse_shared(dir, state)?;
+    OfflineFrontier::open(state, &FjallFrontierOptions::default())
+        .map_err(|error| unopened(dir, state, error))
 }
 
-pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineError {
+pub(super) fn unopened(dir: &Path, state: &Path, error: DiskOpenError) -> EngineError {
     match error {
-        OpenError::InUse { .. } => EngineError::OutputInUse {
+        DiskOpenError::InUse { .. } => EngineError::OutputInUse {
             dir: dir.to_path_buf(),
         },
         source => EngineError::Open {
@@ -366,7 +371,7 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineErro
     }
 }
 
-fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
+fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFiles, EngineError> {
     let dir = &config.output;
     let rows =
         |name: &str| RowFile::open_on(&config.disk, &dir.join(name), marks.get(name).copied());
@@ -388,7 +393,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
     }
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let walk = (is_walk || has(WALK)).then(|| rows(WALK)).transpose()?;
-    Ok(Files {
+    Ok(OutputFiles {
         archive: archive.filter(|_| config.warc),
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,

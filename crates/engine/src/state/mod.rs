@@ -1,16 +1,16 @@
 //! The files of a crawl except its archive, rows and index: the crawl directory, and its state.
 
-pub(crate) mod at_rest;
 pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
-pub(crate) mod discard;
-pub(crate) mod export;
-pub(crate) mod extracts;
-mod files;
-pub(crate) mod import;
-pub(crate) mod moved_crawl;
+pub(crate) mod discard_unanswered;
+mod durable_files;
+pub(crate) mod extract_files;
+pub(crate) mod file_swap;
+pub(crate) mod frontier_export;
+pub(crate) mod frontier_import;
+pub(crate) mod moved_record_counts;
 pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
-mod shared_state;
-pub(crate) mod swap;
+pub(crate) mod stopped_crawl;
+mod worker_folder;

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_archive::rows::{OrderRow, RunBegan};
-use crawl_archive::{ArchiveError, LogFile, RequestLine};
+use crawl_archive::rows::{ReplayOrderRow, RunBegan};
+use crawl_archive::{ArchiveError, LogFile, SerializedRequestRow};
 
 use crate::messages::OrderFact;
 
@@ -33,9 +33,9 @@ impl OrderLog {
     /// I/O errors.
     pub(crate) fn open(dir: &Path, run: RunBegan) -> Result<OrderLog, ArchiveError> {
         let mut file = LogFile::open(&dir.join(ORDER))?;
-        file.append(&OrderRow {
+        file.append(&ReplayOrderRow {
             run: Some(run),
-            ..OrderRow::default()
+            ..ReplayOrderRow::default()
         })?;
         let waits_since = None;
         Ok(OrderLog(Arc::new(Mutex::new(OrderFile {
@@ -79,7 +79,7 @@ impl OrderLog {
     /// I/O errors.
     pub(crate) fn begin_rows<'l>(
         &self,
-        lines: impl Iterator<Item = &'l RequestLine>,
+        lines: impl Iterator<Item = &'l SerializedRequestRow>,
     ) -> Result<(), ArchiveError> {
         let Some(newest) = lines.map(|line| line.row().start).max() else {
             return Ok(());
@@ -111,9 +111,9 @@ impl OrderLog {
             return Ok(());
         }
         let mut order = self.order();
-        order.file.append(&OrderRow {
+        order.file.append(&ReplayOrderRow {
             group: Some(keys),
-            ..OrderRow::default()
+            ..ReplayOrderRow::default()
         })?;
         order.waits_since = None;
         Ok(())
@@ -129,7 +129,7 @@ impl OrderLog {
 mod tests {
     use std::fs;
 
-    use crawl_archive::RequestLine;
+    use crawl_archive::SerializedRequestRow;
     use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
 
     use super::{ORDER, OrderLog};
@@ -154,7 +154,7 @@ mod tests {
             order.note([OrderFact::Turn(&turn)].into_iter()).unwrap();
         };
         let ended = |start| {
-            let line = RequestLine::of(RequestRow {
+            let line = SerializedRequestRow::of(RequestRow {
                 start,
                 ..RequestRow::default()
             });

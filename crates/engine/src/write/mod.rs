@@ -5,14 +5,14 @@
 //! group. The files are synced first, and the transaction contains their lengths. So after a crash,
 //! the files can be cut back to the committed state.
 
-mod group;
+mod commit_group;
 mod open_transaction;
+mod random_walk;
+mod readmit_deferred;
 mod redirect_loops;
 pub(crate) mod run_end;
 mod sample_draw;
-mod take_back;
-mod trap_evidence;
-mod walk;
+mod trap_learning;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::Timestamp;
 use crawl_fetcher::SiteSessions;
-use crawl_frontier::shared::WorkerFrontier;
+use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{Admission, Frontier};
 use crawl_scope::Scope;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use self::group::Group;
+use self::commit_group::CommitGroup;
 use crate::error::EngineError;
-use crate::messages::key::Keyed;
-use crate::messages::{Committed, WriterMessage};
+use crate::messages::message_key::KeyedMessage;
+use crate::messages::{CommittedGroup, WriterMessage};
 use crate::revisit::visit::RevisitSchedule;
 use crate::sampling::Sampling;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
-use crate::state::directory::Files;
+use crate::state::directory::OutputFiles;
 use crate::state::order_log::OrderLog;
 use crate::tombstones::Tombstones;
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 use crate::trace_events::TraceEvents;
 
 /// Maximum messages in one transaction: enough to share the cost of a sync, but few enough that
@@ -55,8 +55,8 @@ const MAX_REST: Duration = Duration::from_millis(10);
 /// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
-    pub(crate) files: Files,
-    pub(crate) totals: Totals,
+    pub(crate) files: OutputFiles,
+    pub(crate) totals: CrawlTotals,
     pub(crate) visits: RevisitSchedule,
     scope_seeds: ScopeSeeds,
     /// The sequence number of the newest stored state of each host.
@@ -80,7 +80,7 @@ pub(crate) struct Writer {
     /// The sites' cookies and tokens, to store with each commit.
     sessions: SiteSessions,
     /// The totals at the start of the run.
-    start: Totals,
+    start: CrawlTotals,
     /// The log of the order of commits. `None` if the order is not logged.
     order: Option<OrderLog>,
 }
@@ -88,8 +88,8 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         frontier: Arc<dyn Frontier>,
-        files: Files,
-        totals: Totals,
+        files: OutputFiles,
+        totals: CrawlTotals,
         visits: RevisitSchedule,
         scope_seeds: ScopeSeeds,
     ) -> Writer {
@@ -179,9 +179,9 @@ impl Writer {
     /// The first error of the disk or the state. The URLs of the commit that failed are not settled.
     pub(crate) fn run(
         mut self,
-        items: &Receiver<Keyed>,
+        items: &Receiver<KeyedMessage>,
         abandon: &AtomicBool,
-        mut committed: impl FnMut(Committed),
+        mut committed: impl FnMut(CommittedGroup),
     ) -> Result<Writer, EngineError> {
         loop {
             let first = match items.recv() {
@@ -214,19 +214,19 @@ impl Writer {
     /// Commits a group of messages. If `abandon` is set, a scan of deferred URLs stops early.
     pub(crate) fn commit(
         &mut self,
-        group: Vec<Keyed>,
+        group: Vec<KeyedMessage>,
         abandon: &AtomicBool,
-    ) -> Result<Committed, EngineError> {
+    ) -> Result<CommittedGroup, EngineError> {
         let frontier = Arc::clone(&self.frontier);
-        let is_host = |item: &&Keyed| matches!(item.message, WriterMessage::Host(_));
+        let is_host = |item: &&KeyedMessage| matches!(item.message, WriterMessage::Host(_));
         let hosts = group.iter().filter(is_host).count();
         let (before, order) = (self.totals, self.order.clone());
         self.totals.messages += (group.len() - hosts) as u64;
         let items = group.iter().map(|item| item.message.weight()).sum();
-        let mut group_state = Group::begin(self, &*frontier, items)?;
+        let mut group_state = CommitGroup::begin(self, &*frontier, items)?;
         group_state.expect(&group)?;
         let mut noted = Vec::new();
-        for Keyed { key, message } in group {
+        for KeyedMessage { key, message } in group {
             match key {
                 Some(key) => noted.push(group_state.noted_item(key, message)?.to_string()),
                 None => group_state.item(message)?,
@@ -265,12 +265,12 @@ impl Writer {
         let mut origins = BTreeMap::new();
         let mut admit = |again: &[Admission]| {
             let before = self.totals;
-            let mut group = Group::begin(self, frontier, 0)?;
+            let mut group = CommitGroup::begin(self, frontier, 0)?;
             group.admit(again)?;
             origins.extend(group.finish(&before)?.origins);
             Ok(())
         };
-        take_back::each_batch(frontier, traps.as_ref(), scope, abandon, &mut admit)?;
+        readmit_deferred::each_batch(frontier, traps.as_ref(), scope, abandon, &mut admit)?;
         Ok(origins)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crawl_frontier::shared::{WorkerFrontier, WorkerTransaction};
+use crawl_frontier::worker_frontier::{WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{CommitResult, Frontier, FrontierError, Transaction};
 
 /// An open transaction. Dereferences to [`Transaction`], which both kinds implement.

@@ -14,7 +14,7 @@ use crate::excluded_rows::excluded_row;
 use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// Maximum number of URLs to list for each origin whose robots.txt is unreachable.
 const MAX_LISTED_URLS: usize = 100;
@@ -32,7 +32,7 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
-    ended: &Ended,
+    ended: &EndReason,
     waiting: &[WaitingRow],
     is_still_cut_off: bool,
 ) -> Result<ExcludedCounts, EngineError> {
@@ -49,7 +49,7 @@ pub(crate) fn write_derived(
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
-    let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
+    let is_cut_short = matches!(ended, EndReason::Interrupted | EndReason::HandedOver);
     // Each worker lists the URLs of its own hosts, unless a worker that ended earlier has listed
     // them. A worker that is cut short lists nothing, because other workers take over its hosts.
     let lists = shared.as_ref().filter(|_| !is_cut_short);

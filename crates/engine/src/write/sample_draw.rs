@@ -9,11 +9,11 @@ use crawl_sample::Frame;
 use crawl_weburl::Origin;
 
 use super::Writer;
-use super::group::Group;
+use super::commit_group::CommitGroup;
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::sampling::Sampling;
-use crate::sampling::drawn::is_in_frame;
+use crate::sampling::drawn_sample::is_in_frame;
 
 impl Writer {
     /// Draws the sample, and admits its pages in one transaction. After a crash, either all pages
@@ -57,7 +57,7 @@ impl Writer {
         // that were fetched are then still a random choice.
         drawn.sort_by_cached_key(|link| draw.rank(&link.url));
         let before = self.totals;
-        let mut group = Group::begin(self, frontier, 0)?;
+        let mut group = CommitGroup::begin(self, frontier, 0)?;
         group.keep_draw(&draw.to_bytes(), &drawn)?;
         let origins = group.finish(&before)?.origins;
         sampling.drawn(draw);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{Command, CommandAnswer, Commander, EngineError, Refused, Summary};
-use crawl_engine::{Ended, FreeSpace, Phase, park_at_rest, unpark_at_rest};
-use crawl_testweb::{Answer as Reply, CrawlReach, LinkMix, TestWeb};
+use crawl_engine::{Command, CommandAnswer, CommandRefusal, Commander, EngineError, RunSummary};
+use crawl_engine::{EndReason, FreeSpace, Phase, park_at_rest, unpark_at_rest};
+use crawl_testweb::{AllowedHosts, HttpAnswer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
 use crate::support::Crawl;
@@ -27,7 +27,7 @@ fn two_hosts() -> TestWeb {
 }
 
 /// Runs a crawl with commands sent before its first request, and a last command that resumes it.
-fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Summary) {
+fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(
             commander.ask(Command::Pause).await,
@@ -60,11 +60,11 @@ fn an_added_url_outlives_its_run() {
     ];
     let (answers, summary) = steered(&crawl, added);
     assert_eq!(answers, [Ok(()), Ok(())]);
-    assert_eq!(summary.ended, Ended::Budget("max-pages"));
+    assert_eq!(summary.ended, EndReason::Budget("max-pages"));
     // The next run gets no `Add`, yet fetches both added URLs and still has the second host in
     // scope.
     crawl.config.budgets.max_pages = None;
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     let statuses = crawl.statuses();
     for (host, path) in [(0, "/hidden"), (0, "/deep"), (0, "/a"), (1, "/"), (1, "/b")] {
         assert_eq!(
@@ -75,7 +75,7 @@ fn an_added_url_outlives_its_run() {
     }
     let url = crawl_weburl::canonicalize(None, &second_host).unwrap();
     let (answers, _) = steered(&crawl, vec![Command::Add(second_host)]);
-    assert_eq!(answers, [Err(Refused::Visited { url })]);
+    assert_eq!(answers, [Err(CommandRefusal::Visited { url })]);
 }
 
 #[test]
@@ -90,25 +90,31 @@ fn a_host_is_parked_and_unparked_while_no_crawl_runs() {
     ));
     let (answers, summary) = steered(&crawl, vec![Command::Park(host.clone())]);
     assert_eq!(answers, [Ok(())]);
-    assert!(matches!(&summary.ended, Ended::Unreachable(hosts) if hosts[0].host == host));
+    assert!(matches!(&summary.ended, EndReason::Unreachable(hosts) if hosts[0].host == host));
     assert!(summary.pending > 0);
     let count = web.take_log().len();
     assert!(count <= 1, "robots.txt may have been on its way: {count}");
 
     unpark_at_rest(dir, &host).unwrap();
     let again = unpark_at_rest(dir, &host).unwrap_err();
-    assert!(matches!(again, EngineError::Refused(Refused::NotParked(_))));
+    assert!(matches!(
+        again,
+        EngineError::Refused(CommandRefusal::NotParked(_))
+    ));
     let never = HostKey::parse("never.example").unwrap();
     let never = park_at_rest(dir, &never).unwrap_err();
     assert!(matches!(
         never,
-        EngineError::Refused(Refused::UnknownHost(_))
+        EngineError::Refused(CommandRefusal::UnknownHost(_))
     ));
     park_at_rest(dir, &host).unwrap();
-    assert!(matches!(crawl.run().unwrap().ended, Ended::Unreachable(_)));
+    assert!(matches!(
+        crawl.run().unwrap().ended,
+        EndReason::Unreachable(_)
+    ));
     assert!(web.take_log().is_empty());
     unpark_at_rest(dir, &host).unwrap();
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     assert_eq!(crawl.statuses().len(), 2);
 }
 
@@ -117,12 +123,12 @@ fn a_command_after_the_end_is_refused() {
     let web = two_hosts();
     let crawl = Crawl::of(&web);
     let (late, summary) = crawl.run_steered(async |commander: Commander| commander);
-    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert_eq!(summary.unwrap().ended, EndReason::Finished);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     let answer = runtime.block_on(late.ask(Command::Pause)).map(drop);
-    assert_eq!(answer, Err(Refused::Ending));
+    assert_eq!(answer, Err(CommandRefusal::Ending));
 }
 
 #[test]
@@ -146,9 +152,9 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     let summary = crawl.run_on(free_space, |phase| {
         was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
     });
-    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert_eq!(summary.unwrap().ended, EndReason::Finished);
     assert!(was_low.load(Ordering::Relaxed));
-    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    let truth = web.truth(AllowedHosts::Host).fetched_with_sitemaps();
     let statuses = crawl.statuses();
     assert!(truth.iter().all(|url| statuses.contains_key(url)));
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crawl_engine::{Extent, Resources};
-use crawl_testweb::{Answer, LinkMix, Spec, TestWeb};
+use crawl_engine::{ResourcePolicy, RunMode};
+use crawl_testweb::{HttpAnswer, LinkMix, Spec, TestWeb};
 
 use crate::support::Crawl;
 
@@ -16,23 +16,21 @@ fn bare(hosts: u32) -> Spec {
         .mix(LinkMix::plain())
         .sitemap(false);
     for host in 0..hosts {
-        spec = spec.script(host, "/robots.txt", Answer::of(404)).script(
-            host,
-            "/sitemap.xml",
-            Answer::of(404),
-        );
+        spec = spec
+            .script(host, "/robots.txt", HttpAnswer::of(404))
+            .script(host, "/sitemap.xml", HttpAnswer::of(404));
     }
     spec
 }
 
-fn css(text: &str) -> Answer {
-    Answer::of(200)
+fn css(text: &str) -> HttpAnswer {
+    HttpAnswer::of(200)
         .header("content-type", "text/css")
         .body(text)
 }
 
-fn xml(kind: &str, text: &str) -> Answer {
-    Answer::of(200).header("content-type", kind).body(text)
+fn xml(kind: &str, text: &str) -> HttpAnswer {
+    HttpAnswer::of(200).header("content-type", kind).body(text)
 }
 
 /// Returns the paths of all URLs that have a row, by host.
@@ -62,8 +60,8 @@ fn with_parts() -> TestWeb {
          <a href=/p>p</a><style>body {{ background: url(/b.png) }}</style>",
         away("/x.js")
     );
-    web.script(0, "/", Answer::html(&page));
-    web.script(0, "/p", Answer::html("<img src=/p.png>"));
+    web.script(0, "/", HttpAnswer::html(&page));
+    web.script(0, "/p", HttpAnswer::html("<img src=/p.png>"));
     web.script(
         0,
         "/s.css",
@@ -89,13 +87,13 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
     web.script(
         0,
         "/",
-        Answer::html("<title>a page</title><a href=/p>p</a>"),
+        HttpAnswer::html("<title>a page</title><a href=/p>p</a>"),
     );
-    web.script(0, "/p", Answer::html("<title>another</title>"));
+    web.script(0, "/p", HttpAnswer::html("<title>another</title>"));
     // The server answers a request for the sitemap with an ordinary page, as some servers do for
     // every URL.
     let any = "<title>Welcome</title><a href=/of-the-welcome>x</a>";
-    web.script(0, "/sitemap.xml", Answer::html(any));
+    web.script(0, "/sitemap.xml", HttpAnswer::html(any));
     let mut crawl = Crawl::of(&web);
     crawl.config.index = true;
     check(&web, &crawl, &[(0, "/"), (0, "/p")]);
@@ -115,7 +113,7 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
     let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
     web.script(0, "/sitemap.xml", xml("application/xml", urls));
     crawl.run().unwrap();
-    web.script(0, "/sitemap.xml", Answer::html(any));
+    web.script(0, "/sitemap.xml", HttpAnswer::html(any));
     crawl.run().unwrap();
     let rows = crawl.pages();
     let changes = rows.iter().filter(|row| row.url.ends_with(".xml"));
@@ -143,7 +141,7 @@ fn parts_of_pages_are_fetched_if_configured() {
     ];
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = Resources::Own;
+    crawl.config.resources = ResourcePolicy::Own;
     // An image or a style sheet has the depth of its page, so a depth limit of 1 does not exclude
     // it.
     crawl.config.scope.max_depth = Some(1);
@@ -152,7 +150,7 @@ fn parts_of_pages_are_fetched_if_configured() {
 
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = Resources::All;
+    crawl.config.resources = ResourcePolicy::All;
     let all: Vec<_> = own
         .into_iter()
         .chain([(1, "/x.js"), (1, "/g.woff2")])
@@ -172,7 +170,7 @@ fn a_part_that_is_excluded_is_left_alone() {
     let web = with_parts();
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = Resources::All;
+    crawl.config.resources = ResourcePolicy::All;
     crawl.config.scope.exclude = vec![r"\.png$".to_owned(), r"\.js$".to_owned()];
     let expected = [
         (0, "/"),
@@ -201,7 +199,7 @@ fn with_feeds() -> TestWeb {
         link("feed+json", "/json"),
     ];
     bare(1)
-        .script(0, "/", Answer::html(&page.concat()))
+        .script(0, "/", HttpAnswer::html(&page.concat()))
         .script(0, "/rss", xml("application/rss+xml", RSS))
         .script(0, "/atom", xml("application/xml", ATOM))
         .script(0, "/json", xml("application/feed+json", JSON))
@@ -244,7 +242,7 @@ fn feeds_lead_to_their_entries() {
 
 #[test]
 fn links_in_headers_are_followed() {
-    let answer = Answer::of(200)
+    let answer = HttpAnswer::of(200)
         .header("content-type", "application/pdf")
         .header(
             "link",
@@ -257,12 +255,13 @@ fn links_in_headers_are_followed() {
         .script(
             0,
             "/next",
-            Answer::html("n").header("link", "</last>; rel=last"),
+            HttpAnswer::html("n").header("link", "</last>; rel=last"),
         )
         .script(
             0,
             "/later",
-            Answer::html("<meta name=robots content=nofollow>").header("link", "</no>; rel=next"),
+            HttpAnswer::html("<meta name=robots content=nofollow>")
+                .header("link", "</no>; rel=next"),
         )
         .start();
     let crawl = Crawl::of(&web);
@@ -278,19 +277,19 @@ fn links_in_headers_are_followed() {
 
 #[test]
 fn a_page_with_another_canonical_url_has_it_in_its_row() {
-    let page = |href: &str| Answer::html(&format!("<link rel=canonical href='{href}'>a"));
+    let page = |href: &str| HttpAnswer::html(&format!("<link rel=canonical href='{href}'>a"));
     let web = bare(1)
-        .script(0, "/", Answer::html("<a href=/a>a</a><a href=/c>c</a><a href=/d>d</a>"))
+        .script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/c>c</a><a href=/d>d</a>"))
         .script(0, "/a", page("/b"))
         .script(0, "/b", page("/b"))
         .script(
             0,
             "/c",
-            Answer::html("c").header("Link", "</b>; rel=canonical"),
+            HttpAnswer::html("c").header("Link", "</b>; rel=canonical"),
         )
         // This META element is in the body of the page, where a visitor may have written it. So it
         // does not count.
-        .script(0, "/d", Answer::html("d <meta name=url content=/b>"))
+        .script(0, "/d", HttpAnswer::html("d <meta name=url content=/b>"))
         .start();
     let crawl = Crawl::of(&web);
     let paths = [(0, "/"), (0, "/a"), (0, "/c"), (0, "/d"), (0, "/b")];
@@ -306,7 +305,7 @@ fn a_page_with_another_canonical_url_has_it_in_its_row() {
 fn forms_are_followed_if_configured() {
     let page =
         "<form action=/search?old=1><input name=q></form><form method=post action=/post></form>";
-    let web = bare(1).script(0, "/", Answer::html(page)).start();
+    let web = bare(1).script(0, "/", HttpAnswer::html(page)).start();
     check(&web, &Crawl::of(&web), &[(0, "/")]);
     let mut crawl = Crawl::of(&web);
     crawl.config.forms = true;
@@ -320,11 +319,11 @@ fn sitemaps_name_other_forms_and_an_order() {
         <url><loc>/mid</loc><xhtml:link rel='alternate' hreflang='de' href='/de'/></url>\
         <url><loc>/high</loc><priority>1.0</priority><image:image><image:loc>/i.png</image:loc></image:image></url></urlset>";
     let web = bare(1)
-        .script(0, "/", Answer::html("root"))
+        .script(0, "/", HttpAnswer::html("root"))
         .script(0, "/sitemap.xml", xml("application/xml", sitemap))
         .start();
     let mut crawl = Crawl::of(&web);
-    crawl.config.resources = Resources::Own;
+    crawl.config.resources = ResourcePolicy::Own;
     crawl.run().unwrap();
     let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
     let expected = [
@@ -353,7 +352,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     web.script(0, "/sitemap.xml", xml("application/xml", index));
     web.script(0, "/map.xml", xml("application/xml", &map));
     let link = format!("<a href={}>linked</a>", web.url(1, "/linked"));
-    web.script(0, "/", Answer::html(&link));
+    web.script(0, "/", HttpAnswer::html(&link));
     // The robots.txt of host 2 names the sitemap, and the robots.txt of host 3 names the sitemap
     // index. The robots.txt of host 1 names neither.
     for (host, path) in [(2, "/map.xml"), (3, "/sitemap.xml")] {
@@ -361,7 +360,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
         web.script(host, "/robots.txt", xml("text/plain", &robots));
     }
     for (host, path) in (1..4).flat_map(|host| [(host, "/listed"), (host, "/linked")]) {
-        web.script(host, path, Answer::html("a page"));
+        web.script(host, path, HttpAnswer::html("a page"));
     }
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
@@ -383,7 +382,7 @@ fn pages_of_other_hosts_need_a_robots_txt_that_names_the_sitemap() {
     let mut plan = Crawl::of(&web);
     plan.config.fetch.allow_private = true;
     plan.config.scope.mode = crawl_scope::ScopeMode::Any;
-    plan.config.extent = Extent::Plan;
+    plan.config.extent = RunMode::Plan;
     plan.run().unwrap();
     let planned = |(host, path): &(u32, &str)| plan.excluded_row(&web.url(*host, path)).reason;
     assert!(foreign.iter().all(|page| planned(page) == "planned"));
@@ -436,19 +435,23 @@ fn requests_have_a_referer_if_configured() {
     web.script(
         0,
         "/",
-        Answer::html(&format!("<a href=/p?q#f>p</a><a href={away}>a</a>")),
+        HttpAnswer::html(&format!("<a href=/p?q#f>p</a><a href={away}>a</a>")),
     );
-    web.script(0, "/p?q", Answer::html("<a href=/r>r</a><img src=/i.png>"));
-    web.script(0, "/r", Answer::redirect(302, "/target"));
+    web.script(
+        0,
+        "/p?q",
+        HttpAnswer::html("<a href=/r>r</a><img src=/i.png>"),
+    );
+    web.script(0, "/r", HttpAnswer::redirect(302, "/target"));
     for path in ["/target", "/i.png"] {
-        web.script(0, path, Answer::html("t"));
+        web.script(0, path, HttpAnswer::html("t"));
     }
-    web.script(1, "/away", Answer::html("a"));
+    web.script(1, "/away", HttpAnswer::html("a"));
     for referer in [false, true] {
         let mut crawl = Crawl::of(&web);
         crawl.config.fetch.allow_private = true;
         crawl.config.fetch.referer = referer;
-        crawl.config.resources = Resources::All;
+        crawl.config.resources = ResourcePolicy::All;
         crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
         crawl.run().unwrap();
         let mut referred = web.take_log();

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crawl_engine::{Ended, Stop};
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_engine::{EndReason, StopRequest};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use crawl_weburl::canonicalize;
 
 use crate::support::Crawl;
@@ -63,15 +63,15 @@ fn library() -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&list("paper", PAPERS)))
-        .script(1, "/", Answer::html(&list("page", PAGES)));
+        .script(0, "/", HttpAnswer::html(&list("paper", PAPERS)))
+        .script(1, "/", HttpAnswer::html(&list("page", PAGES)));
     for n in 0..PAPERS {
-        let paper = Answer::of(200).header("content-type", "application/pdf");
+        let paper = HttpAnswer::of(200).header("content-type", "application/pdf");
         let paper = paper.body(format!("%PDF-1.4 {n}"));
         web = web.script(0, &format!("/paper{n}"), paper);
     }
     for n in 0..PAGES {
-        let page = Answer::html(&format!("<title>{n}</title><p>Page {n}"));
+        let page = HttpAnswer::html(&format!("<title>{n}</title><p>Page {n}"));
         web = web.script(1, &format!("/page{n}"), page);
     }
     web.start()
@@ -109,7 +109,7 @@ fn slow_documents_of_one_host_do_not_delay_pages_of_another() {
             reader.open();
         }
     });
-    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert_eq!(summary.unwrap().ended, EndReason::Finished);
     // All papers were read, so no reading timed out before the last page opened the gate.
     assert_eq!(papers_read(&crawl), PAPERS);
 }
@@ -121,10 +121,10 @@ fn a_stop_does_not_wait_for_documents_and_loses_none() {
     let web = library();
     let crawl = crawl_of(&web, &reader);
     let summary = crawl.run_until(|progress| match progress.pages > PAGES as u64 {
-        true => Stop::Drain,
-        false => Stop::No,
+        true => StopRequest::Drain,
+        false => StopRequest::No,
     });
-    assert_eq!(summary.unwrap().ended, Ended::Interrupted);
+    assert_eq!(summary.unwrap().ended, EndReason::Interrupted);
     assert_eq!(papers_read(&crawl), 0);
     let errors = crawl
         .pages()
@@ -134,6 +134,6 @@ fn a_stop_does_not_wait_for_documents_and_loses_none() {
     assert_eq!(errors, 0);
     reader.open();
     let summary = crawl.run();
-    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert_eq!(summary.unwrap().ended, EndReason::Finished);
     assert_eq!(papers_read(&crawl), PAPERS);
 }

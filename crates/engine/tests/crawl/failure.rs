@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use crawl_engine::Ended;
-use crawl_testweb::{Answer, ConnectionMode, Reply, Script, TestWeb};
+use crawl_engine::EndReason;
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWeb};
 
 use crate::support::Crawl;
 
 #[test]
 fn rfc9309_2_3_1_4_no_page_where_robots_txt_is_unreachable() {
     for reply in [
-        Reply::from(Answer::of(500)),
-        Answer::of(503).into(),
-        Answer::of(429).into(),
-        Reply::reset(),
-        Reply::garbage(),
+        ScriptedReply::from(HttpAnswer::of(500)),
+        HttpAnswer::of(503).into(),
+        HttpAnswer::of(429).into(),
+        ScriptedReply::reset(),
+        ScriptedReply::garbage(),
     ] {
         let web = TestWeb::builder()
             .pages(5)
@@ -23,7 +23,7 @@ fn rfc9309_2_3_1_4_no_page_where_robots_txt_is_unreachable() {
             .start();
         let crawl = Crawl::of(&web);
         let summary = crawl.run().unwrap();
-        let Ended::Unreachable(hosts) = &summary.ended else {
+        let EndReason::Unreachable(hosts) = &summary.ended else {
             panic!("{:?}", summary.ended)
         };
         assert_eq!(hosts[0].host.as_str(), web.authority(0));
@@ -43,11 +43,11 @@ fn rfc9309_2_3_1_4_no_page_where_robots_txt_is_unreachable() {
 fn rfc9309_2_3_1_3_no_robots_txt_bars_nothing() {
     let web = TestWeb::builder()
         .pages(5)
-        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/robots.txt", HttpAnswer::of(404))
         .start();
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert!(summary.pages > 5);
 }
 
@@ -57,17 +57,17 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
     web.script(
         0,
         "/robots.txt",
-        Answer::redirect(302, &web.url(1, "/elsewhere.txt")),
+        HttpAnswer::redirect(302, &web.url(1, "/elsewhere.txt")),
     );
     web.script(
         1,
         "/elsewhere.txt",
-        Answer::text("User-agent: *\nDisallow: /\n"),
+        HttpAnswer::text("User-agent: *\nDisallow: /\n"),
     );
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert_eq!(summary.pages, 0);
     assert_eq!(summary.excluded["robots"], 1, "nobody named /sitemap.xml");
     assert_eq!(
@@ -79,11 +79,11 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
 #[test]
 fn a_host_that_refuses_connections_is_named_at_the_end() {
     let web = TestWeb::builder()
-        .connection_mode(0, ConnectionMode::Refused)
+        .connection_mode(0, ConnectionBehaviour::Refused)
         .start();
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
-    let Ended::Unreachable(hosts) = &summary.ended else {
+    let EndReason::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     let reason = format!("{}: connect_refused", web.url(0, "/robots.txt"));
@@ -96,13 +96,17 @@ fn a_host_that_refuses_connections_is_named_at_the_end() {
 
 #[test]
 fn failed_urls_are_retried_and_listed_if_they_keep_failing() {
-    let flaky = Script::always(Reply::reset()).then(Reply::usual());
+    let flaky = ReplyScript::always(ScriptedReply::reset()).then(ScriptedReply::usual());
     let web = TestWeb::builder()
         .seed(1)
         .pages(10)
         .script(0, "/", flaky)
-        .script(0, "/bad", Reply::short_body(&Answer::html("<p>x"), 10))
-        .script(0, "/error", Answer::of(500))
+        .script(
+            0,
+            "/bad",
+            ScriptedReply::short_body(&HttpAnswer::html("<p>x"), 10),
+        )
+        .script(0, "/error", HttpAnswer::of(500))
         .start();
     let mut crawl = Crawl::of(&web);
     for path in ["/bad", "/error"] {
@@ -112,7 +116,7 @@ fn failed_urls_are_retried_and_listed_if_they_keep_failing() {
             .push(crawl_weburl::canonicalize(None, &web.url(0, path)).unwrap());
     }
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     let statuses = crawl.statuses();
     assert_eq!(statuses[&web.url(0, "/")], Some(200));
     assert_eq!(statuses[&web.url(0, "/bad")], Some(200));
@@ -134,11 +138,15 @@ fn failed_urls_are_retried_and_listed_if_they_keep_failing() {
 
 #[test]
 fn retry_after_is_waited_for_and_the_url_is_not_lost() {
-    let busy = Answer::of(503).header("retry-after", "1");
+    let busy = HttpAnswer::of(503).header("retry-after", "1");
     let web = TestWeb::builder()
         .seed(1)
         .pages(3)
-        .script(0, "/", Script::always(busy).then(Reply::usual()))
+        .script(
+            0,
+            "/",
+            ReplyScript::always(busy).then(ScriptedReply::usual()),
+        )
         .start();
     let mut crawl = Crawl::of(&web);
     crawl.config.wait_unreachable = Duration::from_secs(60);
@@ -155,7 +163,7 @@ fn retry_after_is_waited_for_and_the_url_is_not_lost() {
 
 #[test]
 fn a_url_that_is_always_busy_delays_no_other() {
-    let busy = Answer::of(503).header("retry-after", "0");
+    let busy = HttpAnswer::of(503).header("retry-after", "0");
     let web = TestWeb::builder()
         .seed(1)
         .pages(5)
@@ -165,7 +173,7 @@ fn a_url_that_is_always_busy_delays_no_other() {
     let busy = crawl_weburl::canonicalize(None, &web.url(0, "/p-busy")).unwrap();
     crawl.config.seeds.insert(0, busy.clone());
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert!(summary.pages > 5);
     assert_eq!(crawl.statuses()[busy.as_str()], Some(503));
     let count = web

@@ -5,17 +5,18 @@ use std::fs;
 use std::time::Duration;
 
 use crawl_engine::{
-    EngineError, HasArchive, IndexFault, Progress, RebuildRules, Revisits, Stop, reindex,
+    EngineError, HasArchive, IndexFault, Progress, RebuildRules, RevisitIntervals, StopRequest,
+    reindex,
 };
 use crawl_index::{IndexError, IndexedPage, SearchIndex};
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
 
 fn indexed_crawl(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.index = true;
-    crawl.config.revisits = Revisits {
+    crawl.config.revisits = RevisitIntervals {
         least: Duration::ZERO,
         most: Duration::ZERO,
     };
@@ -44,7 +45,7 @@ fn paths(crawl: &Crawl) -> Vec<String> {
     searchable(crawl).keys().map(path).collect()
 }
 
-fn web_of(pages: &[(&str, Answer)]) -> TestWeb {
+fn web_of(pages: &[(&str, HttpAnswer)]) -> TestWeb {
     let links: String = pages
         .iter()
         .map(|(path, _)| format!("<li><a href={path}>link to {path}</a>"))
@@ -53,22 +54,26 @@ fn web_of(pages: &[(&str, Answer)]) -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&format!("<title>Home</title>{links}")));
+        .script(
+            0,
+            "/",
+            HttpAnswer::html(&format!("<title>Home</title>{links}")),
+        );
     for (path, answer) in pages {
         web = web.script(0, path, answer.clone());
     }
     web.start()
 }
 
-fn text(title: &str, words: &str) -> Answer {
-    Answer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
+fn text(title: &str, words: &str) -> HttpAnswer {
+    HttpAnswer::html(&format!("<title>{title}</title><main><p>{words}</main>"))
 }
 
 #[test]
 fn pages_are_searchable_or_their_rows_state_why_not() {
     let meta = |name: &str, content: &str| {
         let meta = format!("<meta name={name} content='{content}'>");
-        Answer::html(&format!(
+        HttpAnswer::html(&format!(
             "{meta}<title>Kept out</title><p>Words of {name} {content}."
         ))
     };
@@ -89,7 +94,7 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("/master", meta("url", "http://127.0.0.1/elsewhere")),
         (
             "/canonical",
-            Answer::html("<link rel=canonical href=/a><p>Words."),
+            HttpAnswer::html("<link rel=canonical href=/a><p>Words."),
         ),
         (
             "/linked",
@@ -97,17 +102,17 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ),
         (
             "/comment",
-            Answer::html("<title>Tea</title><p>Green.<link rel=canonical href=/missing>"),
+            HttpAnswer::html("<title>Tea</title><p>Green.<link rel=canonical href=/missing>"),
         ),
         ("/lost", text("404 Not Found", "Sorry.")),
-        ("/moved", Answer::redirect(301, "/a")),
+        ("/moved", HttpAnswer::redirect(301, "/a")),
         (
             "/image",
-            Answer::of(200)
+            HttpAnswer::of(200)
                 .header("content-type", "image/png")
                 .body("PNG"),
         ),
-        ("/missing", Answer::of(404)),
+        ("/missing", HttpAnswer::of(404)),
         ("/archive", meta("robots", "noarchive")),
     ]);
     let crawl = indexed_crawl(&web);
@@ -182,7 +187,7 @@ fn later_rounds_update_and_remove() {
     crawl.run().unwrap();
     assert_eq!(paths(&crawl).len(), 8);
     web.script(0, "/changes", text("Changes", "After."));
-    web.script(0, "/goes", Answer::of(410));
+    web.script(0, "/goes", HttpAnswer::of(410));
     web.script(
         0,
         "/hides",
@@ -191,16 +196,16 @@ fn later_rounds_update_and_remove() {
     web.script(
         0,
         "/robots.txt",
-        Answer::text("User-agent: *\nDisallow: /barred\n"),
+        HttpAnswer::text("User-agent: *\nDisallow: /barred\n"),
     );
-    web.script(0, "/fails", Answer::of(500));
+    web.script(0, "/fails", HttpAnswer::of(500));
     web.script(0, "/new", text("New", "Words of new."));
-    let unchanged = Answer::of(304).header("x-robots-tag", "noindex");
+    let unchanged = HttpAnswer::of(304).header("x-robots-tag", "noindex");
     web.script(0, "/hides-unchanged", unchanged);
     web.script(
         0,
         "/",
-        Answer::html("<title>Home</title><a href=/new>new</a>"),
+        HttpAnswer::html("<title>Home</title><a href=/new>new</a>"),
     );
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -253,7 +258,7 @@ fn an_index_built_from_the_archive_is_the_same() {
 fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_indexed_page() {
     let web = TestWeb::builder().pages(1).mix(LinkMix::plain()).start();
     let named = |to: &str, words: &str| {
-        Answer::html(&format!(
+        HttpAnswer::html(&format!(
             "<link rel=canonical href={to}><title>T</title><p>Words of {words}."
         ))
     };
@@ -267,33 +272,33 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     for (path, answer) in [
         (
             "/robots.txt",
-            Answer::text("User-agent: *\nDisallow: /private\n"),
+            HttpAnswer::text("User-agent: *\nDisallow: /private\n"),
         ),
         (
             "/",
-            Answer::html(&format!("<title>Home</title><p>Home {links}")),
+            HttpAnswer::html(&format!("<title>Home</title><p>Home {links}")),
         ),
         ("/back", named("/back.html", "back")),
-        ("/back.html", Answer::redirect(301, "/back")),
+        ("/back.html", HttpAnswer::redirect(301, "/back")),
         ("/gone", named("/none", "gone")),
-        ("/none", Answer::of(404)),
+        ("/none", HttpAnswer::of(404)),
         ("/fails", named("/error", "fails")),
-        ("/error", Answer::of(500)),
+        ("/error", HttpAnswer::of(500)),
         ("/circle-a", named("/circle-b", "one side")),
         ("/circle-b", named("/circle-a", "the other side")),
         ("/barred", named("/private/x", "barred")),
         ("/moved", named("/old", "moved")),
-        ("/old", Answer::redirect(301, "/new")),
+        ("/old", HttpAnswer::redirect(301, "/new")),
         (
             "/new",
-            Answer::html("<title>New</title><p>Words of the new one."),
+            HttpAnswer::html("<title>New</title><p>Words of the new one."),
         ),
         ("/first", named("/second", "first")),
         ("/second", named("/too/deep", "second")),
         ("/hidden", named("/noindex", "hidden")),
         (
             "/noindex",
-            Answer::html("<meta name=robots content=noindex><p>No."),
+            HttpAnswer::html("<meta name=robots content=noindex><p>No."),
         ),
     ] {
         web.script(0, path, answer);
@@ -310,7 +315,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     web.script(
         0,
         "/none",
-        Answer::html("<title>There</title><p>Words that were missing."),
+        HttpAnswer::html("<title>There</title><p>Words that were missing."),
     );
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -325,26 +330,26 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
 fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     let web = TestWeb::builder().seed(8).pages(80).start();
     let crawl = indexed_crawl(&web);
-    let cuts: [fn(&Progress) -> Stop; 3] = [
+    let cuts: [fn(&Progress) -> StopRequest; 3] = [
         |progress| {
             if progress.pages >= 10 {
-                Stop::Now
+                StopRequest::Now
             } else {
-                Stop::No
+                StopRequest::No
             }
         },
         |progress| {
             if progress.pages >= 30 {
-                Stop::Drain
+                StopRequest::Drain
             } else {
-                Stop::No
+                StopRequest::No
             }
         },
         |progress| {
             if progress.pages >= 50 {
-                Stop::Now
+                StopRequest::Now
             } else {
-                Stop::No
+                StopRequest::No
             }
         },
     ];

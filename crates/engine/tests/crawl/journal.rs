@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crawl_engine::Ended;
-use crawl_testweb::{CrawlReach, LinkMix, TestWeb};
+use crawl_engine::EndReason;
+use crawl_testweb::{AllowedHosts, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
@@ -15,7 +15,7 @@ const LINE: usize = 8 * 1024 + 16;
 fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.budgets.max_pages = Some(1);
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
     assert!(!crawl.statuses().contains_key(url));
     crawl.config.budgets.max_pages = None;
     let mut journal = b"reading 1 1\n".to_vec();
@@ -42,7 +42,7 @@ fn web() -> TestWeb {
 
 /// Returns a page that the seed links to, so it is known once the seed was read.
 fn child(web: &TestWeb) -> String {
-    let truth = web.truth(CrawlReach::Host);
+    let truth = web.truth(AllowedHosts::Host);
     let mut fetched = truth.fetched.iter();
     let child = fetched.find(|(_, expected)| expected.depth == 1);
     child.unwrap().0.clone()
@@ -56,8 +56,8 @@ fn a_url_read_at_three_deaths_is_fetched_last() {
         let crawl = begun(&web, &url, deaths);
         web.take_log();
         let summary = crawl.run().unwrap();
-        assert_eq!((summary.ended, summary.pending), (Ended::Finished, 0));
-        let mut urls = expected(&web, CrawlReach::Host);
+        assert_eq!((summary.ended, summary.pending), (EndReason::Finished, 0));
+        let mut urls = expected(&web, AllowedHosts::Host);
         urls.remove(&web.url(0, "/sitemap.xml"));
         assert!(crawl.statuses().into_keys().eq(urls));
         let log = web.log();
@@ -77,7 +77,7 @@ fn a_url_that_dies_alone_is_settled_as_failed() {
     let crawl = begun(&web, &url, 3);
     web.take_log();
     let summary = crawl.run().unwrap();
-    assert_eq!((summary.ended, summary.pending), (Ended::Finished, 0));
+    assert_eq!((summary.ended, summary.pending), (EndReason::Finished, 0));
     let row = crawl.page(&url);
     assert_eq!(
         (row.status, row.error.as_deref()),
@@ -98,13 +98,13 @@ fn a_budget_ends_the_crawl_before_a_suspect_is_read() {
     let url = child(&web);
     let mut crawl = begun(&web, &url, 2);
     crawl.config.budgets.max_pages = Some(10);
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
     assert_eq!(
         crawl.excluded().get(&url).map(String::as_str),
         Some("budget")
     );
     assert_eq!(journal(&crawl), [format!("3 {url}")]);
     crawl.config.budgets.max_pages = None;
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     assert_eq!(crawl.statuses()[&url], Some(200));
 }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_testweb::{Answer, ConnectionMode, LogEntry, Misbehaviour, TestWeb, misbehaviours};
+use crawl_testweb::{
+    ConnectionBehaviour, HttpAnswer, LogEntry, Misbehaviour, TestWeb, misbehaviours,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -36,19 +38,23 @@ misbehaviour`). The limits are in [limits.md](limits.md).
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
-    mode: ConnectionMode,
+    mode: ConnectionBehaviour,
 }
 
 fn doorways() -> [Doorway; 3] {
     let doorway = |name, scheme, mode| Doorway { name, scheme, mode };
     [
-        doorway("refuses connections", "http", ConnectionMode::Refused),
+        doorway("refuses connections", "http", ConnectionBehaviour::Refused),
         doorway(
             "accepts TLS and sends nothing",
             "https",
-            ConnectionMode::Silent,
+            ConnectionBehaviour::Silent,
         ),
-        doorway("answers TLS in plain text", "https", ConnectionMode::Greets),
+        doorway(
+            "answers TLS in plain text",
+            "https",
+            ConnectionBehaviour::Greets,
+        ),
     ]
 }
 
@@ -99,7 +105,7 @@ fn web(kinds: &[Misbehaviour]) -> TestWeb {
     let hosts = u32::try_from(kinds.len() + doorways.len()).unwrap();
     let web = TestWeb::builder().hosts(hosts).sitemap(false).start();
     for (host, kind) in (0..).zip(kinds) {
-        web.script(host, "/robots.txt", Answer::of(404));
+        web.script(host, "/robots.txt", HttpAnswer::of(404));
         web.script(host, "/", kind.reply.clone());
     }
     for (host, doorway) in (u32::try_from(kinds.len()).unwrap()..).zip(doorways) {

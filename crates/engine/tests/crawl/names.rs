@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 
 use crawl_archive::rows::RequestRow;
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,11 @@ fn the_name_of_a_seed_opens_no_other_port() {
         "http://seed.example:{}/keys",
         service.local_addr().unwrap().port()
     );
-    web.script(0, "/", Answer::html(&format!("<a href={link}>keys</a>")));
+    web.script(
+        0,
+        "/",
+        HttpAnswer::html(&format!("<a href={link}>keys</a>")),
+    );
     let (crawl, _names) = crawl_of(&web, &runtime);
     crawl.run().unwrap();
     let row = crawl.excluded_row(&link);
@@ -53,7 +57,7 @@ fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
     let links = "<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a>";
-    web.script(0, "/", Answer::html(links));
+    web.script(0, "/", HttpAnswer::html(links));
     let (mut crawl, _names) = crawl_of(&web, &runtime);
     crawl.config.budgets.max_pages = Some(2);
     assert_eq!(crawl.run().unwrap().pages, 2);

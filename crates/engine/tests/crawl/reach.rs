@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_engine::{Ended, HostBudget, HostGroup};
+use crawl_engine::{EndReason, HostBudget, HostGroupBudget};
 use crawl_fetcher::ResolveOverride;
 use crawl_scheduler::PolitenessOverride;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps};
+use crawl_testweb::{AllowedHosts, ExclusionReason, HttpAnswer, LogEntry, TestWeb, gaps};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
@@ -21,14 +21,14 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     let web = TestWeb::builder().seed(7).hosts(2).pages(60).start();
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
 
     let statuses = crawl.statuses();
     assert_eq!(
         statuses.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, CrawlReach::Host)
+        expected(&web, AllowedHosts::Host)
     );
-    let truth = web.truth(CrawlReach::Host);
+    let truth = web.truth(AllowedHosts::Host);
     for page in crawl.pages() {
         if let Some(expected) = truth.fetched.get(&page.url) {
             assert_eq!(page.status, Some(expected.status), "{}", page.url);
@@ -69,7 +69,7 @@ fn least_depth_is_the_row_s_depth() {
     let mut crawl = Crawl::of(&web);
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(CrawlReach::Host);
+    let truth = web.truth(AllowedHosts::Host);
     for page in crawl.pages() {
         assert_eq!(page.depth, truth.fetched[&page.url].depth, "{}", page.url);
     }
@@ -88,7 +88,7 @@ fn scope_any_crawls_all_hosts_each_after_its_robots() {
     crawl.config.fetch.allow_private = true;
     crawl.config.sitemaps = false;
     crawl.run().unwrap();
-    let truth = web.truth(CrawlReach::Any);
+    let truth = web.truth(AllowedHosts::Any);
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.fetched.into_keys().collect::<Vec<_>>()
@@ -106,7 +106,7 @@ fn private_addresses_that_are_not_seeds_are_listed_and_not_fetched() {
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.mode = ScopeMode::Any;
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert!(web.log().iter().all(|entry| entry.host == 0));
     assert!(summary.excluded["address"] > 0);
 }
@@ -171,11 +171,11 @@ fn redirects_are_links_and_a_seed_s_redirect_moves_the_scope() {
         .sitemap(false)
         .start();
     let away = web.url(1, "/");
-    web.script(0, "/", Answer::redirect(301, &away));
+    web.script(0, "/", HttpAnswer::redirect(301, &away));
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     let statuses = crawl.statuses();
     assert_eq!(statuses[&web.url(0, "/")], Some(301));
     assert_eq!(statuses[&away], Some(200));
@@ -200,7 +200,7 @@ fn depth_and_budget_are_listed_with_their_rule() {
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(10);
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Budget("max-pages"));
+    assert_eq!(summary.ended, EndReason::Budget("max-pages"));
     assert_eq!(crawl.pages().len(), 10);
     assert_eq!(summary.excluded["budget"], summary.pending);
 
@@ -208,10 +208,10 @@ fn depth_and_budget_are_listed_with_their_rule() {
     // longer listed.
     crawl.config.budgets.max_pages = None;
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, CrawlReach::Host)
+        expected(&web, AllowedHosts::Host)
     );
     assert_eq!(summary.excluded.get("budget"), None);
 }
@@ -234,7 +234,7 @@ fn the_archive_holds_every_settled_exchange_and_robots_txt() {
             }
         }
     }
-    let mut expected = expected(&web, CrawlReach::Host);
+    let mut expected = expected(&web, AllowedHosts::Host);
     expected.insert(web.url(0, "/robots.txt"));
     assert_eq!(archived, expected);
     let index = std::fs::read_to_string(crawl.output("archive/index.cdxj")).unwrap();
@@ -280,7 +280,11 @@ fn a_sitemap_index_is_read_beside_the_scope_and_to_a_bounded_depth() {
             "<sitemapindex><sitemap><loc>/maps/{}</loc></sitemap></sitemapindex>",
             level + 1
         );
-        web.script(0, &format!("/maps/{level}"), Answer::of(200).body(index));
+        web.script(
+            0,
+            &format!("/maps/{level}"),
+            HttpAnswer::of(200).body(index),
+        );
     }
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.include = vec!["/$".to_owned()];
@@ -302,13 +306,13 @@ fn max_pages_per_host_is_kept_with_many_in_flight() {
     crawl.config.budgets.per_host.max_pages = Some(7);
     let summary = crawl.run().unwrap();
     assert_eq!(crawl.pages().len(), 7);
-    assert_eq!(summary.ended, Ended::Budget("max-pages-per-host"));
+    assert_eq!(summary.ended, EndReason::Budget("max-pages-per-host"));
 }
 
 #[test]
 fn a_guessed_sitemap_that_is_missing_has_no_row() {
     let web = TestWeb::builder().seed(6).pages(5).sitemap(false).start();
-    web.script(0, "/sitemap.xml", Answer::of(404));
+    web.script(0, "/sitemap.xml", HttpAnswer::of(404));
     let crawl = Crawl::of(&web);
     let summary = crawl.run().unwrap();
     assert!(web.log().iter().any(|entry| entry.path == "/sitemap.xml"));
@@ -325,7 +329,7 @@ fn a_higher_depth_limit_readmits_deferred_urls() {
     assert_eq!(crawl.run().unwrap().pages, 1);
     crawl.config.scope.max_depth = None;
     crawl.run().unwrap();
-    let truth = web.truth(CrawlReach::Host).fetched;
+    let truth = web.truth(AllowedHosts::Host).fetched;
     assert_eq!(
         crawl.statuses().into_keys().collect::<Vec<_>>(),
         truth.into_keys().collect::<Vec<_>>()
@@ -348,7 +352,7 @@ fn a_host_budget_is_not_exceeded() {
         let again = crawl.run().unwrap();
         (first.ended, again.ended, web.log().len() - count)
     };
-    let spent = |name| (Ended::Budget(name), Ended::Budget(name), 0);
+    let spent = |name| (EndReason::Budget(name), EndReason::Budget(name), 0);
     assert_eq!(
         budget(|of| of.max_bytes = Some(1)),
         spent("max-bytes-per-host")
@@ -358,7 +362,7 @@ fn a_host_budget_is_not_exceeded() {
         spent("max-server-time-per-host")
     );
     let (first, again, _) = budget(|of| of.max_time = Some(Duration::from_millis(1)));
-    assert_eq!(first, Ended::Budget("max-time-per-host"));
+    assert_eq!(first, EndReason::Budget("max-time-per-host"));
     assert_eq!(again, first, "each run has its own time");
 }
 
@@ -371,10 +375,10 @@ fn hosts_of_a_group_share_its_budget_over_all_runs() {
         .collect();
     crawl.config.fetch.typed = crawl.config.seeds.clone();
     crawl.config.politeness.per_host = 4;
-    let group = Arc::new(HostGroup {
+    let group = Arc::new(HostGroupBudget {
         name: "two".to_owned(),
         max_pages: Some(9),
-        ..HostGroup::default()
+        ..HostGroupBudget::default()
     });
     let groups = &mut crawl.config.budgets.groups;
     for host in 0..2 {
@@ -384,9 +388,9 @@ fn hosts_of_a_group_share_its_budget_over_all_runs() {
     }
     // Pages of the first run count towards the budget, so the second run gets the rest.
     crawl.config.budgets.max_pages = Some(8);
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
     crawl.config.budgets.max_pages = None;
-    let ended = Ended::TableBudget("max-pages of group two".to_owned());
+    let ended = EndReason::TableBudget("max-pages of group two".to_owned());
     assert_eq!(crawl.run().unwrap().ended, ended);
     let is_of = |host: u32, url: &str| url.starts_with(&web.url(host, "/"));
     let pages = crawl.statuses();
@@ -413,9 +417,15 @@ fn server_time_ends_the_crawl_over_all_runs() {
         .start();
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_server_time = Some(Duration::from_millis(10));
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-server-time"));
+    assert_eq!(
+        crawl.run().unwrap().ended,
+        EndReason::Budget("max-server-time")
+    );
     web.take_log();
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-server-time"));
+    assert_eq!(
+        crawl.run().unwrap().ended,
+        EndReason::Budget("max-server-time")
+    );
     assert_eq!(web.log().len(), 0);
 }
 
@@ -437,7 +447,7 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
     };
     crawl.config.budgets.per_site.insert(&own, budget).unwrap();
     let summary = crawl.run().unwrap();
-    let ended = Ended::TableBudget(format!("max-pages of [site.\"{own}\"]"));
+    let ended = EndReason::TableBudget(format!("max-pages of [site.\"{own}\"]"));
     assert_eq!(summary.ended, ended);
     let gaps = gaps(&web.log_of(1));
     assert!(
@@ -462,7 +472,7 @@ fn evicted_hosts_lose_nothing() {
     crawl.config.hosts_in_memory = 0;
     crawl.run().unwrap();
     let fetched: BTreeSet<String> = crawl.statuses().into_keys().collect();
-    let wanted = web.truth(CrawlReach::Any).fetched_with_sitemaps();
+    let wanted = web.truth(AllowedHosts::Any).fetched_with_sitemaps();
     assert!(
         wanted.is_subset(&fetched),
         "{:?}",
@@ -484,8 +494,8 @@ fn evicted_hosts_lose_nothing() {
 fn a_guessed_sitemap_does_not_count_in_a_budget() {
     let web = TestWeb::builder()
         .sitemap(false)
-        .script(0, "/", Answer::html("<a href=/two>2</a>"))
-        .script(0, "/two", Answer::html("<a href=/three>3</a>"))
+        .script(0, "/", HttpAnswer::html("<a href=/two>2</a>"))
+        .script(0, "/two", HttpAnswer::html("<a href=/three>3</a>"))
         .start();
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.per_host.max_pages = Some(2);

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
-use crawl_engine::{Changes, Ended, RebuildRules, Revisits, Stop, Summary, reindex};
-use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
+use crawl_engine::{
+    ChangeCounts, EndReason, RebuildRules, RevisitIntervals, RunSummary, StopRequest, reindex,
+};
+use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
 use crawl_index::SearchIndex;
-use crawl_testweb::{Answer, CrawlReach, LinkMix, LogEntry, Script, TestWeb};
+use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, LogEntry, ReplyScript, TestWeb};
 use flate2::{Compression, GzBuilder};
 
 use crate::support::{Crawl, expected};
@@ -17,14 +19,14 @@ use crate::support::{Crawl, expected};
 /// Returns a crawl that visits every page again in each round.
 pub(crate) fn eager(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
-    crawl.config.revisits = Revisits {
+    crawl.config.revisits = RevisitIntervals {
         least: Duration::ZERO,
         most: Duration::ZERO,
     };
     crawl
 }
 
-pub(crate) fn again(crawl: &mut Crawl) -> Summary {
+pub(crate) fn again(crawl: &mut Crawl) -> RunSummary {
     crawl.config.recrawl = true;
     crawl.run().unwrap()
 }
@@ -61,11 +63,11 @@ fn unchanged_pages_are_not_sent_again() {
     assert!(first.iter().all(|row| row.round == 1));
     web.take_log();
     let summary = again(&mut crawl);
-    assert_eq!((summary.ended, summary.round), (Ended::Finished, 2));
+    assert_eq!((summary.ended, summary.round), (EndReason::Finished, 2));
     let second = changes(&crawl, 2);
     assert_eq!(
         second.keys().cloned().collect::<BTreeSet<_>>(),
-        expected(&web, CrawlReach::Host)
+        expected(&web, AllowedHosts::Host)
     );
     // Redirects, broken links and the sitemap have no validators, so no 304 can confirm them. Their
     // rows must nevertheless report them as unchanged.
@@ -107,12 +109,12 @@ fn unchanged_pages_are_not_sent_again() {
 
 /// Returns a page compressed by gzip, with a name of this length in the gzip header. Some
 /// middleware hides the length of bodies in this way, as a defence against BREACH.
-fn gzip_with(html: &str, name_bytes: usize) -> Answer {
+fn gzip_with(html: &str, name_bytes: usize) -> HttpAnswer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
         .write(Vec::new(), Compression::default());
     gzip.write_all(html.as_bytes()).unwrap();
-    Answer::html("")
+    HttpAnswer::html("")
         .body(gzip.finish().unwrap())
         .header("content-encoding", "gzip")
 }
@@ -120,11 +122,11 @@ fn gzip_with(html: &str, name_bytes: usize) -> Answer {
 #[test]
 fn a_page_in_another_coding_is_unchanged() {
     let html = "<title>a page</title><p>its words";
-    let packed = Script::from(gzip_with(html, 1))
+    let packed = ReplyScript::from(gzip_with(html, 1))
         .then(gzip_with(html, 20))
         .then(gzip_with(html, 300))
         // The text is unchanged, but this fourth answer has no content coding.
-        .then(Answer::html(html))
+        .then(HttpAnswer::html(html))
         .then(gzip_with("<title>a page</title><p>other words", 5));
     let web = small(&[]);
     web.script(0, "/", packed);
@@ -158,7 +160,7 @@ fn a_page_in_another_coding_is_unchanged() {
 
 /// Returns the pages of a site in one round. Between rounds, only two things differ: what servers
 /// put into each answer (such as a token), and the text of `/story` in the third round.
-pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
+pub(crate) fn answers(round: u32) -> Vec<(&'static str, HttpAnswer)> {
     let story = |words: &str| {
         format!(
             "<html lang=en><title>The story</title><body><nav><a href=/token>token</a>
@@ -169,7 +171,7 @@ pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
         )
     };
     let words = "Once upon a time somebody was thirsty.";
-    let page = |more: &str| Answer::html(&(story(words) + more));
+    let page = |more: &str| HttpAnswer::html(&(story(words) + more));
     let text = match round {
         1 | 2 => words,
         _ => "Once upon a time nobody was thirsty.",
@@ -195,10 +197,10 @@ pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
             )),
         ),
         ("/packed", gzip_with(&story(words), round as usize * 9)),
-        ("/story", Answer::html(&(story(text) + &footer))),
+        ("/story", HttpAnswer::html(&(story(text) + &footer))),
         (
             "/file",
-            Answer::of(200)
+            HttpAnswer::of(200)
                 .header("content-type", "application/pdf")
                 .body(format!("%PDF-1.4 {round}")),
         ),
@@ -311,8 +313,8 @@ fn without_recrawl_a_finished_crawl_stays_finished() {
     assert_eq!((web.log().len(), crawl.pages().len()), (0, rows));
 }
 
-fn page(links: &str) -> Answer {
-    Answer::html(&format!("<title>a page</title>{links}"))
+fn page(links: &str) -> HttpAnswer {
+    HttpAnswer::html(&format!("<title>a page</title>{links}"))
 }
 
 /// Starts a web of these pages and a root page that links to each.
@@ -325,8 +327,8 @@ pub(crate) fn small(pages: &[&str]) -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/sitemap.xml", Answer::of(404))
-        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/sitemap.xml", HttpAnswer::of(404))
+        .script(0, "/robots.txt", HttpAnswer::of(404))
         .script(0, "/", page(&links.concat()));
     for path in pages {
         spec = spec.script(0, path, page(path));
@@ -337,7 +339,7 @@ pub(crate) fn small(pages: &[&str]) -> TestWeb {
 #[test]
 fn kinds_of_changes_are_distinguished() {
     let web = small(&["/same", "/changed", "/gone", "/broken", "/back"]);
-    web.script(0, "/back", Answer::of(404));
+    web.script(0, "/back", HttpAnswer::of(404));
     let mut crawl = eager(&web);
     crawl.config.retries = 0;
     crawl.run().unwrap();
@@ -347,8 +349,8 @@ fn kinds_of_changes_are_distinguished() {
 
     web.script(0, "/changed", page("<a href=\"/found\">x</a>"));
     web.script(0, "/found", page("found"));
-    web.script(0, "/gone", Answer::of(410));
-    web.script(0, "/broken", Answer::of(500));
+    web.script(0, "/gone", HttpAnswer::of(410));
+    web.script(0, "/broken", HttpAnswer::of(500));
     web.script(0, "/back", page("back"));
     let summary = again(&mut crawl);
     let second = changes(&crawl, 2);
@@ -363,7 +365,7 @@ fn kinds_of_changes_are_distinguished() {
     ];
     let expected = expected.map(|(path, change)| (url(path), change.map(str::to_owned)));
     assert_eq!(second, BTreeMap::from(expected));
-    let counts = Changes {
+    let counts = ChangeCounts {
         new: 2,
         changed: 1,
         same: 2,
@@ -389,7 +391,7 @@ fn kinds_of_changes_are_distinguished() {
 fn pages_that_are_not_due_are_not_fetched() {
     let web = small(&["/still", "/busy"]);
     let mut crawl = Crawl::of(&web);
-    crawl.config.revisits = Revisits {
+    crawl.config.revisits = RevisitIntervals {
         least: Duration::from_secs(3600),
         most: Duration::from_secs(7200),
     };
@@ -404,7 +406,7 @@ fn pages_that_are_not_due_are_not_fetched() {
     );
     assert_eq!(summary.requests, 1);
     let began = summary.next_due.unwrap();
-    assert_eq!(summary.changes, Changes::default());
+    assert_eq!(summary.changes, ChangeCounts::default());
     // With the default settings, pages visited only once have no interval yet, so they are due in
     // the next round.
     let mut crawl = Crawl::of(&web);
@@ -425,19 +427,19 @@ fn a_round_that_is_cut_off_is_finished_first() {
     crawl.config.politeness.delay = Duration::from_millis(40);
     let mut cut = 0;
     loop {
-        let urgency: fn(&crawl_engine::Progress) -> Stop = match cut % 2 {
+        let urgency: fn(&crawl_engine::Progress) -> StopRequest = match cut % 2 {
             0 => |progress| {
                 if progress.pages > 3 {
-                    Stop::Now
+                    StopRequest::Now
                 } else {
-                    Stop::No
+                    StopRequest::No
                 }
             },
             _ => |progress| {
                 if progress.pages > 3 {
-                    Stop::Drain
+                    StopRequest::Drain
                 } else {
-                    Stop::No
+                    StopRequest::No
                 }
             },
         };
@@ -446,7 +448,7 @@ fn a_round_that_is_cut_off_is_finished_first() {
             false => crawl.run().unwrap(),
         };
         assert_eq!(summary.round, 2);
-        if summary.ended == Ended::Finished {
+        if summary.ended == EndReason::Finished {
             break;
         }
         cut += 1;
@@ -455,7 +457,7 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let second = changes(&crawl, 2);
     assert_eq!(
         second.into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, CrawlReach::Host)
+        expected(&web, AllowedHosts::Host)
     );
     assert_eq!(again(&mut crawl).round, 3);
 }
@@ -471,13 +473,13 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     // so that the round can be stopped in the middle.
     crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
-        true => Stop::Drain,
-        false => Stop::No,
+        true => StopRequest::Drain,
+        false => StopRequest::No,
     });
-    assert_eq!(cut.unwrap().ended, Ended::Interrupted);
+    assert_eq!(cut.unwrap().ended, EndReason::Interrupted);
     crawl.config.politeness.delay = Duration::ZERO;
     let summary = again(&mut crawl);
-    assert_eq!((summary.ended, summary.round), (Ended::Finished, 1));
+    assert_eq!((summary.ended, summary.round), (EndReason::Finished, 1));
     assert_eq!(again(&mut crawl).round, 2);
 }
 
@@ -506,7 +508,7 @@ fn a_seed_that_fails_in_a_later_round_is_reported() {
     crawl.config.retries = 0;
     assert_eq!(crawl.run().unwrap().seeds_fetched, 1);
     assert_eq!(again(&mut crawl).seeds_fetched, 1);
-    web.script(0, "/", Answer::of(500));
+    web.script(0, "/", HttpAnswer::of(500));
     let summary = again(&mut crawl);
     assert_eq!((summary.seeds_fetched, summary.seeds_failed.len()), (0, 1));
 }
@@ -525,7 +527,7 @@ fn a_sitemap_determines_which_pages_are_revisited() {
             "<url><loc>/seldom</loc><changefreq>yearly</changefreq></url>".to_owned(),
         ];
         let xml = format!("<urlset>{}</urlset>", entries.concat());
-        Answer::of(200)
+        HttpAnswer::of(200)
             .header("content-type", "application/xml")
             .body(xml)
     };
@@ -586,7 +588,7 @@ fn budgets_are_those_of_a_round() {
     assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
     // A spent budget ends the round, so the next run begins a new one.
     crawl.config.budgets.max_pages = Some(2);
-    assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
+    assert_eq!(again(&mut crawl).ended, EndReason::Budget("max-pages"));
     let summary = again(&mut crawl);
     assert_eq!((summary.round, changes(&crawl, 4).len()), (4, 2));
 }
@@ -594,7 +596,7 @@ fn budgets_are_those_of_a_round() {
 #[test]
 fn an_unrequested_304_is_inconclusive() {
     let web = small(&["/a"]);
-    web.script(0, "/a", Answer::of(304));
+    web.script(0, "/a", HttpAnswer::of(304));
     let mut crawl = eager(&web);
     crawl.run().unwrap();
     assert_eq!(row(&crawl, 1, &web.url(0, "/a")).change, None);
@@ -628,7 +630,7 @@ fn a_truncated_page_is_fetched_in_full() {
 #[test]
 fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     let page = |words: &str| {
-        Answer::html(&format!("<title>{words}</title><p>{words} words")).header("etag", "\"1\"")
+        HttpAnswer::html(&format!("<title>{words}</title><p>{words} words")).header("etag", "\"1\"")
     };
     let mut cut = page("Cut").gzip();
     cut.body.truncate(20);
@@ -649,7 +651,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false);
-    web = web.script(0, "/", Answer::html(&links));
+    web = web.script(0, "/", HttpAnswer::html(&links));
     for (path, _) in &bad {
         web = web.script(0, path, page(&path[1..]));
     }
@@ -693,7 +695,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
 fn date_ahead(crawl: &Crawl) {
     const YEARS: u32 = 4 * 365 * 24 * 60 * 60;
     let state = crawl.config.output.join("state");
-    let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
+    let frontier = FjallFrontier::open(&state, &FjallFrontierOptions::default()).unwrap();
     let later = |value: &mut serde_json::Value, scale: u64| {
         let ahead = u64::from(YEARS) * scale;
         *value = (value.as_u64().unwrap() + ahead).into();
@@ -712,7 +714,7 @@ fn date_ahead(crawl: &Crawl) {
             let mut visit = frontier.visit(&lease.url).unwrap().unwrap();
             visit.at += YEARS;
             visit.due += YEARS;
-            let fetched = Outcome::Fetched { status: 200 };
+            let fetched = LeaseOutcome::Fetched { status: 200 };
             transaction.settle_until(lease, fetched, visit).unwrap();
         }
         let copy = frontier.robots(&origin).unwrap().unwrap();
@@ -733,14 +735,14 @@ fn a_clock_that_was_ahead_delays_no_round() {
     web.script(
         0,
         "/robots.txt",
-        Answer::text("User-agent: *\nDisallow: /none\n"),
+        HttpAnswer::text("User-agent: *\nDisallow: /none\n"),
     );
     let mut crawl = Crawl::of(&web);
     crawl.run().unwrap();
     date_ahead(&crawl);
     web.take_log();
     let summary = again(&mut crawl);
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert_eq!(summary.pending, 0);
     assert_eq!(summary.changes.same, 3);
     let asked_for: Vec<_> = web.take_log().into_iter().map(|entry| entry.path).collect();

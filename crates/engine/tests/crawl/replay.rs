@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, Replayed, replay};
 use crawl_records::compare;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{Answer, LinkMix, Reply, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb};
 
 use crate::support::Crawl;
 
@@ -17,20 +17,20 @@ const HOSTS: u32 = 5;
 /// Starts hosts that link to each other and have several kinds of errors and redirects.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(5).hosts(HOSTS).pages(8).start();
-    let busy = Script::from(Answer::of(503).header("retry-after", "1"));
+    let busy = ReplyScript::from(HttpAnswer::of(503).header("retry-after", "1"));
     web.script(
         1,
         "/busy",
-        busy.then(Answer::html("<a href=/late>late</a>")),
+        busy.then(HttpAnswer::html("<a href=/late>late</a>")),
     );
-    web.script(1, "/late", Answer::html("late"));
-    web.script(2, "/moved", Answer::redirect(302, "/there"));
-    web.script(2, "/there", Answer::html("there"));
-    web.script(3, "/broken", Reply::reset());
+    web.script(1, "/late", HttpAnswer::html("late"));
+    web.script(2, "/moved", HttpAnswer::redirect(302, "/there"));
+    web.script(2, "/there", HttpAnswer::html("there"));
+    web.script(3, "/broken", ScriptedReply::reset());
     web.script(
         4,
         "/cut",
-        Reply::short_body(&Answer::html("<a href=/x>cut"), 9),
+        ScriptedReply::short_body(&HttpAnswer::html("<a href=/x>cut"), 9),
     );
     let urls = [(1, "/busy"), (2, "/moved"), (3, "/broken"), (4, "/cut")];
     let odd: String = urls
@@ -39,7 +39,7 @@ fn web() -> TestWeb {
     let roots: String = (0..HOSTS)
         .map(|host| format!("<a href={}>x</a>", web.url(host, "/")))
         .collect();
-    web.script(0, "/odd", Answer::html(&format!("{odd}{roots}")));
+    web.script(0, "/odd", HttpAnswer::html(&format!("{odd}{roots}")));
     web
 }
 
@@ -132,10 +132,10 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
         .start();
     let elsewhere = web.url(1, "/elsewhere");
     let links = format!("<a href=/a>a</a><a href=/out>b</a><a href={elsewhere}>c</a>");
-    web.script(0, "/", Answer::html(&links));
-    web.script(0, "/a", Answer::html("<a href=/b>b</a>"));
-    web.script(0, "/b", Answer::html("b"));
-    web.script(0, "/out", Answer::html("out"));
+    web.script(0, "/", HttpAnswer::html(&links));
+    web.script(0, "/a", HttpAnswer::html("<a href=/b>b</a>"));
+    web.script(0, "/b", HttpAnswer::html("b"));
+    web.script(0, "/out", HttpAnswer::html("out"));
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.exclude = vec!["/out$".to_owned()];
     crawl.run().unwrap();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{Ended, EngineError, HostLocks, RunningCrawl, Stop, Summary};
-use crawl_testweb::{Answer, CrawlReach, LogEntry, Reply, TestWeb};
+use crawl_engine::{EndReason, EngineError, HostLocks, RunSummary, RunningCrawl, StopRequest};
+use crawl_testweb::{AllowedHosts, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
 use crate::support::{Crawl, expected};
@@ -18,7 +18,7 @@ fn a_finished_crawl_started_again_does_nothing() {
     let (requests, pages) = (web.log().len(), crawl.pages());
     let excluded = crawl.excluded();
     let again = crawl.run().unwrap();
-    assert_eq!(again.ended, Ended::Finished);
+    assert_eq!(again.ended, EndReason::Finished);
     assert!(again.resumed);
     assert_eq!((again.requests, web.log().len()), (0, requests));
     assert_eq!(crawl.pages(), pages);
@@ -28,30 +28,30 @@ fn a_finished_crawl_started_again_does_nothing() {
 #[test]
 fn interrupted_again_and_again_it_lists_every_page_once() {
     let web = TestWeb::builder().seed(7).pages(150).start();
-    for urgency in
-        [|_: &_| Stop::Drain, |_: &_| Stop::Now] as [fn(&crawl_engine::Progress) -> Stop; 2]
+    for urgency in [|_: &_| StopRequest::Drain, |_: &_| StopRequest::Now]
+        as [fn(&crawl_engine::Progress) -> StopRequest; 2]
     {
         let mut crawl = Crawl::of(&web);
         crawl.config.politeness.delay = Duration::from_millis(1);
         let mut interrupted = 0;
         loop {
             let summary = crawl.run_until(urgency).unwrap();
-            if summary.ended == Ended::Finished {
+            if summary.ended == EndReason::Finished {
                 break;
             }
-            assert_eq!(summary.ended, Ended::Interrupted);
+            assert_eq!(summary.ended, EndReason::Interrupted);
             interrupted += 1;
             // If each run were stopped before noticing that nothing is left, the loop would never
             // end.
             if interrupted > 20 {
-                assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+                assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
                 break;
             }
         }
         assert!(interrupted > 0);
         assert_eq!(
             crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-            expected(&web, CrawlReach::Host)
+            expected(&web, AllowedHosts::Host)
         );
         crawl.excluded();
     }
@@ -71,10 +71,10 @@ fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     // With this delay, the crawl is still running when the stop comes.
     crawl.config.politeness.delay = Duration::from_secs(2);
     // This stop acts like a kill: the run leaves no record of its end, only its rows.
-    crawl.run_until(|_| Stop::Now).unwrap();
+    crawl.run_until(|_| StopRequest::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
-    crawl.run_until(|_| Stop::Drain).unwrap();
+    crawl.run_until(|_| StopRequest::Drain).unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, waiting: interrupted");
     crawl.config.politeness.delay = Duration::ZERO;
     crawl.run().unwrap();
@@ -117,7 +117,7 @@ fn a_directory_in_use_is_refused() {
     crawl.run().unwrap();
     let state = crawl_frontier::FjallFrontier::open(
         &crawl.output("state"),
-        &crawl_frontier::Options::default(),
+        &crawl_frontier::FjallFrontierOptions::default(),
     );
     let error = crawl.run().unwrap_err();
     assert!(matches!(error, EngineError::OutputInUse { .. }), "{error}");
@@ -166,7 +166,7 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let mut crawl = Crawl::of(&web);
     crawl.config.host_locks = Some(path);
     let summary = crawl.run().unwrap();
-    let Ended::Unreachable(hosts) = &summary.ended else {
+    let EndReason::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(
@@ -176,7 +176,7 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
     assert_eq!(web.log().len(), 0);
     drop(other_locks);
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert!(summary.pages >= 8);
 }
 
@@ -185,18 +185,18 @@ fn a_long_rest_outlives_the_process() {
     let web = TestWeb::builder()
         .seed(6)
         .pages(8)
-        .script(0, "/", Answer::of(503).header("retry-after", "3600"))
+        .script(0, "/", HttpAnswer::of(503).header("retry-after", "3600"))
         .start();
     let crawl = Crawl::of(&web);
-    let rest = |summary: Summary| match summary.ended {
-        Ended::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try.unwrap()),
+    let rest = |summary: RunSummary| match summary.ended {
+        EndReason::Unreachable(hosts) => (hosts[0].why.clone(), hosts[0].next_try.unwrap()),
         ended => panic!("{ended:?}"),
     };
     let (why, until) = rest(crawl.run().unwrap());
     assert_eq!(why, "it sent a Retry-After");
     let count = web.log().len();
     for _ in 0..2 {
-        let again = rest(crawl.run_until(|_| Stop::No).unwrap());
+        let again = rest(crawl.run_until(|_| StopRequest::No).unwrap());
         assert_eq!(again.0, "it sent a Retry-After");
         // The two times may differ slightly, since the log of requests has milliseconds, but the
         // state has microseconds.
@@ -216,7 +216,7 @@ fn queued_urls_are_judged_by_the_scope_of_the_run() {
     crawl.config.budgets.max_pages = None;
     crawl.config.scope.exclude = vec!["/p".to_owned()];
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     let after = crawl.statuses();
     let late = after.keys().filter(|url| !before.contains_key(*url));
     assert!(
@@ -236,11 +236,11 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     let web = TestWeb::builder()
         .hosts(2)
         .sitemap(false)
-        .script(0, "/", Answer::html("done"))
+        .script(0, "/", HttpAnswer::html("done"))
         .script(
             1,
             "/",
-            Reply::from(Answer::html("slow")).after(ANSWERED_AFTER),
+            ScriptedReply::from(HttpAnswer::html("slow")).after(ANSWERED_AFTER),
         )
         .start();
     let dir = tempfile::tempdir().unwrap();
@@ -254,8 +254,8 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| {
             let until_seen = |_: &_| match IS_SEEN.load(Ordering::Relaxed) {
-                true => Stop::Now,
-                false => Stop::No,
+                true => StopRequest::Now,
+                false => StopRequest::No,
             };
             crawl.run_until(until_seen).unwrap()
         });
@@ -288,9 +288,9 @@ fn a_crawl_without_commit_delay_ends() {
     let web = TestWeb::builder().seed(7).pages(30).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.commit_within = Duration::ZERO;
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     assert_eq!(
         crawl.statuses().into_keys().collect::<BTreeSet<_>>(),
-        expected(&web, CrawlReach::Host)
+        expected(&web, AllowedHosts::Host)
     );
 }

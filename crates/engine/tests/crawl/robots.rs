@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crawl_engine::{Ended, Forbidden};
-use crawl_testweb::{Answer, ConnectionMode, Reply, Script, Spec, TestWeb};
+use crawl_engine::{EndReason, ForbiddenRobotsPolicy};
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, Spec, TestWeb};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -20,12 +20,12 @@ fn site() -> Spec {
         .script(
             0,
             "/",
-            Answer::html("<a href=/one>1</a><a href=/two>2</a><a href=/barred>3</a>"),
+            HttpAnswer::html("<a href=/one>1</a><a href=/two>2</a><a href=/barred>3</a>"),
         )
-        .script(0, "/one", Answer::html("1"))
-        .script(0, "/two", Answer::html("2"))
-        .script(0, "/barred", Answer::html("3"))
-        .script(1, "/elsewhere.txt", Answer::text(RULES))
+        .script(0, "/one", HttpAnswer::html("1"))
+        .script(0, "/two", HttpAnswer::html("2"))
+        .script(0, "/barred", HttpAnswer::html("3"))
+        .script(1, "/elsewhere.txt", HttpAnswer::text(RULES))
 }
 
 fn crawl_of(web: &TestWeb) -> Crawl {
@@ -41,21 +41,24 @@ fn crawl_of(web: &TestWeb) -> Crawl {
 /// A state of robots.txt, as a row of the table in `docs/robots-states.md`, and how to set it up.
 struct State {
     name: &'static str,
-    robots: Box<dyn Fn(&TestWeb) -> Script>,
-    mode: ConnectionMode,
-    forbidden: Forbidden,
+    robots: Box<dyn Fn(&TestWeb) -> ReplyScript>,
+    mode: ConnectionBehaviour,
+    forbidden: ForbiddenRobotsPolicy,
     /// The time limit of an exchange, if this limit ends the exchange.
     timeout: Option<Duration>,
     /// Whether the crawl waits until robots.txt is available.
     waits: bool,
 }
 
-fn state<R: Into<Reply>>(name: &'static str, reply: impl Fn(&TestWeb) -> R + 'static) -> State {
+fn state<R: Into<ScriptedReply>>(
+    name: &'static str,
+    reply: impl Fn(&TestWeb) -> R + 'static,
+) -> State {
     State {
         name,
-        robots: Box::new(move |web| Script::always(reply(web))),
-        mode: ConnectionMode::Open,
-        forbidden: Forbidden::Allow,
+        robots: Box::new(move |web| ReplyScript::always(reply(web))),
+        mode: ConnectionBehaviour::Open,
+        forbidden: ForbiddenRobotsPolicy::Allow,
         timeout: None,
         waits: false,
     }
@@ -66,39 +69,41 @@ fn states() -> Vec<State> {
         for hop in 1..count {
             let to = web.url(hop % 2, &format!("/hop{}", hop + 1));
             let at = format!("/hop{hop}");
-            web.script((hop + 1) % 2, &at, Answer::redirect(301, &to));
+            web.script((hop + 1) % 2, &at, HttpAnswer::redirect(301, &to));
         }
         let last = (count + 1) % 2;
-        web.script(last, &format!("/hop{count}"), Answer::text(RULES));
-        Answer::redirect(301, &web.url(0, "/hop1"))
+        web.script(last, &format!("/hop{count}"), HttpAnswer::text(RULES));
+        HttpAnswer::redirect(301, &web.url(0, "/hop1"))
     };
-    let status = |name, status| state(name, move |_| Answer::of(status));
+    let status = |name, status| state(name, move |_| HttpAnswer::of(status));
     let mut states = vec![
-        state("200 and rules", |_| Answer::text(RULES)),
-        state("200 and an empty file", |_| Answer::text("")),
+        state("200 and rules", |_| HttpAnswer::text(RULES)),
+        state("200 and an empty file", |_| HttpAnswer::text("")),
         state("200 and an HTML page with a rule in it", |_| {
-            Answer::html(&format!("<!doctype html><title>Oops</title>\n{RULES}"))
+            HttpAnswer::html(&format!("<!doctype html><title>Oops</title>\n{RULES}"))
         }),
-        state("206 and rules", |_| Answer {
+        state("206 and rules", |_| HttpAnswer {
             status: 206,
-            ..Answer::text(RULES)
+            ..HttpAnswer::text(RULES)
         }),
-        state("200, compressed with gzip", |_| Answer::text(RULES).gzip()),
+        state("200, compressed with gzip", |_| {
+            HttpAnswer::text(RULES).gzip()
+        }),
         state("200 and a broken gzip", |_| {
-            Answer::text("no gzip at all").header("content-encoding", "gzip")
+            HttpAnswer::text("no gzip at all").header("content-encoding", "gzip")
         }),
         state("200, an unknown encoding", |_| {
-            Answer::text(RULES).header("content-encoding", "x-secret")
+            HttpAnswer::text(RULES).header("content-encoding", "x-secret")
         }),
         state("a redirect to another host", |web| {
-            Answer::redirect(302, &web.url(1, "/elsewhere.txt"))
+            HttpAnswer::redirect(302, &web.url(1, "/elsewhere.txt"))
         }),
         state("five redirects over two hosts", move |web| hops(web, 5)),
         state("six redirects", move |web| hops(web, 6)),
         state("a redirect to itself", |web| {
-            Answer::redirect(301, &web.url(0, "/robots.txt"))
+            HttpAnswer::redirect(301, &web.url(0, "/robots.txt"))
         }),
-        state("a redirect without a target", |_| Answer::of(301)),
+        state("a redirect without a target", |_| HttpAnswer::of(301)),
         status("400", 400),
         status("401", 401),
         status("403", 403),
@@ -106,49 +111,49 @@ fn states() -> Vec<State> {
         status("410", 410),
         status("429", 429),
         state("429 with Retry-After", |_| {
-            Answer::of(429).header("retry-after", "3600")
+            HttpAnswer::of(429).header("retry-after", "3600")
         }),
         status("500", 500),
         status("502", 502),
         status("503", 503),
         state("503 with Retry-After", |_| {
-            Answer::of(503).header("retry-after", "3600")
+            HttpAnswer::of(503).header("retry-after", "3600")
         }),
         status("599", 599),
         State {
             timeout: Some(Duration::from_secs(2)),
-            ..state("silence until the timeout", |_| Reply::silence())
+            ..state("silence until the timeout", |_| ScriptedReply::silence())
         },
-        state("a connection reset", |_| Reply::reset()),
-        state("bytes that aren't HTTP", |_| Reply::garbage()),
+        state("a connection reset", |_| ScriptedReply::reset()),
+        state("bytes that aren't HTTP", |_| ScriptedReply::garbage()),
         state("a body cut short", |_| {
-            Reply::short_body(&Answer::text(RULES), 5)
+            ScriptedReply::short_body(&HttpAnswer::text(RULES), 5)
         }),
-        state("a broken chunk", |_| Reply::bad_chunk()),
+        state("a broken chunk", |_| ScriptedReply::bad_chunk()),
     ];
     states.push(State {
-        forbidden: Forbidden::Deny,
+        forbidden: ForbiddenRobotsPolicy::Deny,
         ..status("401, --robots-forbidden deny", 401)
     });
     states.push(State {
-        forbidden: Forbidden::Deny,
+        forbidden: ForbiddenRobotsPolicy::Deny,
         ..status("403, --robots-forbidden deny", 403)
     });
     states.push(State {
-        mode: ConnectionMode::Refused,
+        mode: ConnectionBehaviour::Refused,
         ..status("a refused connection", 500)
     });
     states.push(State {
         robots: Box::new(|_| {
-            Script::always(Answer::of(503))
-                .then(Reply::reset())
-                .then(Answer::text(RULES))
+            ReplyScript::always(HttpAnswer::of(503))
+                .then(ScriptedReply::reset())
+                .then(HttpAnswer::text(RULES))
         }),
         waits: true,
         ..status("503, then a reset, then rules", 503)
     });
     states.push(State {
-        robots: Box::new(|_| Script::always(Answer::of(503)).then(Answer::of(404))),
+        robots: Box::new(|_| ReplyScript::always(HttpAnswer::of(503)).then(HttpAnswer::of(404))),
         waits: true,
         ..status("503, then 404", 503)
     });
@@ -188,11 +193,11 @@ fn play(state: &State) -> String {
         pages => format!("{pages:?}"),
     };
     let end = match &summary.ended {
-        Ended::Finished if summary.excluded.get("robots") == Some(&1) && summary.pages == 0 => {
+        EndReason::Finished if summary.excluded.get("robots") == Some(&1) && summary.pages == 0 => {
             format!("finished: {}", summary.seeds_failed[0].why)
         }
-        Ended::Finished => "finished".to_owned(),
-        Ended::Unreachable(hosts) => {
+        EndReason::Finished => "finished".to_owned(),
+        EndReason::Unreachable(hosts) => {
             assert_eq!(hosts[0].host.as_str(), web.authority(0));
             assert_eq!(summary.pending, 1, "its URLs wait for the next start");
             let reason = hosts[0]
@@ -236,7 +241,7 @@ fn rfc9309_2_3_1_state_by_state() {
 
 #[test]
 fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
-    let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
+    let script = || ReplyScript::always(HttpAnswer::text(RULES)).then(HttpAnswer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     // For each page, the copy of robots.txt is too old, and every request for a new one is answered
@@ -244,7 +249,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
     let summary = crawl.run().unwrap();
-    assert_eq!(summary.ended, Ended::Finished);
+    assert_eq!(summary.ended, EndReason::Finished);
     assert_eq!((summary.pages, summary.excluded["robots"]), (3, 1));
     assert!(web.log().iter().any(|entry| entry.status == Some(503)));
     assert!(web.log().iter().all(|entry| entry.path != "/barred"));
@@ -258,7 +263,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     crawl.config.robots_times.longest_wait = Duration::from_secs(300);
     let summary = crawl.run().unwrap();
     assert!(
-        matches!(summary.ended, Ended::Unreachable(_)),
+        matches!(summary.ended, EndReason::Unreachable(_)),
         "{:?}",
         summary.ended
     );
@@ -267,9 +272,9 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
 
 #[test]
 fn a_changed_file_applies_to_queued_urls() {
-    let changed = Script::always(Answer::text("User-agent: *\nDisallow:\n")).then(Answer::text(
-        "User-agent: *\nDisallow: /two\nDisallow: /barred\n",
-    ));
+    let changed = ReplyScript::always(HttpAnswer::text("User-agent: *\nDisallow:\n")).then(
+        HttpAnswer::text("User-agent: *\nDisallow: /two\nDisallow: /barred\n"),
+    );
     let web = site().script(0, "/robots.txt", changed).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);
@@ -287,7 +292,9 @@ fn a_changed_file_applies_to_queued_urls() {
 
 #[test]
 fn a_restart_does_not_refetch_a_fresh_copy() {
-    let web = site().script(0, "/robots.txt", Answer::text(RULES)).start();
+    let web = site()
+        .script(0, "/robots.txt", HttpAnswer::text(RULES))
+        .start();
     let mut crawl = crawl_of(&web);
     crawl.run().unwrap();
     let more = canonicalize(None, &web.url(0, "/barred?too")).unwrap();
@@ -302,8 +309,8 @@ fn a_restart_does_not_refetch_a_fresh_copy() {
 
 #[test]
 fn rfc9309_2_4_an_old_copy_is_revalidated() {
-    let rules = Answer::text(RULES).header("etag", "\"v1\"");
-    let script = Script::always(rules).then(Answer::of(304));
+    let rules = HttpAnswer::text(RULES).header("etag", "\"v1\"");
+    let script = ReplyScript::always(rules).then(HttpAnswer::of(304));
     let web = site().script(0, "/robots.txt", script).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);
@@ -329,7 +336,7 @@ fn rfc9309_2_3_1_5_a_page_in_place_of_robots_txt_is_named() {
         .script(
             0,
             "/robots.txt",
-            Answer::html("<html>All our pages are lost"),
+            HttpAnswer::html("<html>All our pages are lost"),
         )
         .start();
     let summary = crawl_of(&web).run().unwrap();
@@ -345,7 +352,9 @@ fn rfc9309_2_3_1_5_a_page_in_place_of_robots_txt_is_named() {
 #[test]
 fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
     let allow = "User-agent: crawl\nDisallow: /\nAllow: /$\nAllow: /one\n";
-    let web = site().script(0, "/robots.txt", Answer::text(allow)).start();
+    let web = site()
+        .script(0, "/robots.txt", HttpAnswer::text(allow))
+        .start();
     let crawl = crawl_of(&web);
     crawl.run().unwrap();
     assert!(crawl.archive_holds(allow));
@@ -374,7 +383,7 @@ fn least_gap(web: &TestWeb) -> i64 {
 fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
     let web = site().start();
     let to = web.url(1, "/elsewhere.txt");
-    web.script(0, "/robots.txt", Answer::redirect(302, &to));
+    web.script(0, "/robots.txt", HttpAnswer::redirect(302, &to));
     let mut crawl = crawl_of(&web);
     let excluded = canonicalize(None, &to).unwrap().host_key();
     crawl
@@ -384,7 +393,7 @@ fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
         .insert(excluded.as_str(), ())
         .unwrap();
     let summary = crawl.run().unwrap();
-    let Ended::Unreachable(hosts) = &summary.ended else {
+    let EndReason::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(
@@ -404,7 +413,9 @@ fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
 #[test]
 fn a_request_rate_is_a_gap() {
     let rules = "User-agent: *\nDisallow: /barred\nRequest-rate: 10/1s\n";
-    let web = site().script(0, "/robots.txt", Answer::text(rules)).start();
+    let web = site()
+        .script(0, "/robots.txt", HttpAnswer::text(rules))
+        .start();
     let crawl = crawl_of(&web);
     crawl.run().unwrap();
     assert!(least_gap(&web) >= 100_000, "{:?}", web.log());
@@ -429,11 +440,11 @@ fn outside_its_visit_times_only_robots_txt_is_fetched() {
         )
     };
     let web = site()
-        .script(0, "/robots.txt", Answer::text(&rules(2, 4)))
+        .script(0, "/robots.txt", HttpAnswer::text(&rules(2, 4)))
         .start();
     let crawl = crawl_of(&web);
     let summary = crawl.run().unwrap();
-    let Ended::Unreachable(hosts) = &summary.ended else {
+    let EndReason::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
     assert_eq!(hosts[0].why, "its robots.txt names another visit time");
@@ -441,18 +452,18 @@ fn outside_its_visit_times_only_robots_txt_is_fetched() {
     assert!(web.log().iter().all(|entry| entry.path == "/robots.txt"));
 
     let web = site()
-        .script(0, "/robots.txt", Answer::text(&rules(23, 1)))
+        .script(0, "/robots.txt", HttpAnswer::text(&rules(23, 1)))
         .start();
     assert_eq!(crawl_of(&web).run().unwrap().pages, 3);
 }
 
 #[test]
 fn rate_limit_fields_are_respected() {
-    let page = Answer::html("<a href=/one>1</a><a href=/two>2</a>")
+    let page = HttpAnswer::html("<a href=/one>1</a><a href=/two>2</a>")
         .header("ratelimit-policy", "\"page\";q=400;w=100")
         .header("ratelimit", "\"page\";r=400;t=100");
     let web = site()
-        .script(0, "/robots.txt", Answer::of(404))
+        .script(0, "/robots.txt", HttpAnswer::of(404))
         .script(0, "/", page)
         .start();
     let crawl = crawl_of(&web);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_engine::{RebuildRules, reindex};
 use crawl_fetcher::HostAccess;
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
 
@@ -29,21 +29,21 @@ fn echo() -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&page))
+        .script(0, "/", HttpAnswer::html(&page))
         .script(
             0,
             "/plain",
-            Answer::html("<title>Plain</title><p>nothing</p>"),
+            HttpAnswer::html("<title>Plain</title><p>nothing</p>"),
         )
         .script(
             0,
             "/redirect",
-            Answer::redirect(302, &format!("/to?c={COOKIE}")),
+            HttpAnswer::redirect(302, &format!("/to?c={COOKIE}")),
         )
         .script(
             0,
             "/robots.txt",
-            Answer::text(&format!("Sitemap: /map.xml?k={KEY}\n")),
+            HttpAnswer::text(&format!("Sitemap: /map.xml?k={KEY}\n")),
         )
         .start()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Commander, Config, Controls, EngineError, FreeSpace, Phase, Progress, Stop, Summary,
+    Commander, Config, Controls, EngineError, FreeSpace, Phase, Progress, RunSummary, StopRequest,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_policy::ProductToken;
@@ -55,18 +55,21 @@ impl Crawl {
     }
 
     /// Runs the crawl to its end.
-    pub(crate) fn run(&self) -> Result<Summary, EngineError> {
-        self.run_until(|_| Stop::No)
+    pub(crate) fn run(&self) -> Result<RunSummary, EngineError> {
+        self.run_until(|_| StopRequest::No)
     }
 
     /// Runs the crawl until it ends, or until `judge` requests a stop.
-    pub(crate) fn run_until(&self, judge: fn(&Progress) -> Stop) -> Result<Summary, EngineError> {
+    pub(crate) fn run_until(
+        &self,
+        judge: fn(&Progress) -> StopRequest,
+    ) -> Result<RunSummary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .unwrap();
         runtime.block_on(async {
-            let (stop, stopped) = watch::channel(Stop::No);
+            let (stop, stopped) = watch::channel(StopRequest::No);
             let (progress, mut watched) = watch::channel(Progress::default());
             let controls = Controls {
                 stop: stopped,
@@ -97,7 +100,7 @@ impl Crawl {
         &self,
         free_space: FreeSpace,
         mut observe: impl FnMut(Phase),
-    ) -> Result<Summary, EngineError> {
+    ) -> Result<RunSummary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -122,7 +125,7 @@ impl Crawl {
     pub(crate) fn run_steered<T>(
         &self,
         person: impl AsyncFnOnce(Commander) -> T,
-    ) -> (T, Result<Summary, EngineError>) {
+    ) -> (T, Result<RunSummary, EngineError>) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -144,7 +147,7 @@ impl Crawl {
     pub(crate) fn run_consumed(
         &self,
         mut take: impl AsyncFnMut(&Commander, &PageRow),
-    ) -> (Vec<PageRow>, Result<Summary, EngineError>) {
+    ) -> (Vec<PageRow>, Result<RunSummary, EngineError>) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -259,7 +262,7 @@ impl Crawl {
 }
 
 /// Returns the URLs that a crawl with sitemaps must fetch, including the sitemap.
-pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::CrawlReach) -> BTreeSet<String> {
+pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::AllowedHosts) -> BTreeSet<String> {
     let mut urls = web.truth(reach).fetched_with_sitemaps();
     urls.insert(web.url(0, "/sitemap.xml"));
     urls

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crawl_archive::rows::ExcludedRow;
-use crawl_engine::{Ended, TrapRules};
-use crawl_testweb::{Answer, TRAPS, TestWeb, TrapWeb};
+use crawl_engine::{EndReason, TrapAvoidance};
+use crawl_testweb::{HttpAnswer, TRAPS, TestWeb, TrapWeb};
 
 use crate::support::Crawl;
 
@@ -41,7 +41,7 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
         let web = traps.start();
         let crawl = steady(&web);
         let summary = crawl.run().unwrap();
-        assert_eq!(summary.ended, Ended::Finished);
+        assert_eq!(summary.ended, EndReason::Finished);
         let real = traps.real();
         let crawled = paths(&crawl);
         let missing: Vec<_> = real.difference(&crawled).collect();
@@ -104,14 +104,14 @@ fn without_trap_detection_the_same_web_is_endless() {
     let traps = TrapWeb::new(1);
     let web = traps.start();
     let mut crawl = steady(&web);
-    crawl.config.traps = TrapRules::OFF;
+    crawl.config.traps = TrapAvoidance::OFF;
     crawl.config.budgets.max_pages = Some(600);
-    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Budget("max-pages"));
     assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
     // Once trap detection is enabled, it also judges the URLs found so far, and the crawl ends.
-    crawl.config.traps = TrapRules::default();
+    crawl.config.traps = TrapAvoidance::default();
     crawl.config.budgets.max_pages = Some(2_000);
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     let crawled = paths(&crawl);
     assert_eq!(traps.real().difference(&crawled).count(), 0);
 }
@@ -134,7 +134,7 @@ fn parked_traps_stay_parked_after_a_restart() {
     let crawl = steady(&web);
     crawl.run().unwrap();
     let (rows, requests) = (crawl.excluded_rows(), web.log().len());
-    assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
+    assert_eq!(crawl.run().unwrap().ended, EndReason::Finished);
     assert_eq!(crawl.excluded_rows(), rows);
     assert_eq!(web.log().len(), requests);
 }
@@ -146,17 +146,17 @@ fn actions_come_last_or_not_at_all() {
             .iter()
             .map(|to| format!("<a href='{to}'>x</a>"))
             .collect();
-        Answer::html(&links.concat())
+        HttpAnswer::html(&links.concat())
     };
     let web = TestWeb::builder()
         .sitemap(false)
         .robots(0, "User-agent: *\nDisallow:\n")
         .script(0, "/", page(&["/logout", "/wiki?action=edit", "/a"]))
         .script(0, "/a", page(&["/cgi-bin/count?x=1", "/b"]))
-        .script(0, "/b", Answer::html("b"))
-        .script(0, "/logout", Answer::html("bye"))
-        .script(0, "/wiki?action=edit", Answer::html("edit"))
-        .script(0, "/cgi-bin/count?x=1", Answer::html("1"))
+        .script(0, "/b", HttpAnswer::html("b"))
+        .script(0, "/logout", HttpAnswer::html("bye"))
+        .script(0, "/wiki?action=edit", HttpAnswer::html("edit"))
+        .script(0, "/cgi-bin/count?x=1", HttpAnswer::html("1"))
         .start();
     let crawl = steady(&web);
     crawl.run().unwrap();
@@ -208,8 +208,8 @@ fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
         .collect();
     let web = TestWeb::builder()
         .sitemap(false)
-        .script(0, "/robots.txt", Answer::text(robots))
-        .script(0, "/", Answer::html(&html))
+        .script(0, "/robots.txt", HttpAnswer::text(robots))
+        .script(0, "/", HttpAnswer::html(&html))
         .start();
     let mut crawl = steady(&web);
     crawl.config.links = true;
@@ -249,12 +249,12 @@ fn tracking_parameters_and_clean_params_are_ignored() {
 #[test]
 fn a_chain_of_similar_redirects_is_followed_up_to_the_limit() {
     let web = TestWeb::scripted(1).start();
-    web.script(0, "/", Answer::html("<a href=/hop/1>hop</a>"));
+    web.script(0, "/", HttpAnswer::html("<a href=/hop/1>hop</a>"));
     for hop in 1..=9 {
         let next = format!("/hop/{}", hop + 1);
-        web.script(0, &format!("/hop/{hop}"), Answer::redirect(302, &next));
+        web.script(0, &format!("/hop/{hop}"), HttpAnswer::redirect(302, &next));
     }
-    web.script(0, "/hop/10", Answer::html("the end of the chain"));
+    web.script(0, "/hop/10", HttpAnswer::html("the end of the chain"));
     for (max_redirects, is_reached) in [(9, true), (8, false)] {
         let mut crawl = steady(&web);
         crawl.config.max_redirects = max_redirects;
@@ -281,11 +281,11 @@ fn a_redirect_to_a_tracked_url_is_followed_unchanged() {
         .script(
             0,
             "/robots.txt",
-            Answer::text("User-agent: *\nDisallow:\nClean-param: s\n"),
+            HttpAnswer::text("User-agent: *\nDisallow:\nClean-param: s\n"),
         )
-        .script(0, "/", Answer::redirect(302, "/?s=1"))
-        .script(0, "/?s=1", Answer::redirect(302, "/?utm_id=2"))
-        .script(0, "/?utm_id=2", Answer::html("here at last"))
+        .script(0, "/", HttpAnswer::redirect(302, "/?s=1"))
+        .script(0, "/?s=1", HttpAnswer::redirect(302, "/?utm_id=2"))
+        .script(0, "/?utm_id=2", HttpAnswer::html("here at last"))
         .start();
     let crawl = steady(&web);
     crawl.run().unwrap();
@@ -303,15 +303,15 @@ fn default_documents_equal_their_folder_once_that_is_learned() {
     for name in ["one", "two", "three"] {
         home += &format!("<a href='/{name}/'>x</a><a href='/{name}/index.html'>x</a>");
         for path in [format!("/{name}/"), format!("/{name}/index.html")] {
-            web = web.script(0, &path, Answer::html(&text(name)));
+            web = web.script(0, &path, HttpAnswer::html(&text(name)));
         }
     }
     let last = format!("{home}<a href='/late'>x</a>");
     let late = "<a href='/four/'>x</a><a href='/four/index.html'>x</a>";
     let web = web
-        .script(0, "/", Answer::html(&last))
-        .script(0, "/late", Answer::html(late))
-        .script(0, "/four/", Answer::html(&text("four")))
+        .script(0, "/", HttpAnswer::html(&last))
+        .script(0, "/late", HttpAnswer::html(late))
+        .script(0, "/four/", HttpAnswer::html(&text("four")))
         .start();
     let mut crawl = steady(&web);
     crawl.config.budgets.max_pages = Some(8);

@@ -1,6 +1,6 @@
 //! Tests of crawls that continue with the state of an earlier version of the program.
 
-use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
+use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
 
 use crate::recrawl::{again, answers, eager, small};
 use crate::support::Crawl;
@@ -8,7 +8,7 @@ use crate::support::Crawl;
 /// Rewrites the stored visits of a finished crawl into the format of another version.
 fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     let state = crawl.config.output.join("state");
-    let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
+    let frontier = FjallFrontier::open(&state, &FjallFrontierOptions::default()).unwrap();
     let mut transaction = frontier.begin().unwrap();
     transaction.visit_due(u32::MAX, usize::MAX).unwrap();
     transaction.commit().unwrap();
@@ -20,7 +20,7 @@ fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
             if stored["p"]["s"] == 200 {
                 visit.bytes = older(&stored).into_bytes();
             }
-            let fetched = Outcome::Fetched { status: 200 };
+            let fetched = LeaseOutcome::Fetched { status: 200 };
             transaction.settle_until(lease, fetched, visit).unwrap();
         }
     }

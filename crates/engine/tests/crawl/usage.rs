@@ -1,8 +1,8 @@
 //! Tests of sites' preferences about the use of their pages, compared with the purpose of a crawl.
 
-use crawl_engine::Ended;
+use crawl_engine::EndReason;
 use crawl_policy::usage::UsagePurpose;
-use crawl_testweb::{Answer, Script, Spec, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, Spec, TestWeb};
 
 use crate::support::Crawl;
 
@@ -12,9 +12,9 @@ const LINKS: &str = "<a href=/a>a</a><a href=/b>b</a>";
 fn site() -> Spec {
     TestWeb::builder()
         .sitemap(false)
-        .script(0, "/", Answer::html(LINKS))
-        .script(0, "/a", Answer::html("<title>A</title>"))
-        .script(0, "/b", Answer::html("<title>B</title>"))
+        .script(0, "/", HttpAnswer::html(LINKS))
+        .script(0, "/a", HttpAnswer::html("<title>A</title>"))
+        .script(0, "/b", HttpAnswer::html("<title>B</title>"))
 }
 
 fn crawl_for(web: &TestWeb, purpose: Option<UsagePurpose>) -> Crawl {
@@ -59,7 +59,7 @@ fn a_preference_in_robots_txt_excludes_pages() {
 #[test]
 fn a_preference_only_in_the_page_withholds_its_body() {
     let secret = "never to be copied";
-    let page = |head: &str| Answer::html(&format!("{head}<p>{secret}<a href=/b>b</a>"));
+    let page = |head: &str| HttpAnswer::html(&format!("{head}<p>{secret}<a href=/b>b</a>"));
     for (purpose, answer, words) in [
         (
             None,
@@ -68,7 +68,7 @@ fn a_preference_only_in_the_page_withholds_its_body() {
         ),
         (
             None,
-            Answer {
+            HttpAnswer {
                 status: 404,
                 ..page("<meta name=robots content=noarchive>")
             },
@@ -101,7 +101,7 @@ fn a_preference_only_in_the_page_withholds_its_body() {
         ),
     ] {
         let web = site()
-            .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
+            .script(0, "/", HttpAnswer::html("<a href=/a>a</a><a href=/b>b</a>"))
             .script(0, "/a", answer)
             .start();
         let crawl = crawl_for(&web, purpose);
@@ -121,7 +121,7 @@ fn a_preference_for_another_purpose_withholds_nothing() {
         .script(
             0,
             "/a",
-            Answer::html("A").header("content-usage", "train-ai=n"),
+            HttpAnswer::html("A").header("content-usage", "train-ai=n"),
         )
         .start();
     let crawl = crawl_for(&web, Some(UsagePurpose::Search));
@@ -139,8 +139,8 @@ fn a_tdmrep_is_fetched_before_pages_if_it_can_matter() {
             .script(
                 0,
                 "/.well-known/tdmrep.json",
-                Script::always(Answer::of(503).header("retry-after", "0"))
-                    .then(Answer::text(tdmrep)),
+                ReplyScript::always(HttpAnswer::of(503).header("retry-after", "0"))
+                    .then(HttpAnswer::text(tdmrep)),
             )
             .start()
     };
@@ -193,11 +193,14 @@ fn an_excluded_or_unavailable_tdmrep_is_ignored() {
     for (robots, answer) in [
         (
             "User-agent: *\nDisallow: /.well-known/\n",
-            Answer::text("["),
+            HttpAnswer::text("["),
         ),
-        ("User-agent: *\nDisallow:\n", Answer::of(404)),
-        ("User-agent: *\nDisallow:\n", Answer::text("<html>no JSON")),
-        ("User-agent: *\nDisallow:\n", Answer::of(500)),
+        ("User-agent: *\nDisallow:\n", HttpAnswer::of(404)),
+        (
+            "User-agent: *\nDisallow:\n",
+            HttpAnswer::text("<html>no JSON"),
+        ),
+        ("User-agent: *\nDisallow:\n", HttpAnswer::of(500)),
     ] {
         let web = site()
             .robots(0, robots)
@@ -207,7 +210,7 @@ fn an_excluded_or_unavailable_tdmrep_is_ignored() {
         crawl.config.sitemaps = false;
         crawl.config.purpose = Some(UsagePurpose::TrainAi);
         let summary = crawl.run().unwrap();
-        assert_eq!(summary.ended, Ended::Finished);
+        assert_eq!(summary.ended, EndReason::Finished);
         assert_eq!(summary.pages, 3, "{robots}");
         let tdmrep_requests = |entry: &&crawl_testweb::LogEntry| entry.path.contains("tdmrep");
         let tdmrep_requests = web.log().iter().filter(tdmrep_requests).count();

@@ -1,7 +1,7 @@
 //! Assembles text into blocks.
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use super::model::BlockKind;
+use super::page_content::BlockKind;
 use super::text_amount::Weigher;
 
 /// Maximum bytes of a heading. A longer one probably lacks its end tag, and is treated as running
@@ -27,7 +27,7 @@ pub(super) struct RawBlock {
 
 /// A position in the text of the current block, with the weight of the words before the position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) text: usize,
     weight: u32,
     link_weight: u32,
@@ -35,15 +35,15 @@ pub(super) struct Place {
 
 /// Text in a heading that doesn't belong to the heading, such as a permalink or an edit link.
 #[derive(Debug)]
-pub(super) struct Mark {
-    pub(super) from: Place,
-    pub(super) to: Place,
+pub(super) struct HeadingMark {
+    pub(super) from: TextPosition,
+    pub(super) to: TextPosition,
     /// Whether this is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
 
 /// The text of a page and its blocks.
-pub(super) struct Flow {
+pub(super) struct BlockBuilder {
     pub(super) text: String,
     pub(super) blocks: Vec<RawBlock>,
     limits: (usize, usize),
@@ -55,9 +55,9 @@ pub(super) struct Flow {
     space: bool,
 }
 
-impl Flow {
-    pub(super) fn new(limits: &ContentLimits) -> Flow {
-        Flow {
+impl BlockBuilder {
+    pub(super) fn new(limits: &ContentLimits) -> BlockBuilder {
+        BlockBuilder {
             text: String::new(),
             blocks: Vec::new(),
             limits: (limits.text_bytes, limits.blocks),
@@ -80,8 +80,8 @@ impl Flow {
     }
 
     /// Returns the current end of the text.
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> TextPosition {
+        TextPosition {
             text: self.text.len(),
             weight: self.weight,
             link_weight: self.link_weight,
@@ -89,7 +89,7 @@ impl Flow {
     }
 
     /// Returns whether the current block has letters or digits outside `marks`.
-    pub(super) fn has_letters_outside(&self, marks: &[Mark]) -> bool {
+    pub(super) fn has_letters_outside(&self, marks: &[HeadingMark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
         ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
@@ -101,7 +101,7 @@ impl Flow {
 
     /// Removes `marks` from the current block. If a removal leaves two spaces in a row, removes one
     /// of them.
-    pub(super) fn remove_marks(&mut self, marks: &[Mark]) {
+    pub(super) fn remove_marks(&mut self, marks: &[HeadingMark]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
             let is_apart = from == self.start || self.text[..from].ends_with(' ');
@@ -269,7 +269,7 @@ pub(super) fn is_dropped(c: char) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Flow;
+    use super::BlockBuilder;
     use crate::content::limits::{ContentLimits, Oddities};
 
     proptest! {
@@ -281,7 +281,7 @@ mod tests {
         ) {
             let of = |parts: &[&str], text_bytes: usize| {
                 let limits = ContentLimits { text_bytes, ..ContentLimits::default() };
-                let (mut flow, mut oddities) = (Flow::new(&limits), Oddities::default());
+                let (mut flow, mut oddities) = (BlockBuilder::new(&limits), Oddities::default());
                 for part in parts {
                     flow.push(part, true, exact, 0, &mut oddities);
                 }

@@ -3,36 +3,36 @@
 mod date_fields;
 
 use super::PageContext;
-use super::block_builder::Flow;
-use super::elements::{Part, part_of};
-use super::head::{Head, Meta};
+use super::block_builder::BlockBuilder;
+use super::element_roles::{ElementRole, part_of};
+use super::head_metadata::{HeadMetadata, MetaElement};
 use super::heading_marks::{HeadingMarks, RemovedMarks};
-use super::hints::Traits;
-use super::json_ld::{JsonLd, JsonLdReader};
+use super::inline_elements::{NoscriptText, OpenInlineElements};
+use super::json_ld::{JsonLdItem, JsonLdReader};
 use super::language::{LanguageSource, detect};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
-use super::model::{Block, BlockKind, Content};
+use super::page_content::{Block, BlockKind, Content};
 use super::regions::Regions;
+use super::role_hints::RoleHints;
 use super::ruby::{Ruby, RubyPart};
-use super::spans::{NoscriptText, Spans};
+use crate::collapsed_text::{CollapsedText, trim};
 use crate::head_end::HeadEnd;
-use crate::html::consumer::{At, Consumer, Namespace};
-use crate::html::name::{self, Name, is_void};
-use crate::html::tokenizer::{Tag, Text};
-use crate::text::{Collapsed, trim};
+use crate::html::element_name::{self, ElementName, is_void};
+use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
+use crate::html::tokenizer::{Tag, TextBetweenTags};
 
 /// A consumer that collects the content of a page. It can share its pass over the page with other
 /// consumers.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
-    head: Head,
+    head: HeadMetadata,
     json_ld: JsonLdReader,
-    title: Option<Collapsed>,
-    flow: Flow,
+    title: Option<CollapsedText>,
+    flow: BlockBuilder,
     regions: Regions,
-    spans: Spans,
+    spans: OpenInlineElements,
     /// The kind of the next text: text of the page, a title, a script or the like.
     raw: Raw,
     head_end: HeadEnd,
@@ -65,12 +65,12 @@ impl ContentReader {
     pub(crate) fn new(limits: &ContentLimits) -> ContentReader {
         ContentReader {
             oddities: Oddities::default(),
-            head: Head::new(limits),
+            head: HeadMetadata::new(limits),
             json_ld: JsonLdReader::new(limits),
             title: None,
-            flow: Flow::new(limits),
+            flow: BlockBuilder::new(limits),
             regions: Regions::new(limits),
-            spans: Spans::default(),
+            spans: OpenInlineElements::default(),
             raw: Raw::No,
             head_end: HeadEnd::default(),
             heading: None,
@@ -162,7 +162,7 @@ impl ContentReader {
     }
 
     /// Returns whether this reader uses the text at this position.
-    fn wants_text(&self, at: At) -> bool {
+    fn wants_text(&self, at: TagContext) -> bool {
         if !at.shown {
             return false;
         }
@@ -177,7 +177,7 @@ impl ContentReader {
 
     /// Returns whether text at this position is shown on the page, and isn't part of a title or a
     /// script.
-    pub(super) fn wants_page_text(&self, at: At) -> bool {
+    pub(super) fn wants_page_text(&self, at: TagContext) -> bool {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
     }
 
@@ -190,33 +190,33 @@ impl ContentReader {
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);
         self.spans.noscript = match tag.name {
-            name::NOSCRIPT => NoscriptText::Unknown,
+            element_name::NOSCRIPT => NoscriptText::Unknown,
             _ => NoscriptText::No,
         };
         match tag.name {
-            name::META => self.meta(tag, offset),
-            name::TITLE => self.raw = Raw::Title,
-            name::HTML | name::BODY => self.root(tag, offset),
+            element_name::META => self.meta(tag, offset),
+            element_name::TITLE => self.raw = Raw::Title,
+            element_name::HTML | element_name::BODY => self.root(tag, offset),
             _ => {}
         }
         match self.raw {
             Raw::Title if self.title.is_none() => {
-                self.title = Some(Collapsed::new(self.limits.field_bytes));
+                self.title = Some(CollapsedText::new(self.limits.field_bytes));
             }
             Raw::Title => self.raw = Raw::Other,
             _ => {}
         }
         let part = part_of(tag.name);
-        let traits = Traits::of(tag);
+        let traits = RoleHints::of(tag);
         match part {
-            Part::Break => self.line_break(offset),
-            Part::Anchor | Part::Inline => self.inline(tag, part, &traits, offset),
+            ElementRole::Break => self.line_break(offset),
+            ElementRole::Anchor | ElementRole::Inline => self.inline(tag, part, &traits, offset),
             _ => self.block(tag, part, &traits, offset),
         }
         self.micro_date(tag, &traits, offset);
     }
 
-    fn block(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
+    fn block(&mut self, tag: &Tag<'_>, part: ElementRole, traits: &RoleHints<'_>, offset: usize) {
         // An element that may be part of a heading doesn't end the open heading.
         let in_heading = self.heading.is_some() && is_in_heading(tag.name, part);
         if in_heading {
@@ -233,7 +233,7 @@ impl ContentReader {
             self.spans.hide(tag.name, self.regions.depth());
         }
         let level = match part {
-            Part::Heading(level) => Some(level),
+            ElementRole::Heading(level) => Some(level),
             _ => heading_role(traits),
         };
         self.heading = level.or(self.heading.filter(|_| in_heading));
@@ -242,24 +242,27 @@ impl ContentReader {
         };
         match part {
             // If a heading comes first in the container, the heading may take the container's id.
-            Part::Section | Part::Article | Part::Main | Part::Plain => self.near_id = Some(id),
-            Part::Page | Part::List | Part::Table => {}
+            ElementRole::Section
+            | ElementRole::Article
+            | ElementRole::Main
+            | ElementRole::Plain => self.near_id = Some(id),
+            ElementRole::Page | ElementRole::List | ElementRole::Table => {}
             _ => self.id = Some(id),
         }
     }
 
-    fn inline(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
+    fn inline(&mut self, tag: &Tag<'_>, part: ElementRole, traits: &RoleHints<'_>, offset: usize) {
         if self.heading.is_some() && !is_void(tag.name) {
             self.marks.start(tag, traits, &self.flow);
         }
         match &mut self.spans.ruby {
             Some(ruby) => ruby.start(tag.name),
-            None if tag.name == name::RUBY => {
+            None if tag.name == element_name::RUBY => {
                 self.spans.ruby = Some(Ruby::new(self.flow.last_char()));
             }
             None => {}
         }
-        if part == Part::Anchor {
+        if part == ElementRole::Anchor {
             let name = tag.attributes.get("name");
             let name = traits.id.or(name);
             self.near(name, offset);
@@ -272,7 +275,10 @@ impl ContentReader {
         } else if traits.id.is_some() {
             self.near(traits.id, offset);
         }
-        let is_annotation = matches!(tag.name, name::ANNOTATION | name::ANNOTATION_XML);
+        let is_annotation = matches!(
+            tag.name,
+            element_name::ANNOTATION | element_name::ANNOTATION_XML
+        );
         if (traits.hidden || is_annotation) && !is_void(tag.name) {
             self.spans.hide(tag.name, self.regions.depth());
         } else {
@@ -280,9 +286,9 @@ impl ContentReader {
         }
         let is_apart = match tag.name {
             // A `wbr` only allows a line break, so the letters around it are one word.
-            name::WBR => false,
-            name::LABEL => true,
-            name::RT => self.spans.ruby.is_none(),
+            element_name::WBR => false,
+            element_name::LABEL => true,
+            element_name::RT => self.spans.ruby.is_none(),
             other => is_void(other),
         };
         if is_apart {
@@ -437,7 +443,7 @@ impl ContentReader {
     fn meta(&mut self, tag: &Tag<'_>, offset: usize) {
         let get = |name| tag.attributes.get(name);
         if let Some(content) = get("content") {
-            let meta = Meta {
+            let meta = MetaElement {
                 name: get("name"),
                 property: get("property"),
                 equiv: get("http-equiv"),
@@ -449,8 +455,8 @@ impl ContentReader {
     }
 }
 
-impl Consumer for ContentReader {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+impl TagConsumer for ContentReader {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_raw(at.offset);
         let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
         let tag = &Tag { attributes, ..*tag };
@@ -465,8 +471,8 @@ impl Consumer for ContentReader {
         }
         if at.raw {
             self.raw = match tag.name {
-                name::XMP | name::PLAINTEXT => Raw::Shown,
-                name::SCRIPT if is_json_ld(tag) => Raw::JsonLd,
+                element_name::XMP | element_name::PLAINTEXT => Raw::Shown,
+                element_name::SCRIPT if is_json_ld(tag) => Raw::JsonLd,
                 _ => Raw::Other,
             };
         }
@@ -477,7 +483,7 @@ impl Consumer for ContentReader {
         }
     }
 
-    fn end(&mut self, tag: &Tag<'_>, at: At) {
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_raw(at.offset);
         if !at.shown {
             return;
@@ -500,12 +506,12 @@ impl Consumer for ContentReader {
             self.end_ruby();
         }
         match part {
-            Part::Anchor => {
+            ElementRole::Anchor => {
                 self.spans.in_link = false;
                 self.spans.after_link = true;
             }
-            Part::Break => self.line_break(at.offset),
-            Part::Inline | Part::Page => {}
+            ElementRole::Break => self.line_break(at.offset),
+            ElementRole::Inline | ElementRole::Page => {}
             _ if self.heading.is_some() && is_in_heading(tag.name, part) => {
                 self.regions.end(tag.name, part);
             }
@@ -519,7 +525,7 @@ impl Consumer for ContentReader {
         }
     }
 
-    fn text(&mut self, text: &Text<'_>, at: At) {
+    fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         if !self.wants_text(at) {
             return;
         }
@@ -571,8 +577,8 @@ impl ContentReader {
 }
 
 /// Returns whether an element may be part of a heading.
-fn is_in_heading(name: Name, part: Part) -> bool {
-    part == Part::Plain || name == name::BUTTON
+fn is_in_heading(name: ElementName, part: ElementRole) -> bool {
+    part == ElementRole::Plain || name == element_name::BUTTON
 }
 
 fn is_json_ld(tag: &Tag<'_>) -> bool {
@@ -582,7 +588,7 @@ fn is_json_ld(tag: &Tag<'_>) -> bool {
 }
 
 /// Returns the level of a heading that is declared by `role`. `None` for any other element.
-fn heading_role(traits: &Traits<'_>) -> Option<u8> {
+fn heading_role(traits: &RoleHints<'_>) -> Option<u8> {
     let is_heading = traits
         .role
         .is_some_and(|role| role.eq_ignore_ascii_case("heading"));
@@ -601,7 +607,7 @@ fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::Detecte
 
 /// Returns the authors in the first JSON-LD item that describes a text (such as an article) and
 /// names authors.
-fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
+fn authors(items: &[JsonLdItem]) -> Option<Vec<String>> {
     let mut texts = items.iter().filter(|item| item.is_text());
     let named = texts.find(|item| !item.authors.is_empty())?;
     Some(named.authors.clone())
@@ -610,7 +616,7 @@ fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
 /// Returns the section of the site that a page is in, from the page's JSON-LD items: the first
 /// declared section or, if none is declared, the last breadcrumb but one. (The last breadcrumb is
 /// the page itself.)
-fn section(items: &[JsonLd]) -> Option<String> {
+fn section(items: &[JsonLdItem]) -> Option<String> {
     let declared = items.iter().find_map(|item| item.section.clone());
     let trail = items.iter().map(|item| item.breadcrumbs.as_slice());
     let mut parents = trail.filter_map(|trail| trail.iter().rev().nth(1));

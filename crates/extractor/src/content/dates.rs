@@ -61,14 +61,14 @@ impl PageDate {
 
 /// Collects dates.
 #[derive(Debug, Default)]
-pub(super) struct Dates {
+pub(super) struct DateCollector {
     found: Vec<(PageDate, usize)>,
     limit: usize,
 }
 
-impl Dates {
-    pub(super) fn new(limits: &ContentLimits) -> Dates {
-        Dates {
+impl DateCollector {
+    pub(super) fn new(limits: &ContentLimits) -> DateCollector {
+        DateCollector {
             found: Vec::new(),
             limit: limits.dates,
         }

@@ -1,8 +1,8 @@
 //! Removes *marks* from headings: permalinks, edit links and buttons.
 
-use super::block_builder::{Flow, Mark, Place};
-use super::hints::Traits;
-use crate::html::name::{self, Name};
+use super::block_builder::{BlockBuilder, HeadingMark, TextPosition};
+use super::role_hints::RoleHints;
+use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
 
 /// Maximum number of marks to remove from one heading.
@@ -55,16 +55,16 @@ const LINK_WORDS: [&str; 7] = [
 #[derive(Debug, Default)]
 pub(super) struct HeadingMarks {
     open: Option<OpenMark>,
-    found: Vec<Mark>,
+    found: Vec<HeadingMark>,
 }
 
 /// An open element within a heading that may be a mark.
 #[derive(Debug)]
 struct OpenMark {
-    name: Name,
+    name: ElementName,
     /// Number of open elements with this name: the mark itself, and those within it.
     count: u32,
-    from: Place,
+    from: TextPosition,
     kind: MarkKind,
 }
 
@@ -91,7 +91,7 @@ pub(super) enum RemovedMarks {
 
 impl HeadingMarks {
     /// Records the start tag of an element within a heading.
-    pub(super) fn start(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, flow: &Flow) {
+    pub(super) fn start(&mut self, tag: &Tag<'_>, traits: &RoleHints<'_>, flow: &BlockBuilder) {
         if let Some(open) = &mut self.open {
             open.count += u32::from(open.name == tag.name);
             return;
@@ -109,7 +109,7 @@ impl HeadingMarks {
     }
 
     /// Records an end tag within a heading.
-    pub(super) fn end(&mut self, tag: Name, flow: &Flow) {
+    pub(super) fn end(&mut self, tag: ElementName, flow: &BlockBuilder) {
         let Some(open) = self.open.as_mut().filter(|open| open.name == tag) else {
             return;
         };
@@ -120,14 +120,14 @@ impl HeadingMarks {
         let Some(open) = self.open.take() else { return };
         let to = flow.place();
         let text = flow.text[open.from.text..to.text].trim();
-        let is_sign = tag == name::A && is_sign(text);
+        let is_sign = tag == element_name::A && is_sign(text);
         let is_mark = match open.kind {
             MarkKind::Element => true,
             MarkKind::Fragment => is_sign || is_link_word(text),
             MarkKind::Link => is_sign,
         };
         if is_mark && !text.is_empty() {
-            self.found.push(Mark {
+            self.found.push(HeadingMark {
                 from: open.from,
                 to,
                 is_sign,
@@ -137,7 +137,7 @@ impl HeadingMarks {
 
     /// Removes the marks (such as permalinks) from the finished heading. Removes nothing if no
     /// words would be left.
-    pub(super) fn finish(&mut self, flow: &mut Flow) -> RemovedMarks {
+    pub(super) fn finish(&mut self, flow: &mut BlockBuilder) -> RemovedMarks {
         self.open = None;
         let marks = std::mem::take(&mut self.found);
         if marks.is_empty() || !flow.has_letters_outside(&marks) {
@@ -151,7 +151,7 @@ impl HeadingMarks {
     }
 }
 
-fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
+fn kind_of(tag: &Tag<'_>, traits: &RoleHints<'_>) -> Option<MarkKind> {
     let has_class = |names: &[&str]| {
         let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
         classes
@@ -159,10 +159,10 @@ fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
             .any(|class| names.iter().any(|name| class.eq_ignore_ascii_case(name)))
     };
     let is_hidden = tag.attributes.has_value("aria-hidden", "true");
-    if tag.name == name::BUTTON || is_hidden || has_class(&TOOLS) {
+    if tag.name == element_name::BUTTON || is_hidden || has_class(&TOOLS) {
         return Some(MarkKind::Element);
     }
-    if tag.name != name::A {
+    if tag.name != element_name::A {
         return None;
     }
     let href = tag.attributes.get("href")?;

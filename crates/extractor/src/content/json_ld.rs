@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use crate::text::Collapsed;
+use crate::collapsed_text::CollapsedText;
 
 /// Maximum number of names in each list of an item: types, authors, breadcrumbs.
 const MAX_NAMES: usize = 32;
@@ -12,7 +12,7 @@ const MAX_NAMES: usize = 32;
 /// another one are not listed, except those in `@graph` or `mainEntity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct JsonLd {
+pub struct JsonLdItem {
     /// The values of `@type`, without the address of the vocabulary.
     pub types: Vec<String>,
     /// `headline`, or else `name`.
@@ -35,7 +35,7 @@ pub struct JsonLd {
     pub breadcrumbs: Vec<String>,
 }
 
-impl JsonLd {
+impl JsonLdItem {
     /// Returns whether the item describes a text, such as an article. If so, its dates are the
     /// dates of the text.
     pub(super) fn is_text(&self) -> bool {
@@ -53,7 +53,7 @@ impl JsonLd {
 
 /// Collects the items of a page's scripts.
 pub(super) struct JsonLdReader {
-    pub(super) items: Vec<JsonLd>,
+    pub(super) items: Vec<JsonLdItem>,
     script: String,
     too_long: bool,
     scripts: usize,
@@ -129,7 +129,7 @@ impl JsonLdReader {
         }
     }
 
-    fn item(&self, object: &Map<String, Value>) -> JsonLd {
+    fn item(&self, object: &Map<String, Value>) -> JsonLdItem {
         let text = |name: &str| object.get(name).and_then(|value| self.text_of(value));
         let types = names(object.get("@type"), |value| self.text_of(value));
         let types: Vec<String> = types
@@ -140,7 +140,7 @@ impl JsonLdReader {
             true => self.breadcrumbs(object.get("itemListElement")),
             false => Vec::new(),
         };
-        JsonLd {
+        JsonLdItem {
             types,
             name: text("headline").or_else(|| text("name")),
             description: text("description"),
@@ -193,7 +193,7 @@ impl JsonLdReader {
             Value::Object(object) => object.get("@value")?.as_str()?,
             other => other.as_str()?,
         };
-        let mut collapsed = Collapsed::new(self.limits[3]);
+        let mut collapsed = CollapsedText::new(self.limits[3]);
         collapsed.push(text);
         collapsed.take().0
     }

@@ -12,10 +12,10 @@
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::boilerplate::{is_phrase, is_texinfo_navigation};
-use super::elements::Part;
-use super::hints::{Favour, Surround};
-use super::model::{BlockKind, BlockPlace};
+use super::element_roles::ElementRole;
+use super::page_content::{BlockKind, BlockRole};
 use super::regions::Region;
+use super::role_hints::{MainTextHint, SurroundingsHint};
 use super::teasers::drop_teasers;
 
 /// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
@@ -43,7 +43,7 @@ pub(super) fn places(
     blocks: &[RawBlock],
     regions: &[Region],
     title: Option<&str>,
-) -> Vec<BlockPlace> {
+) -> Vec<BlockRole> {
     let page = PageSums::new(blocks, regions);
     let root = page.root();
     let mut main = page.filter(text, root);
@@ -54,11 +54,11 @@ pub(super) fn places(
     let place = |((block, links), main): ((&RawBlock, &Links), bool)| {
         let region = block.region as usize;
         match main {
-            true => BlockPlace::Main,
-            false if navigation[region] => BlockPlace::Navigation,
-            false if is_texinfo_navigation(&text[block.start..block.end]) => BlockPlace::Navigation,
-            false if links.many() && !in_content[region] => BlockPlace::Navigation,
-            false => BlockPlace::Beside,
+            true => BlockRole::Main,
+            false if navigation[region] => BlockRole::Navigation,
+            false if is_texinfo_navigation(&text[block.start..block.end]) => BlockRole::Navigation,
+            false if links.many() && !in_content[region] => BlockRole::Navigation,
+            false => BlockRole::Beside,
         }
     };
     let blocks_with_links = blocks.iter().zip(&page.links);
@@ -123,7 +123,7 @@ impl<'a> PageSums<'a> {
     /// Returns the region that contains the main text.
     fn root(&self) -> usize {
         let mains = (0..self.regions.len())
-            .filter(|&at| self.regions[at].favour == Favour::Main && !self.surrounds[at]);
+            .filter(|&at| self.regions[at].favour == MainTextHint::Main && !self.surrounds[at]);
         let main = mains.max_by_key(|&at| (self.all[at], std::cmp::Reverse(at)));
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
@@ -141,11 +141,11 @@ impl<'a> PageSums<'a> {
         }
         // A region marked as only a part of a text can't be the main text, so go back to the region
         // around it.
-        while self.regions[at].favour == Favour::Part && at != 0 {
+        while self.regions[at].favour == MainTextHint::Part && at != 0 {
             at = self.regions[at].parent as usize;
         }
         match self.regions[at].part {
-            Part::Table => self.around_table(at),
+            ElementRole::Table => self.around_table(at),
             _ => at,
         }
     }
@@ -163,7 +163,10 @@ impl<'a> PageSums<'a> {
         }
         while at != 0 && self.good[at] == self.good[table] && !headings[at] {
             let parent = self.regions[at].parent as usize;
-            if matches!(self.regions[parent].part, Part::Cell | Part::Table) {
+            if matches!(
+                self.regions[parent].part,
+                ElementRole::Cell | ElementRole::Table
+            ) {
                 break;
             }
             at = parent;
@@ -208,7 +211,8 @@ impl<'a> PageSums<'a> {
         let mut inside = vec![false; self.regions.len()];
         for (at, region) in self.regions.iter().enumerate() {
             let is_in_parent = at > 0 && inside[region.parent as usize];
-            inside[at] = !self.surrounds[at] && (is_in_parent || region.favour >= Favour::Named);
+            inside[at] =
+                !self.surrounds[at] && (is_in_parent || region.favour >= MainTextHint::Named);
         }
         inside
     }
@@ -223,7 +227,7 @@ impl<'a> PageSums<'a> {
             *main &= !is_phrase(words) && !is_texinfo_navigation(words);
         }
         drop_teasers(self.blocks, self.regions, root, &is_inside, &mut main);
-        let is_declared = self.regions[root].favour == Favour::Main;
+        let is_declared = self.regions[root].favour == MainTextHint::Main;
         if !self.is_index(root, if is_declared { u64::MAX } else { MAX_INDEX }) {
             self.drop_links(&mut main, is_declared);
         }
@@ -318,20 +322,20 @@ impl<'a> PageSums<'a> {
 /// less, the main text is the whole of `around`.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
-        Favour::Body if around.favour == Favour::Article => 60,
-        Favour::Body => 30,
-        Favour::Main => 50,
-        Favour::Article => 60,
+        MainTextHint::Body if around.favour == MainTextHint::Article => 60,
+        MainTextHint::Body => 30,
+        MainTextHint::Main => 50,
+        MainTextHint::Article => 60,
         // Require nearly all of the text, because an article may have an introduction outside the
         // element with its body.
-        Favour::Named if around.favour == Favour::Article => 96,
-        Favour::Named => 75,
+        MainTextHint::Named if around.favour == MainTextHint::Article => 96,
+        MainTextHint::Named => 75,
         // A region marked as a part of a text is entered only if nearly all text of the region
         // around it is within it.
-        Favour::Part => 98,
-        Favour::No if in_main => 92,
-        Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,
-        Favour::No => 85,
+        MainTextHint::Part => 98,
+        MainTextHint::No if in_main => 92,
+        MainTextHint::No if matches!(region.part, ElementRole::Table | ElementRole::Cell) => 75,
+        MainTextHint::No => 85,
     }
 }
 
@@ -347,7 +351,8 @@ fn add_up(sums: &mut [u64], regions: &[Region]) {
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
-        let main = holds_main[at] || matches!(regions[at].favour, Favour::Main | Favour::Body);
+        let main =
+            holds_main[at] || matches!(regions[at].favour, MainTextHint::Main | MainTextHint::Body);
         holds_main[regions[at].parent as usize] |= main;
     }
     let total = all.first().copied().unwrap_or(0);
@@ -357,12 +362,12 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
         let is_large = all[at] * 100 > total * MAX_NAMED;
         let own = match region.surround {
             _ if holds_main[at] => false,
-            Surround::No | Surround::Comments => false,
-            Surround::Form | Surround::Named => !is_large,
-            Surround::Certain | Surround::Element => true,
+            SurroundingsHint::No | SurroundingsHint::Comments => false,
+            SurroundingsHint::Form | SurroundingsHint::Named => !is_large,
+            SurroundingsHint::Certain | SurroundingsHint::Element => true,
         };
         surrounds[at] = own || (at > 0 && surrounds[parent]);
-        let own = region.surround == Surround::Comments && !holds_main[at];
+        let own = region.surround == SurroundingsHint::Comments && !holds_main[at];
         comments[at] = own || (at > 0 && comments[parent]);
     }
     (surrounds, comments)
@@ -429,8 +434,8 @@ fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
         let table = match region.part {
-            Part::Table => Some(at),
-            Part::Cell | Part::Control if at > 0 => tables[region.parent as usize],
+            ElementRole::Table => Some(at),
+            ElementRole::Cell | ElementRole::Control if at > 0 => tables[region.parent as usize],
             _ => None,
         };
         tables.push(table);

@@ -5,7 +5,7 @@ mod nesting;
 mod reader;
 mod render;
 
-use super::model::Content;
+use super::page_content::Content;
 use super::{ContentLimits, PageContext};
 use crate::html::{PageText, pass_over};
 use crate::query_encoding::encode_query;

@@ -4,31 +4,31 @@
 //! its parent region. A parent comes before its children, so a backward walk over the list sums up
 //! nested regions without recursion.
 
-use super::elements::Part;
-use super::hints::{
-    Favour, MAX_NAME_BYTES, Surround, Traits, has_words, is_made_from, is_navigation, judge,
-    letters, surround_without_id,
-};
+use super::element_roles::ElementRole;
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use super::model::BlockKind;
-use crate::html::name::Name;
+use super::page_content::BlockKind;
+use super::role_hints::{
+    MAX_NAME_BYTES, MainTextHint, RoleHints, SurroundingsHint, has_words, is_made_from,
+    is_navigation, judge, letters, surround_without_id,
+};
+use crate::html::element_name::ElementName;
 
 /// An element that contains blocks.
 #[derive(Debug)]
 pub(super) struct Region {
     /// The index of the region around this one. For the first region (the page), its own index.
     pub(super) parent: u32,
-    pub(super) part: Part,
-    pub(super) surround: Surround,
-    pub(super) favour: Favour,
+    pub(super) part: ElementRole,
+    pub(super) surround: SurroundingsHint,
+    pub(super) favour: MainTextHint,
     /// Whether the region is navigation or a control.
     pub(super) is_navigation: bool,
 }
 
 /// An open element.
 struct Open {
-    name: Name,
-    part: Part,
+    name: ElementName,
+    part: ElementRole,
     region: u32,
     /// The kind of text in the element.
     kind: BlockKind,
@@ -37,7 +37,7 @@ struct Open {
     within: bool,
     /// The letters of the element's id, and how the element would be judged without the id. `None`
     /// unless the element is marked as surroundings only by its id.
-    named: Option<(Box<str>, Surround)>,
+    named: Option<(Box<str>, SurroundingsHint)>,
 }
 
 /// The open elements and all regions.
@@ -53,9 +53,9 @@ impl Regions {
     pub(super) fn new(limits: &ContentLimits) -> Regions {
         let page = Region {
             parent: 0,
-            part: Part::Page,
-            surround: Surround::No,
-            favour: Favour::No,
+            part: ElementRole::Page,
+            surround: SurroundingsHint::No,
+            favour: MainTextHint::No,
             is_navigation: false,
         };
         Regions {
@@ -87,7 +87,7 @@ impl Regions {
     /// surroundings.
     pub(super) fn is_favoured(&self) -> bool {
         let surround = self.all[self.region() as usize].surround;
-        surround == Surround::No && self.open.last().is_some_and(|open| open.within)
+        surround == SurroundingsHint::No && self.open.last().is_some_and(|open| open.within)
     }
 
     /// Returns the number of open elements.
@@ -98,9 +98,9 @@ impl Regions {
     /// Opens an element. An item, row, cell or term also ends the previous one.
     pub(super) fn start(
         &mut self,
-        name: Name,
-        part: Part,
-        traits: &Traits<'_>,
+        name: ElementName,
+        part: ElementRole,
+        traits: &RoleHints<'_>,
         offset: usize,
         oddities: &mut Oddities,
     ) {
@@ -114,7 +114,7 @@ impl Regions {
         let hidden = traits.hidden || around.is_some_and(|open| open.hidden);
         let (surround, favour) = judge(part, traits, within);
         let kind = kind_in(part, self.kind());
-        let region = match part.is_region() || surround > Surround::No {
+        let region = match part.is_region() || surround > SurroundingsHint::No {
             true => {
                 let region = Region {
                     parent: self.region(),
@@ -142,7 +142,11 @@ impl Regions {
             region,
             kind,
             hidden,
-            within: within || matches!(favour, Favour::Main | Favour::Article | Favour::Body),
+            within: within
+                || matches!(
+                    favour,
+                    MainTextHint::Main | MainTextHint::Article | MainTextHint::Body
+                ),
         });
     }
 
@@ -159,9 +163,9 @@ impl Regions {
         let mut is_in_text = false;
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
-            let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
+            let may_be = is_in_text || (has_words && region.surround <= SurroundingsHint::Named);
             // The heading `3 Comments` belongs to readers' comments, so keep the mark of the id.
-            let may_be = may_be && !(has_number && region.surround == Surround::Comments);
+            let may_be = may_be && !(has_number && region.surround == SurroundingsHint::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
                 && is_made_from(id, &heading)
@@ -169,36 +173,39 @@ impl Regions {
                 region.surround = *without;
                 open.named = None;
             }
-            is_in_text |= region.favour >= Favour::Named;
+            is_in_text |= region.favour >= MainTextHint::Named;
         }
     }
 
     /// Closes the innermost open element named `name`, with the elements open within it. An end tag
     /// in a table cell never closes an element around the table.
-    pub(super) fn end(&mut self, name: Name, part: Part) {
+    pub(super) fn end(&mut self, name: ElementName, part: ElementRole) {
         if self.beyond > 0 {
             self.beyond -= 1;
             return;
         }
         let stops = |open: &Open| match part {
-            Part::Item => open.part == Part::List,
-            Part::Table | Part::Row | Part::Page => false,
-            Part::Cell => open.part == Part::Table,
-            _ => matches!(open.part, Part::Cell | Part::Table) && open.part != part,
+            ElementRole::Item => open.part == ElementRole::List,
+            ElementRole::Table | ElementRole::Row | ElementRole::Page => false,
+            ElementRole::Cell => open.part == ElementRole::Table,
+            _ => matches!(open.part, ElementRole::Cell | ElementRole::Table) && open.part != part,
         };
         self.close(|open| open.name == name, stops);
     }
 
-    fn end_implied(&mut self, part: Part) {
+    fn end_implied(&mut self, part: ElementRole) {
         match part {
-            Part::Item => self.close(|open| open.part == part, |open| is_holder(open.part)),
-            Part::Term | Part::Definition => self.close(
-                |open| matches!(open.part, Part::Term | Part::Definition),
+            ElementRole::Item => self.close(|open| open.part == part, |open| is_holder(open.part)),
+            ElementRole::Term | ElementRole::Definition => self.close(
+                |open| matches!(open.part, ElementRole::Term | ElementRole::Definition),
                 |open| is_holder(open.part),
             ),
-            Part::Row => self.close(|open| open.part == part, |open| open.part == Part::Table),
-            Part::Cell => {
-                let ends = |open: &Open| matches!(open.part, Part::Row | Part::Table);
+            ElementRole::Row => self.close(
+                |open| open.part == part,
+                |open| open.part == ElementRole::Table,
+            ),
+            ElementRole::Cell => {
+                let ends = |open: &Open| matches!(open.part, ElementRole::Row | ElementRole::Table);
                 self.close(|open| open.part == part, ends);
             }
             _ => {}
@@ -231,24 +238,29 @@ impl Regions {
 
 /// Returns whether items and terms may be nested in this element. If so, an item or term that
 /// begins in the element doesn't end those around the element.
-fn is_holder(part: Part) -> bool {
+fn is_holder(part: ElementRole) -> bool {
     matches!(
         part,
-        Part::List | Part::Terms | Part::Table | Part::Cell | Part::Nav | Part::Article
+        ElementRole::List
+            | ElementRole::Terms
+            | ElementRole::Table
+            | ElementRole::Cell
+            | ElementRole::Nav
+            | ElementRole::Article
     )
 }
 
 /// Returns the kind of text in an element. `around` is the kind of the text around the element.
-fn kind_in(part: Part, around: BlockKind) -> BlockKind {
+fn kind_in(part: ElementRole, around: BlockKind) -> BlockKind {
     match part {
-        Part::Item => BlockKind::ListItem,
-        Part::Term => BlockKind::Term,
-        Part::Definition => BlockKind::Definition,
-        Part::Cell => BlockKind::Cell,
-        Part::Caption => BlockKind::Caption,
-        Part::Quote => BlockKind::Quote,
-        Part::Pre => BlockKind::Code,
-        Part::Article | Part::Main | Part::Section => BlockKind::Paragraph,
+        ElementRole::Item => BlockKind::ListItem,
+        ElementRole::Term => BlockKind::Term,
+        ElementRole::Definition => BlockKind::Definition,
+        ElementRole::Cell => BlockKind::Cell,
+        ElementRole::Caption => BlockKind::Caption,
+        ElementRole::Quote => BlockKind::Quote,
+        ElementRole::Pre => BlockKind::Code,
+        ElementRole::Article | ElementRole::Main | ElementRole::Section => BlockKind::Paragraph,
         _ => around,
     }
 }

@@ -4,7 +4,7 @@
 //! block.
 
 use super::text_amount::is_unspaced;
-use crate::html::name::{self, Name};
+use crate::html::element_name::{self, ElementName};
 
 /// An open `ruby` element.
 #[derive(Debug)]
@@ -60,15 +60,15 @@ impl Ruby {
 
     /// Records a start tag within the ruby. The tag may end the previous part, because the end tags
     /// of parts are optional.
-    pub(super) fn start(&mut self, tag: Name) {
+    pub(super) fn start(&mut self, tag: ElementName) {
         self.part = match tag {
-            name::RT | name::RTC => {
+            element_name::RT | element_name::RTC => {
                 self.is_apart = true;
                 RubyPart::Reading
             }
-            name::RP => RubyPart::Parenthesis,
-            name::RB => RubyPart::Base,
-            name::RUBY => {
+            element_name::RP => RubyPart::Parenthesis,
+            element_name::RB => RubyPart::Base,
+            element_name::RUBY => {
                 self.open = self.open.saturating_add(1);
                 return;
             }
@@ -77,10 +77,10 @@ impl Ruby {
     }
 
     /// Records an end tag within the ruby. Returns whether it ends the ruby.
-    pub(super) fn end(&mut self, tag: Name) -> bool {
+    pub(super) fn end(&mut self, tag: ElementName) -> bool {
         match tag {
-            name::RT | name::RTC | name::RP => self.part = RubyPart::Base,
-            name::RUBY => {
+            element_name::RT | element_name::RTC | element_name::RP => self.part = RubyPart::Base,
+            element_name::RUBY => {
                 self.open -= 1;
                 self.part = RubyPart::Base;
             }

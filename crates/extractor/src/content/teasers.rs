@@ -2,10 +2,10 @@
 //! two about its target. Teasers don't describe their own page, and no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
-use super::elements::Part;
-use super::hints::Favour;
-use super::model::BlockKind;
+use super::element_roles::ElementRole;
+use super::page_content::BlockKind;
 use super::regions::Region;
+use super::role_hints::MainTextHint;
 
 /// Minimum number of linked titles in a region of teasers.
 const MIN_TITLES: u64 = 3;
@@ -56,7 +56,7 @@ impl Sums {
             ..Sums::default()
         };
         if share > MAX_LINKS && block.weight >= min_title && is_plain {
-            let is_item = block.kind == BlockKind::ListItem && region.part == Part::List;
+            let is_item = block.kind == BlockKind::ListItem && region.part == ElementRole::List;
             sums.titles = 1;
             sums.cards = u64::from(!is_item);
         } else if is_main && block.kind.level().is_none() {
@@ -101,7 +101,7 @@ pub(super) fn drop_teasers(
     is_inside: &[bool],
     main: &mut [bool],
 ) {
-    let is_declared = regions[root].favour == Favour::Main;
+    let is_declared = regions[root].favour == MainTextHint::Main;
     let min_title = if is_declared {
         MIN_TITLE_IN_MAIN
     } else {

@@ -9,10 +9,10 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed, hint,
 };
-use crate::limits::{DocumentOddityKind, Limits, note};
-use crate::text::trim;
+use crate::collapsed_text::trim;
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 
-pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
+pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
     let into = Into {
         feed: RefCell::new(feed),
         limits,
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
 /// it.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
-    limits: &'a Limits,
+    limits: &'a ReadingLimits,
 }
 
 impl Into<'_, '_> {

@@ -5,13 +5,13 @@ use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
     collapsed, hint,
 };
-use crate::limits::{DocumentOddityKind, Limits};
-use crate::text::trim;
-use crate::xml::{Space, Tag, Xml, XmlEvent};
+use crate::collapsed_text::trim;
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
+use crate::xml::{XmlEvent, XmlNamespace, XmlReader, XmlTag};
 
-pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
+pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
     let mut walk = Walk {
-        xml: Xml::new(text, limits),
+        xml: XmlReader::new(text, limits),
         limits,
         feed,
         entry: None,
@@ -57,8 +57,8 @@ enum Field {
 }
 
 struct Walk<'a> {
-    xml: Xml<'a>,
-    limits: &'a Limits,
+    xml: XmlReader<'a>,
+    limits: &'a ReadingLimits,
     feed: &'a mut Feed,
     /// The open entry, and the depth of its element.
     entry: Option<(FeedEntry, usize)>,
@@ -72,12 +72,12 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Processes a start tag. Returns false if reading must stop, because the document is not a
     /// feed or a limit is reached.
-    fn start(&mut self, tag: &Tag<'_>) -> bool {
+    fn start(&mut self, tag: &XmlTag<'_>) -> bool {
         let depth = self.xml.depth();
         if depth == 1 {
             return self.root(tag);
         }
-        let is_core = matches!(tag.space, Space::None | Space::Atom);
+        let is_core = matches!(tag.space, XmlNamespace::None | XmlNamespace::Atom);
         if is_core && matches!(tag.name(), "item" | "entry") {
             // An entry without an end tag ends where the next one begins.
             self.finish_entry();
@@ -108,46 +108,44 @@ impl Walk<'_> {
         true
     }
 
-    fn root(&mut self, tag: &Tag<'_>) -> bool {
+    fn root(&mut self, tag: &XmlTag<'_>) -> bool {
         self.feed.kind = match (tag.name(), tag.space) {
             ("rss", _) => FeedKind::Rss2,
-            ("feed", Space::Atom | Space::None) => {
+            ("feed", XmlNamespace::Atom | XmlNamespace::None) => {
                 self.outlined = Some(1);
                 FeedKind::Atom
             }
-            ("RDF", Space::Rdf) => FeedKind::Rss1,
+            ("RDF", XmlNamespace::Rdf) => FeedKind::Rss1,
             _ => return false,
         };
         true
     }
 
     /// Processes a child of an entry, or of the element with data about the whole feed.
-    fn child(&mut self, tag: &Tag<'_>, depth: usize) {
+    fn child(&mut self, tag: &XmlTag<'_>, depth: usize) {
         let field = match (tag.space, tag.name()) {
-            (Space::None | Space::Atom, "link") if self.is_atom_link(tag) => {
+            (XmlNamespace::None | XmlNamespace::Atom, "link") if self.is_atom_link(tag) => {
                 self.atom_link(tag);
                 None
             }
-            (Space::None, "link") => Some(Field::Link),
-            (Space::None | Space::Atom, "title") => Some(Field::Title),
-            (Space::Atom, "id") => Some(Field::Id),
-            (Space::None, "guid") => {
+            (XmlNamespace::None, "link") => Some(Field::Link),
+            (XmlNamespace::None | XmlNamespace::Atom, "title") => Some(Field::Title),
+            (XmlNamespace::Atom, "id") => Some(Field::Id),
+            (XmlNamespace::None, "guid") => {
                 let is = tag.short_attribute("isPermaLink", MAX_HINT_BYTES);
                 let is_address = !is.is_some_and(|is| is.eq_ignore_ascii_case("false"));
                 Some(Field::Guid { is_address })
             }
-            (Space::None, "pubDate") | (Space::Atom, "published" | "issued" | "created") => {
-                Some(Field::Published)
-            }
-            (Space::DublinCore, "date" | "issued" | "created") => Some(Field::Published),
-            (Space::Atom, "updated" | "modified") | (Space::DublinCore, "modified") => {
-                Some(Field::Updated)
-            }
-            (Space::None, "enclosure") => {
+            (XmlNamespace::None, "pubDate")
+            | (XmlNamespace::Atom, "published" | "issued" | "created") => Some(Field::Published),
+            (XmlNamespace::DublinCore, "date" | "issued" | "created") => Some(Field::Published),
+            (XmlNamespace::Atom, "updated" | "modified")
+            | (XmlNamespace::DublinCore, "modified") => Some(Field::Updated),
+            (XmlNamespace::None, "enclosure") => {
                 self.enclosure(tag.attribute("url").as_deref());
                 None
             }
-            (Space::Atom, "content") => {
+            (XmlNamespace::Atom, "content") => {
                 self.content_elsewhere(tag);
                 None
             }
@@ -161,11 +159,11 @@ impl Walk<'_> {
 
     /// Returns whether a `link` has its address in an attribute, as in Atom, instead of in its
     /// text. RSS feeds may contain such links too.
-    fn is_atom_link(&self, tag: &Tag<'_>) -> bool {
-        tag.space == Space::Atom || tag.attribute("href").is_some()
+    fn is_atom_link(&self, tag: &XmlTag<'_>) -> bool {
+        tag.space == XmlNamespace::Atom || tag.attribute("href").is_some()
     }
 
-    fn atom_link(&mut self, tag: &Tag<'_>) {
+    fn atom_link(&mut self, tag: &XmlTag<'_>) {
         let rel = tag.short_attribute("rel", MAX_HINT_BYTES);
         let rel = rel.as_deref().map_or("alternate", trim);
         let rel = rel
@@ -205,7 +203,7 @@ impl Walk<'_> {
 
     /// Records the `src` of an Atom entry's `content` as the entry's address, if the entry has no
     /// other address.
-    fn content_elsewhere(&mut self, tag: &Tag<'_>) {
+    fn content_elsewhere(&mut self, tag: &XmlTag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
             entry.url.get_or_insert(url);

@@ -2,26 +2,26 @@
 
 use std::ops::Range;
 
-use super::consumer::{At, Consumer, Namespace};
-use super::declared_type::below;
-use super::link_attributes::{Holds, holders};
-use super::links::{has_placeholder, is_address};
-use super::name;
+use super::declared_media_type::below;
+use super::element_name;
+use super::link_attributes::{LinkAttributeValue, holders};
+use super::link_reader::{has_placeholder, is_address};
 use super::page_reader::is_css;
 use super::page_text::PageText;
 use super::srcset;
-use super::tag_walk::{walk, walk_html};
-use super::tokenizer::{Attribute, Attributes, Tag, Text};
+use super::tag_consumer::{Namespace, TagConsumer, TagContext};
+use super::tag_context::{walk, walk_html};
+use super::tokenizer::{Attribute, Attributes, Tag, TextBetweenTags};
+use crate::address_rewriter::{AddressRewriter, ReferenceUse};
+use crate::collapsed_text::trim;
 use crate::css;
-use crate::limits::Limits;
-use crate::new_address::{AddressRewriter, Use};
-use crate::refresh::refresh_target;
-use crate::text::trim;
+use crate::meta_refresh::refresh_target;
+use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{Edit, edited_text};
 
 /// The edits of a page's text.
 #[derive(Debug, Default)]
-pub(crate) struct PageEdits {
+pub(crate) struct PageAddressEdits {
     /// The edits in ascending order.
     pub(crate) edits: Vec<Edit>,
     /// The offset for a `meta` that declares the charset: after the `head` tag if the page has one,
@@ -30,8 +30,15 @@ pub(crate) struct PageEdits {
 }
 
 /// Returns the edits that give each reference in a page its new address.
-pub(crate) fn page_edits(page: &PageText<'_>, rewriter: &mut AddressRewriter<'_>) -> PageEdits {
-    let collector = walk(page, Limits::default().attributes, Collector::new(rewriter));
+pub(crate) fn page_edits(
+    page: &PageText<'_>,
+    rewriter: &mut AddressRewriter<'_>,
+) -> PageAddressEdits {
+    let collector = walk(
+        page,
+        ReadingLimits::default().attributes,
+        Collector::new(rewriter),
+    );
     collector.finish()
 }
 
@@ -60,25 +67,25 @@ impl<'r, 'f> Collector<'r, 'f> {
         }
     }
 
-    fn finish(mut self) -> PageEdits {
+    fn finish(mut self) -> PageAddressEdits {
         // Sort the edits, because the attributes of a tag are rewritten in another order than that
         // of the page.
         self.edits.sort_by_key(|edit| edit.range.start);
         // A tag with several addresses has several edits that remove its `crossorigin`. Keep one.
         self.edits.dedup();
-        PageEdits {
+        PageAddressEdits {
             edits: self.edits,
             meta_place: self.meta_place.unwrap_or(0),
         }
     }
 
     fn find_meta_place(&mut self, tag: &Tag<'_>) {
-        if matches!(tag.name, name::HTML | name::HEAD) {
+        if matches!(tag.name, element_name::HTML | element_name::HEAD) {
             self.meta_place = Some(tag.end);
         } else {
             self.meta_place.get_or_insert(tag.offset);
         }
-        self.has_meta_place = tag.name != name::HTML;
+        self.has_meta_place = tag.name != element_name::HTML;
     }
 
     /// Replaces the value of an attribute. `value` is not escaped yet.
@@ -99,7 +106,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     /// Rewrites an attribute that contains an address. Returns whether it now leads to a file.
-    fn address(&mut self, attributes: Attributes<'_>, name: &str, usage: Use) -> bool {
+    fn address(&mut self, attributes: Attributes<'_>, name: &str, usage: ReferenceUse) -> bool {
         let attribute = attributes.first(name);
         let Some(attribute) = attribute.filter(|one| !trim(one.value()).is_empty()) else {
             return false;
@@ -116,7 +123,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     /// the digest of the resource before it was rewritten, and `crossorigin` requires an origin,
     /// which a file doesn't have.
     fn resource(&mut self, attributes: Attributes<'_>, name: &str) {
-        if self.address(attributes, name, Use::Read) {
+        if self.address(attributes, name, ReferenceUse::Read) {
             self.remove(attributes, "integrity");
             self.remove(attributes, "crossorigin");
         }
@@ -129,7 +136,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let value = attribute.value();
         let mut edits = Vec::new();
         for address in srcset::addresses(value) {
-            if let Some(new) = self.rewriter.of_attribute(address, Use::Read) {
+            if let Some(new) = self.rewriter.of_attribute(address, ReferenceUse::Read) {
                 // A comma at the end of the address would end the image candidate, so encode it.
                 let bare = new.text.trim_end_matches(',');
                 let commas = "%2C".repeat(new.text.len() - bare.len());
@@ -162,10 +169,10 @@ impl<'r, 'f> Collector<'r, 'f> {
         if let Some((_, held)) = holders(tag.name) {
             for holder in held {
                 match holder.holds {
-                    Holds::Srcset => self.srcset(attributes, holder.attribute),
-                    Holds::AddressOrProse
+                    LinkAttributeValue::Srcset => self.srcset(attributes, holder.attribute),
+                    LinkAttributeValue::AddressOrProse
                         if !attributes.get(holder.attribute).is_some_and(is_address) => {}
-                    Holds::Address | Holds::AddressOrProse => {
+                    LinkAttributeValue::Address | LinkAttributeValue::AddressOrProse => {
                         self.resource(attributes, holder.attribute);
                     }
                 }
@@ -173,18 +180,20 @@ impl<'r, 'f> Collector<'r, 'f> {
             return;
         }
         match tag.name {
-            name::A | name::AREA => drop(self.address(attributes, "href", Use::Read)),
-            name::LINK => self.link(attributes),
-            name::BASE => self.remove(attributes, "href"),
-            name::META => self.meta(attributes),
-            name::FRAME | name::IFRAME => self.frame(attributes),
-            name::EMBED => self.resource(attributes, "src"),
-            name::OBJECT => self.object(attributes),
-            name::FORM => drop(self.address(attributes, "action", Use::Web)),
-            name::BUTTON => drop(self.address(attributes, "formaction", Use::Web)),
-            name::INPUT => {
+            element_name::A | element_name::AREA => {
+                self.address(attributes, "href", ReferenceUse::Read);
+            }
+            element_name::LINK => self.link(attributes),
+            element_name::BASE => self.remove(attributes, "href"),
+            element_name::META => self.meta(attributes),
+            element_name::FRAME | element_name::IFRAME => self.frame(attributes),
+            element_name::EMBED => self.resource(attributes, "src"),
+            element_name::OBJECT => self.object(attributes),
+            element_name::FORM => drop(self.address(attributes, "action", ReferenceUse::Web)),
+            element_name::BUTTON => drop(self.address(attributes, "formaction", ReferenceUse::Web)),
+            element_name::INPUT => {
                 self.resource(attributes, "src");
-                self.address(attributes, "formaction", Use::Web);
+                self.address(attributes, "formaction", ReferenceUse::Web);
             }
             _ => {}
         }
@@ -194,7 +203,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let rel = attributes.get("rel").unwrap_or_default();
         let mut words = rel.split_ascii_whitespace();
         if words.any(|word| word.eq_ignore_ascii_case("canonical")) {
-            self.address(attributes, "href", Use::Web);
+            self.address(attributes, "href", ReferenceUse::Web);
         } else {
             self.resource(attributes, "href");
         }
@@ -221,7 +230,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         let Some(target) = refresh_target(content.value()) else {
             return;
         };
-        if let Some(new) = self.rewriter.of_attribute(target, Use::Read) {
+        if let Some(new) = self.rewriter.of_attribute(target, ReferenceUse::Read) {
             let edit = Edit {
                 range: range_in(content.value(), target),
                 // Encode `'`, because the address may be in single quotation marks.
@@ -232,15 +241,15 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn frame(&mut self, attributes: Attributes<'_>) {
-        self.address(attributes, "src", Use::Read);
+        self.address(attributes, "src", ReferenceUse::Read);
         if attributes.get("longdesc").is_some_and(is_address) {
-            self.address(attributes, "longdesc", Use::Read);
+            self.address(attributes, "longdesc", ReferenceUse::Read);
         }
         let srcdoc = attributes.first("srcdoc").filter(|_| !self.is_srcdoc);
         let Some(srcdoc) = srcdoc else { return };
         let mut inner = Collector::new(&mut *self.rewriter);
         inner.is_srcdoc = true;
-        let edits = walk_html(srcdoc.value(), Limits::default().attributes, inner).finish();
+        let edits = walk_html(srcdoc.value(), ReadingLimits::default().attributes, inner).finish();
         self.set_edited(srcdoc, &edits.edits);
     }
 
@@ -253,17 +262,17 @@ impl<'r, 'f> Collector<'r, 'f> {
             return;
         };
         let href = below(codebase, trim(data.value()));
-        if let Some(new) = self.rewriter.of_attribute(&href, Use::Read) {
+        if let Some(new) = self.rewriter.of_attribute(&href, ReferenceUse::Read) {
             self.set(data, &new.text);
             self.remove(attributes, "codebase");
         }
     }
 
     fn foreign(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, space: Namespace) {
-        let is_link = space == Namespace::Math || tag.name == name::A;
+        let is_link = space == Namespace::Math || tag.name == element_name::A;
         let is_resource = matches!(
             tag.name,
-            name::IMAGE | name::USE | name::FEIMAGE | name::SCRIPT
+            element_name::IMAGE | element_name::USE | element_name::FEIMAGE | element_name::SCRIPT
         );
         if is_link || is_resource {
             for name in ["href", "xlink:href"] {
@@ -273,7 +282,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     /// Rewrites the CSS in the text of a `style` element.
-    fn style_text(&mut self, text: &Text<'_>) {
+    fn style_text(&mut self, text: &TextBetweenTags<'_>) {
         let place = text.place();
         let source = &text.page[place.clone()];
         if text.is_raw() || !source.contains('&') {
@@ -294,8 +303,8 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 }
 
-impl Consumer for Collector<'_, '_> {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+impl TagConsumer for Collector<'_, '_> {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.is_in_style = false;
         if !self.has_meta_place {
             self.find_meta_place(tag);
@@ -307,7 +316,7 @@ impl Consumer for Collector<'_, '_> {
         if at.in_template && attributes.iter().any(|one| has_placeholder(one.value())) {
             return;
         }
-        self.is_in_style = tag.name == name::STYLE && is_css(attributes);
+        self.is_in_style = tag.name == element_name::STYLE && is_css(attributes);
         self.style_attribute(attributes);
         match at.space {
             Namespace::Html => self.html(tag, attributes),
@@ -315,11 +324,11 @@ impl Consumer for Collector<'_, '_> {
         }
     }
 
-    fn end(&mut self, _tag: &Tag<'_>, _at: At) {
+    fn end(&mut self, _tag: &Tag<'_>, _at: TagContext) {
         self.is_in_style = false;
     }
 
-    fn text(&mut self, text: &Text<'_>, _at: At) {
+    fn text(&mut self, text: &TextBetweenTags<'_>, _at: TagContext) {
         if self.is_in_style {
             self.style_text(text);
         }

@@ -1,12 +1,12 @@
 //! Elements of a page that an audit counts: images without alternative text or size, and the
 //! declared language.
 
-use super::consumer::{At, Consumer, Namespace};
-use super::name;
+use super::element_name;
 use super::page_text::PageText;
-use super::tag_walk::walk;
-use super::tokenizer::{Tag, Text};
-use crate::limits::Limits;
+use super::tag_consumer::{Namespace, TagConsumer, TagContext};
+use super::tag_context::walk;
+use super::tokenizer::{Tag, TextBetweenTags};
+use crate::reading_limits::ReadingLimits;
 
 /// Maximum number of images of each kind whose `src` is kept.
 const MAX_SOURCES: usize = 100;
@@ -49,28 +49,32 @@ pub struct ElementAudit {
 /// ```
 #[must_use]
 pub fn audit_elements(text: &PageText<'_>) -> ElementAudit {
-    walk(text, Limits::default().attributes, ElementAudit::default())
+    walk(
+        text,
+        ReadingLimits::default().attributes,
+        ElementAudit::default(),
+    )
 }
 
-impl Consumer for ElementAudit {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+impl TagConsumer for ElementAudit {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         if !at.shown || at.space != Namespace::Html {
             return;
         }
         match tag.name {
-            name::HTML => {
+            element_name::HTML => {
                 let languages = ["lang", "xml:lang"].map(|name| tag.attributes.get(name));
                 let mut languages = languages.iter().flatten();
                 self.has_language |= languages.any(|language| !language.trim().is_empty());
             }
-            name::IMG => self.image(tag),
+            element_name::IMG => self.image(tag),
             _ => {}
         }
     }
 
-    fn end(&mut self, _tag: &Tag<'_>, _at: At) {}
+    fn end(&mut self, _tag: &Tag<'_>, _at: TagContext) {}
 
-    fn text(&mut self, _text: &Text<'_>, _at: At) {}
+    fn text(&mut self, _text: &TextBetweenTags<'_>, _at: TagContext) {}
 }
 
 impl ElementAudit {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::agreement::{Recorder, Seen};
+use super::html5ever_agreement::{ContentRecorder, RecordedPiece};
 use super::page_text::with_line_feeds;
-use super::tag_walk::walk_html;
+use super::tag_context::walk_html;
 
 /// The cases in which our tokenizer is known to differ from the expected tokens.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
@@ -42,10 +42,10 @@ struct Case {
 }
 
 /// Returns the tags and text of `html`, which follows `before` in the page.
-fn seen(before: &str, html: &str) -> Vec<Seen> {
+fn seen(before: &str, html: &str) -> Vec<RecordedPiece> {
     let html = format!("{before}{html}");
     let text = with_line_feeds(html.into());
-    let mut seen = walk_html(&text, 1_000, Recorder::default()).0;
+    let mut seen = walk_html(&text, 1_000, ContentRecorder::default()).0;
     seen.drain(..before.matches('<').count().min(1));
     seen
 }
@@ -75,7 +75,7 @@ fn renamed(text: &str, name: &str, instead: &str) -> String {
 }
 
 impl Case {
-    fn expected(&self) -> Vec<Seen> {
+    fn expected(&self) -> Vec<RecordedPiece> {
         let text = |value: &serde_json::Value| {
             let text = value.as_str().unwrap().to_owned();
             if self.double_escaped {
@@ -95,10 +95,13 @@ impl Case {
                     });
                     let mut attributes: Vec<_> = attributes.collect();
                     attributes.sort();
-                    expected.push(Seen::Tag(text(&token[1]), attributes));
+                    expected.push(RecordedPiece::Tag(text(&token[1]), attributes));
                 }
                 Some("EndTag") => {
-                    expected.push(Seen::Tag(format!("/{}", text(&token[1])), Vec::new()));
+                    expected.push(RecordedPiece::Tag(
+                        format!("/{}", text(&token[1])),
+                        Vec::new(),
+                    ));
                 }
                 Some("Character") => {
                     // Drop NULs: no consumer needs them, and html5ever drops them when it builds a
@@ -106,8 +109,8 @@ impl Case {
                     let text = text(&token[1]).replace('\0', "");
                     match expected.last_mut() {
                         _ if text.is_empty() => {}
-                        Some(Seen::Text(before)) => before.push_str(&text),
-                        _ => expected.push(Seen::Text(text)),
+                        Some(RecordedPiece::Text(before)) => before.push_str(&text),
+                        _ => expected.push(RecordedPiece::Text(text)),
                     }
                 }
                 _ => {}
@@ -144,7 +147,7 @@ impl Case {
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {
-                let (Seen::Tag(text, _) | Seen::Text(text)) = seen;
+                let (RecordedPiece::Tag(text, _) | RecordedPiece::Text(text)) = seen;
                 *text = renamed(text, &self.last_start_tag, &open);
             }
         }
@@ -184,7 +187,11 @@ fn html5lib_tokens_are_seen_as_tags_and_text() {
 #[test]
 fn two_consumers_of_one_pass_see_the_same() {
     let html = "<p class=a>text<br></p><svg><a href=b/></svg>";
-    let (first, second) = walk_html(html, 1_000, (Recorder::default(), Recorder::default()));
+    let (first, second) = walk_html(
+        html,
+        1_000,
+        (ContentRecorder::default(), ContentRecorder::default()),
+    );
     assert_eq!(first.0.len(), 7);
     assert_eq!(first.0, second.0);
 }

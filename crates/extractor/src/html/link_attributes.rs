@@ -1,87 +1,87 @@
 //! The HTML attributes that contain addresses.
 
-use super::name::{self, Name};
-use crate::link::{Element, LinkKind};
+use super::element_name::{self, ElementName};
+use crate::link::{LinkElement, LinkKind};
 
 /// An attribute that contains addresses.
-pub(super) struct Holder {
+pub(super) struct LinkAttribute {
     pub(super) attribute: &'static str,
     pub(super) kind: LinkKind,
-    pub(super) holds: Holds,
+    pub(super) holds: LinkAttributeValue,
 }
 
 /// The content of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum LinkAttributeValue {
     Address,
     Srcset,
     /// An address. Some authors misunderstand the attribute and write a description instead.
     AddressOrProse,
 }
 
-const fn resource(attribute: &'static str) -> Holder {
-    Holder {
+const fn resource(attribute: &'static str) -> LinkAttribute {
+    LinkAttribute {
         attribute,
         kind: LinkKind::Resource,
-        holds: Holds::Address,
+        holds: LinkAttributeValue::Address,
     }
 }
 
-const fn srcset(attribute: &'static str) -> Holder {
-    Holder {
-        holds: Holds::Srcset,
+const fn srcset(attribute: &'static str) -> LinkAttribute {
+    LinkAttribute {
+        holds: LinkAttributeValue::Srcset,
         ..resource(attribute)
     }
 }
 
-const fn page(attribute: &'static str) -> Holder {
-    Holder {
+const fn page(attribute: &'static str) -> LinkAttribute {
+    LinkAttribute {
         kind: LinkKind::Page,
         ..resource(attribute)
     }
 }
 
-const CITE: &[Holder] = &[Holder {
+const CITE: &[LinkAttribute] = &[LinkAttribute {
     kind: LinkKind::Other,
     ..resource("cite")
 }];
-const IMG: &[Holder] = &[
+const IMG: &[LinkAttribute] = &[
     resource("src"),
     srcset("srcset"),
     resource("lowsrc"),
-    Holder {
-        holds: Holds::AddressOrProse,
+    LinkAttribute {
+        holds: LinkAttributeValue::AddressOrProse,
         ..page("longdesc")
     },
 ];
-const SOURCE: &[Holder] = &[resource("src"), srcset("srcset")];
-const VIDEO: &[Holder] = &[resource("src"), resource("poster")];
-const SRC: &[Holder] = &[resource("src")];
-const BACKGROUND: &[Holder] = &[resource("background")];
+const SOURCE: &[LinkAttribute] = &[resource("src"), srcset("srcset")];
+const VIDEO: &[LinkAttribute] = &[resource("src"), resource("poster")];
+const SRC: &[LinkAttribute] = &[resource("src")];
+const BACKGROUND: &[LinkAttribute] = &[resource("background")];
 
 /// Returns the element with this name, and its attributes that always contain addresses, whatever
 /// its other attributes are. An HTML parser reads `image` as `img`.
-pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
+pub(super) fn holders(name: ElementName) -> Option<(LinkElement, &'static [LinkAttribute])> {
     Some(match name {
-        name::IMG | name::IMAGE => (Element::Img, IMG),
-        name::SOURCE => (Element::Source, SOURCE),
-        name::VIDEO => (Element::Video, VIDEO),
-        name::AUDIO => (Element::Audio, SRC),
-        name::BGSOUND => (Element::Bgsound, SRC),
-        name::TRACK => (Element::Track, SRC),
-        name::SCRIPT => (Element::Script, SRC),
-        name::BODY => (Element::Body, BACKGROUND),
-        name::TABLE => (Element::Table, BACKGROUND),
-        name::THEAD => (Element::Thead, BACKGROUND),
-        name::TBODY => (Element::Tbody, BACKGROUND),
-        name::TFOOT => (Element::Tfoot, BACKGROUND),
-        name::TR => (Element::Tr, BACKGROUND),
-        name::TD => (Element::Td, BACKGROUND),
-        name::TH => (Element::Th, BACKGROUND),
-        name::BLOCKQUOTE => (Element::Blockquote, CITE),
-        name::Q => (Element::Q, CITE),
-        name::DEL => (Element::Del, CITE),
-        name::INS => (Element::Ins, CITE),
+        element_name::IMG | element_name::IMAGE => (LinkElement::Img, IMG),
+        element_name::SOURCE => (LinkElement::Source, SOURCE),
+        element_name::VIDEO => (LinkElement::Video, VIDEO),
+        element_name::AUDIO => (LinkElement::Audio, SRC),
+        element_name::BGSOUND => (LinkElement::Bgsound, SRC),
+        element_name::TRACK => (LinkElement::Track, SRC),
+        element_name::SCRIPT => (LinkElement::Script, SRC),
+        element_name::BODY => (LinkElement::Body, BACKGROUND),
+        element_name::TABLE => (LinkElement::Table, BACKGROUND),
+        element_name::THEAD => (LinkElement::Thead, BACKGROUND),
+        element_name::TBODY => (LinkElement::Tbody, BACKGROUND),
+        element_name::TFOOT => (LinkElement::Tfoot, BACKGROUND),
+        element_name::TR => (LinkElement::Tr, BACKGROUND),
+        element_name::TD => (LinkElement::Td, BACKGROUND),
+        element_name::TH => (LinkElement::Th, BACKGROUND),
+        element_name::BLOCKQUOTE => (LinkElement::Blockquote, CITE),
+        element_name::Q => (LinkElement::Q, CITE),
+        element_name::DEL => (LinkElement::Del, CITE),
+        element_name::INS => (LinkElement::Ins, CITE),
         _ => return None,
     })
 }

@@ -1,25 +1,25 @@
 //! Builds a [`Page`] from tags and text.
 
-use super::consumer::{At, Consumer, Namespace};
-use super::links::LinkReader;
-use super::name;
+use super::element_name;
+use super::link_reader::LinkReader;
+use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{Attributes, Tag, Text};
+use super::tokenizer::{Attributes, Tag, TextBetweenTags};
+use crate::collapsed_text::{CollapsedText, trim};
 use crate::head_end::HeadEnd;
-use crate::limits::{DocumentOddityKind, Limits};
+use crate::meta_refresh::{is_immediate, refresh_target};
 use crate::oddities::Oddities;
-use crate::page::{Meta, Page};
-use crate::refresh::{is_immediate, refresh_target};
-use crate::text::{Collapsed, trim};
+use crate::page::{NamedMeta, Page};
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
 /// Builds a page from its tags and text.
 pub(super) struct PageReader {
-    limits: Limits,
+    limits: ReadingLimits,
     page: Page,
     links: LinkReader,
     /// The kind of the next text.
     text_of: TextOf,
-    title: Collapsed,
+    title: CollapsedText,
     has_title: bool,
     head_end: HeadEnd,
     /// The text of the open style element.
@@ -40,12 +40,12 @@ enum TextOf {
 }
 
 impl PageReader {
-    pub(super) fn new(limits: &Limits) -> PageReader {
+    pub(super) fn new(limits: &ReadingLimits) -> PageReader {
         PageReader {
             page: Page::default(),
             links: LinkReader::new(limits),
             text_of: TextOf::Page,
-            title: Collapsed::new(limits.title_bytes),
+            title: CollapsedText::new(limits.title_bytes),
             has_title: false,
             head_end: HeadEnd::default(),
             css: String::new(),
@@ -66,17 +66,17 @@ impl PageReader {
     }
 
     /// Processes a tag that contains metadata of the page, such as its base or title.
-    fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: At) {
+    fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: TagContext) {
         let is_html = at.space == Namespace::Html;
         match tag.name {
-            name::LINK if is_html => self.canonical(attributes, at.offset),
-            name::BASE if is_html => self.base(attributes, at.offset),
-            name::META if is_html => self.meta(attributes, at.offset),
-            name::TITLE if is_html && !self.has_title => {
+            element_name::LINK if is_html => self.canonical(attributes, at.offset),
+            element_name::BASE if is_html => self.base(attributes, at.offset),
+            element_name::META if is_html => self.meta(attributes, at.offset),
+            element_name::TITLE if is_html && !self.has_title => {
                 self.has_title = true;
                 self.text_of = TextOf::Title;
             }
-            name::STYLE if is_css(attributes) => {
+            element_name::STYLE if is_css(attributes) => {
                 self.text_of = TextOf::Style;
                 self.css_offset = at.offset;
             }
@@ -158,7 +158,7 @@ impl PageReader {
                 let url = Some(trim(&content)).filter(|url| !url.is_empty());
                 self.page.master_url = url.map(str::to_owned);
             }
-            self.page.metas.push(Meta {
+            self.page.metas.push(NamedMeta {
                 name: name.to_ascii_lowercase(),
                 content,
             });
@@ -211,7 +211,7 @@ impl PageReader {
 
     /// Returns the attributes of a tag up to the limit. Notes an oddity if the tag has more.
     #[inline]
-    fn attributes<'a>(&mut self, tag: &Tag<'a>, at: At) -> Attributes<'a> {
+    fn attributes<'a>(&mut self, tag: &Tag<'a>, at: TagContext) -> Attributes<'a> {
         let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
         if was_cut {
             self.note(DocumentOddityKind::AttributesFull, at.offset);
@@ -230,7 +230,7 @@ impl PageReader {
             && !tag.attributes_up_to(self.limits.attributes).1
     }
 
-    fn start_tag(&mut self, tag: &Tag<'_>, at: At) {
+    fn start_tag(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_text(at.offset);
         let attributes = self.attributes(tag, at);
         if at.raw {
@@ -253,7 +253,7 @@ impl PageReader {
         self.links.start(tag, attributes, at, oddities);
     }
 
-    fn end_tag(&mut self, tag: &Tag<'_>, at: At) {
+    fn end_tag(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_text(at.offset);
         self.attributes(tag, at);
         if at.shown {
@@ -266,7 +266,7 @@ impl PageReader {
 
     /// Processes text that may be needed: the text of a link, a title or a style, or text that ends
     /// the head.
-    fn wanted_text(&mut self, text: &Text<'_>) {
+    fn wanted_text(&mut self, text: &TextBetweenTags<'_>) {
         text.parts(|part| match self.text_of {
             TextOf::Page => {
                 self.head_end.text(part);
@@ -281,23 +281,23 @@ impl PageReader {
     }
 }
 
-impl Consumer for PageReader {
+impl TagConsumer for PageReader {
     #[inline]
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         if !at.is_shown_html() || !self.passes_over(tag) {
             self.start_tag(tag, at);
         }
     }
 
     #[inline]
-    fn end(&mut self, tag: &Tag<'_>, at: At) {
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
         if !at.is_shown_html() || !self.passes_over(tag) {
             self.end_tag(tag, at);
         }
     }
 
     #[inline]
-    fn text(&mut self, text: &Text<'_>, at: At) {
+    fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         let is_wanted = match self.text_of {
             TextOf::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),
             TextOf::Title | TextOf::Style => true,

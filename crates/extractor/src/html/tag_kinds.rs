@@ -1,6 +1,6 @@
 //! Classifies tags with one table look-up. Most tags of a page have no kind, and are ignored.
 
-use super::name::{self, Name};
+use super::element_name::{self, ElementName};
 
 /// The kinds of a tag, which depend only on its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl TagKinds {
 
     /// Returns the kinds of tags with this name.
     #[inline]
-    pub(crate) fn of(name: Name) -> TagKinds {
+    pub(crate) fn of(name: ElementName) -> TagKinds {
         match &TABLE[place(name)] {
             (listed, kinds) if *listed == name => *kinds,
             _ => TagKinds(0),
@@ -45,119 +45,131 @@ impl TagKinds {
     }
 }
 
-const KINDS: [(TagKinds, &[Name]); 8] = [
+const KINDS: [(TagKinds, &[ElementName]); 8] = [
     (
         TagKinds::RAW,
         &[
-            name::SCRIPT,
-            name::STYLE,
-            name::XMP,
-            name::IFRAME,
-            name::NOEMBED,
-            name::NOFRAMES,
-            name::TITLE,
-            name::TEXTAREA,
-            name::PLAINTEXT,
+            element_name::SCRIPT,
+            element_name::STYLE,
+            element_name::XMP,
+            element_name::IFRAME,
+            element_name::NOEMBED,
+            element_name::NOFRAMES,
+            element_name::TITLE,
+            element_name::TEXTAREA,
+            element_name::PLAINTEXT,
         ],
     ),
-    (TagKinds::FOREIGN, &[name::SVG, name::MATH]),
+    (TagKinds::FOREIGN, &[element_name::SVG, element_name::MATH]),
     (
         TagKinds::ABOUT_PAGE,
-        &[name::LINK, name::BASE, name::META, name::TITLE, name::STYLE],
+        &[
+            element_name::LINK,
+            element_name::BASE,
+            element_name::META,
+            element_name::TITLE,
+            element_name::STYLE,
+        ],
     ),
     (
         TagKinds::LINKS,
         &[
-            name::A,
-            name::APPLET,
-            name::AREA,
-            name::AUDIO,
-            name::BGSOUND,
-            name::BLOCKQUOTE,
-            name::BODY,
-            name::BUTTON,
-            name::DEL,
-            name::EMBED,
-            name::FORM,
-            name::FRAME,
-            name::IFRAME,
-            name::IMAGE,
-            name::IMG,
-            name::INPUT,
-            name::INS,
-            name::LINK,
-            name::OBJECT,
-            name::Q,
-            name::SCRIPT,
-            name::SOURCE,
-            name::TABLE,
-            name::TBODY,
-            name::TD,
-            name::TFOOT,
-            name::TH,
-            name::THEAD,
-            name::TR,
-            name::TRACK,
-            name::VIDEO,
+            element_name::A,
+            element_name::APPLET,
+            element_name::AREA,
+            element_name::AUDIO,
+            element_name::BGSOUND,
+            element_name::BLOCKQUOTE,
+            element_name::BODY,
+            element_name::BUTTON,
+            element_name::DEL,
+            element_name::EMBED,
+            element_name::FORM,
+            element_name::FRAME,
+            element_name::IFRAME,
+            element_name::IMAGE,
+            element_name::IMG,
+            element_name::INPUT,
+            element_name::INS,
+            element_name::LINK,
+            element_name::OBJECT,
+            element_name::Q,
+            element_name::SCRIPT,
+            element_name::SOURCE,
+            element_name::TABLE,
+            element_name::TBODY,
+            element_name::TD,
+            element_name::TFOOT,
+            element_name::TH,
+            element_name::THEAD,
+            element_name::TR,
+            element_name::TRACK,
+            element_name::VIDEO,
         ],
     ),
     (
         TagKinds::SHOWN,
         &[
-            name::A,
-            name::H1,
-            name::IMG,
-            name::INPUT,
-            name::SCRIPT,
-            name::STYLE,
-            name::TEXTAREA,
-            name::TITLE,
+            element_name::A,
+            element_name::H1,
+            element_name::IMG,
+            element_name::INPUT,
+            element_name::SCRIPT,
+            element_name::STYLE,
+            element_name::TEXTAREA,
+            element_name::TITLE,
         ],
     ),
-    (TagKinds::TEMPLATE, &[name::TEMPLATE]),
+    (TagKinds::TEMPLATE, &[element_name::TEMPLATE]),
     (
         TagKinds::RUBY,
-        &[name::RUBY, name::RB, name::RT, name::RTC, name::RP],
+        &[
+            element_name::RUBY,
+            element_name::RB,
+            element_name::RT,
+            element_name::RTC,
+            element_name::RP,
+        ],
     ),
     (
         TagKinds::SEPARATES_WORDS,
         &[
-            name::ARTICLE,
-            name::BLOCKQUOTE,
-            name::BR,
-            name::DD,
-            name::DIV,
-            name::DL,
-            name::DT,
-            name::FIGCAPTION,
-            name::FIGURE,
-            name::FOOTER,
-            name::H1,
-            name::H2,
-            name::H3,
-            name::H4,
-            name::H5,
-            name::H6,
-            name::HEADER,
-            name::HR,
-            name::LI,
-            name::OL,
-            name::OPTION,
-            name::P,
-            name::PRE,
-            name::SECTION,
-            name::TABLE,
-            name::TD,
-            name::TH,
-            name::TR,
-            name::UL,
+            element_name::ARTICLE,
+            element_name::BLOCKQUOTE,
+            element_name::BR,
+            element_name::DD,
+            element_name::DIV,
+            element_name::DL,
+            element_name::DT,
+            element_name::FIGCAPTION,
+            element_name::FIGURE,
+            element_name::FOOTER,
+            element_name::H1,
+            element_name::H2,
+            element_name::H3,
+            element_name::H4,
+            element_name::H5,
+            element_name::H6,
+            element_name::HEADER,
+            element_name::HR,
+            element_name::LI,
+            element_name::OL,
+            element_name::OPTION,
+            element_name::P,
+            element_name::PRE,
+            element_name::SECTION,
+            element_name::TABLE,
+            element_name::TD,
+            element_name::TH,
+            element_name::TR,
+            element_name::UL,
         ],
     ),
 ];
 
 /// The names that have a kind, each at the index that [`place`] returns for it.
-static TABLE: [(Name, TagKinds); 256] = {
-    let mut table = [(Name::of(b""), TagKinds(0)); 256];
+static TABLE: [(ElementName, TagKinds); 256] = {
+    let mut table = [(ElementName::of(b""), TagKinds(0)); 256];
     let mut kind = 0;
     while kind < KINDS.len() {
         let (bit, names) = KINDS[kind];
@@ -180,14 +192,14 @@ const FACTOR: u64 = 0x72df_7047_c4a3_1057;
 
 /// Returns the index of a name in the table.
 #[inline]
-const fn place(name: Name) -> usize {
+const fn place(name: ElementName) -> usize {
     (name.number().wrapping_mul(FACTOR) >> 56) as usize
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::element_name::{self, ElementName};
     use super::super::link_attributes::holders;
-    use super::super::name::{self, Name};
     use super::{KINDS, TABLE, TagKinds};
 
     #[test]
@@ -204,11 +216,11 @@ mod tests {
             }
         }
         for name in [
-            name::B,
-            name::SPAN,
-            Name::of(b""),
-            Name::of(b"a\0"),
-            Name::of(b"link-rel"),
+            element_name::B,
+            element_name::SPAN,
+            ElementName::of(b""),
+            ElementName::of(b"a\0"),
+            ElementName::of(b"link-rel"),
         ] {
             assert_eq!(TagKinds::of(name), TagKinds(0), "{name:?}");
         }

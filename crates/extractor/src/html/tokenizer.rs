@@ -5,10 +5,10 @@
 //! skipped, because no consumer needs them. Line ends of the page are already normalised to line
 //! feeds.
 
-mod letters;
+mod character_references;
+mod letter_count;
+mod markup_scan;
 mod raw_text;
-mod references;
-mod scan;
 mod tag;
 mod xml_markup;
 
@@ -16,12 +16,12 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-pub(super) use self::letters::LetterCount;
+use self::character_references::{ReferenceContext, decode, without_nul};
+pub(super) use self::letter_count::LetterCount;
+use self::markup_scan::{next_less_than, tag_name};
 use self::raw_text::{end_of_script, end_of_text, is_end_tag};
-use self::references::{Place, decode, without_nul};
-use self::scan::{next_less_than, tag_name};
 pub(crate) use self::tag::{Attribute, AttributeList, Attributes, Tag};
-use super::name::Name;
+use super::element_name::ElementName;
 use super::tag_kinds::TagKinds;
 use crate::document_kind::Syntax;
 
@@ -53,7 +53,7 @@ pub(super) enum Token {
 /// Text between two tags, as written. Other markup between the tags, such as a comment, splits the
 /// text, and then this is one part of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'t> {
+pub(crate) struct TextBetweenTags<'t> {
     /// The page that contains the text.
     pub(crate) page: &'t str,
     from: usize,
@@ -72,11 +72,11 @@ enum TextKind {
     Cdata,
 }
 
-impl<'t> Text<'t> {
+impl<'t> TextBetweenTags<'t> {
     /// Wraps text that is already decoded.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn decoded(text: &'t str) -> Text<'t> {
-        Text {
+    pub(super) fn decoded(text: &'t str) -> TextBetweenTags<'t> {
+        TextBetweenTags {
             page: text,
             from: 0,
             to: text.len(),
@@ -99,8 +99,8 @@ impl<'t> Text<'t> {
     pub(crate) fn parts(&self, part: impl FnMut(&str)) {
         let raw = &self.page[self.place()];
         match self.kind {
-            TextKind::Data => decode(raw, Place::Text, "", part),
-            TextKind::Rcdata => decode(raw, Place::Text, "\u{fffd}", part),
+            TextKind::Data => decode(raw, ReferenceContext::Text, "", part),
+            TextKind::Rcdata => decode(raw, ReferenceContext::Text, "\u{fffd}", part),
             TextKind::Raw => without_nul(raw, "\u{fffd}", part),
             TextKind::Cdata => without_nul(raw, "", part),
         }
@@ -121,7 +121,7 @@ pub(super) struct Tokenizer<'t> {
     text: Range<usize>,
     text_kind: TextKind,
     /// The name of the last tag.
-    name: Name,
+    name: ElementName,
     /// Offsets of the beginning of the last tag, and of the end of its name.
     start: usize,
     name_end: usize,
@@ -151,7 +151,7 @@ impl<'t> Tokenizer<'t> {
             open: 0..0,
             text: 0..0,
             text_kind: TextKind::Data,
-            name: Name::of(b""),
+            name: ElementName::of(b""),
             start: 0,
             name_end: 0,
             attributes: AttributeList::default(),
@@ -203,9 +203,9 @@ impl<'t> Tokenizer<'t> {
 
     /// Returns the text before the last tag. `None` if it is empty.
     #[inline]
-    pub(super) fn text(&self) -> Option<Text<'t>> {
+    pub(super) fn text(&self) -> Option<TextBetweenTags<'t>> {
         let Range { start, end } = self.text;
-        (start < end).then_some(Text {
+        (start < end).then_some(TextBetweenTags {
             page: self.page,
             from: start,
             to: end,

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::consumer::{At, Consumer, Namespace};
-use super::name;
+use super::element_name;
+use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{LetterCount, Tag, Text};
-use crate::page::Outline;
-use crate::text::{Collapsed, trim};
+use super::tokenizer::{LetterCount, Tag, TextBetweenTags};
+use crate::collapsed_text::{CollapsedText, trim};
+use crate::page::VisibleSummary;
 
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
@@ -52,15 +52,15 @@ impl PageObserver for () {
 }
 
 /// Builds the outline of a page, and passes its visible text and images to an observer.
-pub(super) struct ShownReader<'o> {
+pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn PageObserver,
     /// Whether the observer wants more text.
     is_text_wanted: bool,
     /// Texts that are not yet counted, nor passed to the observer.
     texts: Vec<Range<usize>>,
-    outline: Outline,
+    outline: VisibleSummary,
     letters: LetterCount,
-    heading: Collapsed,
+    heading: CollapsedText,
     inside: Inside,
 }
 
@@ -77,21 +77,21 @@ enum Inside {
     Script,
 }
 
-impl<'o> ShownReader<'o> {
-    pub(super) fn new(observer: &'o mut dyn PageObserver) -> ShownReader<'o> {
-        ShownReader {
+impl<'o> VisibleTextReader<'o> {
+    pub(super) fn new(observer: &'o mut dyn PageObserver) -> VisibleTextReader<'o> {
+        VisibleTextReader {
             is_text_wanted: observer.wants_text(),
             texts: Vec::with_capacity(MAX_TEXTS),
             observer,
-            outline: Outline::default(),
+            outline: VisibleSummary::default(),
             letters: LetterCount::default(),
-            heading: Collapsed::new(MAX_HEADING_BYTES),
+            heading: CollapsedText::new(MAX_HEADING_BYTES),
             inside: Inside::Page,
         }
     }
 
     /// Returns the outline of `page`.
-    pub(super) fn finish(mut self, page: &str) -> Outline {
+    pub(super) fn finish(mut self, page: &str) -> VisibleSummary {
         self.take_texts(page);
         self.end_heading();
         self.outline.letters = self.letters.finish().min(MAX_LETTERS);
@@ -121,7 +121,7 @@ impl<'o> ShownReader<'o> {
 
     /// Processes text that is in a heading, title, form field or script.
     #[cold]
-    fn text_inside(&mut self, text: &Text<'_>) {
+    fn text_inside(&mut self, text: &TextBetweenTags<'_>) {
         match self.inside {
             Inside::Title => {
                 self.take_texts(text.page);
@@ -136,7 +136,7 @@ impl<'o> ShownReader<'o> {
     }
 
     #[inline]
-    fn put_aside(&mut self, text: &Text<'_>) {
+    fn put_aside(&mut self, text: &TextBetweenTags<'_>) {
         self.texts.push(text.place());
         if self.texts.len() == MAX_TEXTS {
             self.take_texts(text.page);
@@ -158,26 +158,26 @@ impl<'o> ShownReader<'o> {
     }
 }
 
-impl ShownReader<'_> {
+impl VisibleTextReader<'_> {
     /// Processes the start tag of an element that affects the outline.
     fn element(&mut self, tag: &Tag<'_>) {
         match tag.name {
-            name::A => self.outline.links += 1,
-            name::SCRIPT | name::STYLE => {
+            element_name::A => self.outline.links += 1,
+            element_name::SCRIPT | element_name::STYLE => {
                 self.end_heading();
                 self.inside = Inside::Script;
             }
-            name::TITLE | name::TEXTAREA => {
+            element_name::TITLE | element_name::TEXTAREA => {
                 self.end_heading();
                 self.inside = Inside::Title;
             }
-            name::H1 if self.outline.heading.is_none() => self.inside = Inside::Heading,
-            name::INPUT => {
+            element_name::H1 if self.outline.heading.is_none() => self.inside = Inside::Heading,
+            element_name::INPUT => {
                 let kind = tag.attributes.get("type").map(trim);
                 let is_password = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("password"));
                 self.outline.passwords += usize::from(is_password);
             }
-            name::IMG => {
+            element_name::IMG => {
                 self.take_texts(tag.page);
                 self.observer.image(tag.source());
             }
@@ -186,9 +186,9 @@ impl ShownReader<'_> {
     }
 }
 
-impl Consumer for ShownReader<'_> {
+impl TagConsumer for VisibleTextReader<'_> {
     #[inline]
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.end_raw();
         if tag.kinds.is(TagKinds::SHOWN) && at.shown && at.space == Namespace::Html {
             self.element(tag);
@@ -196,9 +196,9 @@ impl Consumer for ShownReader<'_> {
     }
 
     #[inline]
-    fn end(&mut self, tag: &Tag<'_>, _at: At) {
+    fn end(&mut self, tag: &Tag<'_>, _at: TagContext) {
         self.end_raw();
-        if tag.name == name::H1 {
+        if tag.name == element_name::H1 {
             self.end_heading();
         }
     }
@@ -208,7 +208,7 @@ impl Consumer for ShownReader<'_> {
     }
 
     #[inline]
-    fn text(&mut self, text: &Text<'_>, at: At) {
+    fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         match self.inside {
             _ if !at.shown => {}
             Inside::Page => self.put_aside(text),

@@ -1,6 +1,6 @@
 //! Resolves element names in XML syntax: prefixes and namespaces.
 
-use super::name::{self, Name};
+use super::element_name::{self, ElementName};
 use super::tokenizer::Tag;
 
 /// Maximum number of namespace declarations in scope at a time; further ones are ignored.
@@ -18,7 +18,7 @@ const OF_A_PAGE: [&str; 4] = [
 ];
 
 /// The name given to elements of all other namespaces, which are ignored.
-const FOREIGN: Name = Name::of(b"");
+const FOREIGN: ElementName = ElementName::of(b"");
 
 /// Resolves the names of tags by the namespace declarations (`xmlns`) in scope.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ struct Binding {
 #[derive(Debug)]
 struct Declaring {
     /// The name as written, with its prefix.
-    name: Name,
+    name: ElementName,
     /// The number of open elements with this name: this element, and those within it.
     count: u32,
     /// The number of declarations in scope outside this element.
@@ -50,7 +50,7 @@ struct Declaring {
 
 impl XmlNames {
     /// Records a start tag. `written` is its name with the prefix. Returns the resolved name.
-    pub(super) fn start(&mut self, tag: &Tag<'_>, written: &str) -> Name {
+    pub(super) fn start(&mut self, tag: &Tag<'_>, written: &str) -> ElementName {
         let around = self.bindings.len();
         self.declare(tag);
         let meaning = self.meaning(tag.name, written);
@@ -69,7 +69,7 @@ impl XmlNames {
     }
 
     /// Records an end tag. `written` is its name with the prefix. Returns the resolved name.
-    pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> Name {
+    pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> ElementName {
         let meaning = self.meaning(tag.name, written);
         if let Some(place) = self.open.iter().rposition(|open| open.name == tag.name) {
             // Also end the elements within this one, whose end tags are missing.
@@ -99,7 +99,7 @@ impl XmlNames {
                 continue;
             }
             // A root element named `html` counts as XHTML, whatever namespace it declares.
-            let is_root = prefix.is_empty() && tag.name == name::HTML;
+            let is_root = prefix.is_empty() && tag.name == element_name::HTML;
             self.bindings.push(Binding {
                 prefix: prefix.into(),
                 is_of_page: is_root || OF_A_PAGE.contains(&attribute.value().trim()),
@@ -107,13 +107,13 @@ impl XmlNames {
         }
     }
 
-    fn meaning(&self, name: Name, written: &str) -> Name {
+    fn meaning(&self, name: ElementName, written: &str) -> ElementName {
         let (prefix, local) = written.split_once(':').unwrap_or(("", written));
         let mut bindings = self.bindings.iter().rev();
         let binding = bindings.find(|binding| *binding.prefix == *prefix);
         match binding {
             Some(binding) if !binding.is_of_page => FOREIGN,
-            Some(_) if !prefix.is_empty() => Name::of(local.as_bytes()),
+            Some(_) if !prefix.is_empty() => ElementName::of(local.as_bytes()),
             // If the prefix is not declared, the name includes the prefix.
             _ => name,
         }

@@ -1,10 +1,10 @@
 //! Reads a plain text sitemap: one URL per line.
 
 use super::{Sitemap, SitemapEntry, SitemapKind};
-use crate::limits::{DocumentOddityKind, Limits, note};
-use crate::text::trim;
+use crate::collapsed_text::trim;
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 
-pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
+pub(super) fn read(text: &str, limits: &ReadingLimits, sitemap: &mut Sitemap) {
     let lines = (1..)
         .zip(text.lines().map(trim))
         .filter(|(_, line)| !line.is_empty());

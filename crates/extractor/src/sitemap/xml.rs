@@ -1,18 +1,18 @@
 //! Reads an XML sitemap, with the extensions for languages, images, videos and news.
 
 use super::plain::is_url;
-use super::{Alternate, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video};
-use crate::limits::{DocumentOddityKind, Limits};
-use crate::text::{Collapsed, trim};
-use crate::xml::{Tag, Xml, XmlEvent};
+use super::{NewsEntry, Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, Video};
+use crate::collapsed_text::{CollapsedText, trim};
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// Maximum bytes of a `lastmod`, `changefreq`, `priority`, `hreflang` or date; longer values are
 /// dropped.
 const MAX_HINT_BYTES: usize = 128;
 
-pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Sitemap) {
+pub(super) fn read(text: &str, start: usize, limits: &ReadingLimits, sitemap: &mut Sitemap) {
     let mut walk = Walk {
-        xml: Xml::from(text, start, limits),
+        xml: XmlReader::from(text, start, limits),
         limits,
         sitemap,
         entry: None,
@@ -73,8 +73,8 @@ enum Extension {
 }
 
 struct Walk<'a> {
-    xml: Xml<'a>,
-    limits: &'a Limits,
+    xml: XmlReader<'a>,
+    limits: &'a ReadingLimits,
     sitemap: &'a mut Sitemap,
     entry: Option<SitemapEntry>,
     extension: Option<Extension>,
@@ -90,7 +90,7 @@ impl Walk<'_> {
     /// Reads a start tag. Returns `false` to stop, because the document is not a sitemap or has too
     /// many entries. The depth is 1 for the root, 2 for an entry, 3 for a field, and 4 for an
     /// element in an extension.
-    fn start(&mut self, tag: &Tag<'_>) -> bool {
+    fn start(&mut self, tag: &XmlTag<'_>) -> bool {
         self.end_bare_text();
         let name = tag.name().to_ascii_lowercase();
         let name = name.as_str();
@@ -153,7 +153,7 @@ impl Walk<'_> {
         true
     }
 
-    fn start_field(&mut self, tag: &Tag<'_>, name: &str) -> Option<Field> {
+    fn start_field(&mut self, tag: &XmlTag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
         // An `image:loc` outside `image:image` isn't the address of a page, so ignore it.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
@@ -183,7 +183,7 @@ impl Walk<'_> {
     }
 
     /// Processes `xhtml:link`: the same page in another language or form.
-    fn alternate(&mut self, tag: &Tag<'_>) {
+    fn alternate(&mut self, tag: &XmlTag<'_>) {
         let rel = tag.attribute("rel").unwrap_or_default();
         let is_alternate = rel
             .split_ascii_whitespace()
@@ -195,7 +195,7 @@ impl Walk<'_> {
             && self.has_room()
         {
             let hreflang = tag.short_attribute("hreflang", MAX_HINT_BYTES);
-            let alternate = Alternate { href, hreflang };
+            let alternate = SitemapAlternate { href, hreflang };
             self.entry().alternates.push(alternate);
         }
     }
@@ -268,7 +268,7 @@ impl Walk<'_> {
                 }
             }
             Field::NewsTitle => {
-                let mut title = Collapsed::new(self.limits.title_bytes);
+                let mut title = CollapsedText::new(self.limits.title_bytes);
                 title.push(&value);
                 let title = title.take().0;
                 self.entry().news.get_or_insert_default().title = title;

@@ -2,9 +2,9 @@
 //! them with random inputs.
 
 use crawl_extractor::{
-    CharsetSource, ContentKind, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
-    document_kind, is_html, link_header, read_css, read_feed, read_html, read_sitemap,
-    refresh_header,
+    CharsetSource, ContentKind, DocumentOddity, Link, LinkKind, MAX_SNIFF_BYTES, Page,
+    ReadingLimits, document_kind, is_html, link_header, read_css, read_feed, read_html,
+    read_sitemap, refresh_header,
 };
 use crawl_weburl::canonicalize;
 
@@ -20,7 +20,7 @@ pub(crate) fn html(data: &[u8]) {
         "text/html; charset=gbk",
     ];
     let content_type = content_type.get(usize::from(*first) % 6).copied();
-    let page = read_html(rest, content_type, &Limits::default());
+    let page = read_html(rest, content_type, &ReadingLimits::default());
     links(&page.links, rest.len());
     oddities(&page.oddities, rest.len());
     let small = small();
@@ -52,7 +52,11 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;
     }
-    let more = read_html(&[body, b"<p>"].concat(), content_type, &Limits::default());
+    let more = read_html(
+        &[body, b"<p>"].concat(),
+        content_type,
+        &ReadingLimits::default(),
+    );
     let title = page.title.as_deref().unwrap_or_default();
     assert!(more.title.unwrap_or_default().starts_with(title));
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
@@ -61,7 +65,7 @@ fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&st
 /// Reads any bytes as a style sheet. Checks that all links are resources, and that their addresses
 /// occur in the style sheet.
 pub(crate) fn css(data: &[u8]) {
-    let css = read_css(data, None, &Limits::default());
+    let css = read_css(data, None, &ReadingLimits::default());
     links(&css.links, data.len());
     oddities(&css.oddities, data.len());
     assert!(css.links.iter().all(|link| link.kind == LinkKind::Resource));
@@ -87,12 +91,12 @@ pub(crate) fn css(data: &[u8]) {
         let page = read_html(
             page.as_bytes(),
             Some("text/html; charset=utf-8"),
-            &Limits::default(),
+            &ReadingLimits::default(),
         );
         let alone = read_css(
             text.as_bytes(),
             Some("text/css; charset=utf-8"),
-            &Limits::default(),
+            &ReadingLimits::default(),
         );
         let hrefs = |links: &[Link]| -> Vec<String> {
             links.iter().map(|link| link.href.clone()).collect()
@@ -103,7 +107,7 @@ pub(crate) fn css(data: &[u8]) {
 
 /// Reads any bytes as a sitemap, and checks that each entry has an address.
 pub(crate) fn sitemap(data: &[u8]) {
-    let sitemap = read_sitemap(data, None, &Limits::default());
+    let sitemap = read_sitemap(data, None, &ReadingLimits::default());
     oddities(&sitemap.oddities, data.len());
     assert!(sitemap.entries.iter().all(|entry| !entry.loc.is_empty()));
     assert!(sitemap.entries.len() <= data.len());
@@ -120,7 +124,7 @@ pub(crate) fn sitemap(data: &[u8]) {
 /// Reads any bytes as a feed, and checks that each entry has an address, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
-    let feed = read_feed(data, None, &Limits::default());
+    let feed = read_feed(data, None, &ReadingLimits::default());
     oddities(&feed.oddities, data.len());
     for entry in &feed.entries {
         assert!(entry.url.is_some() || entry.title.is_some() || entry.id.is_some());
@@ -142,23 +146,26 @@ pub(crate) fn feed(data: &[u8]) {
 /// Reads any bytes as a header, and checks that the addresses of links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
-    let links = link_header(&value, &Limits::default());
+    let links = link_header(&value, &ReadingLimits::default());
     assert!(links.len() <= value.matches('<').count());
     assert!(links.iter().all(|link| value.contains(&link.href)));
-    let twice = link_header(&format!("<first>; rel=next, {value}"), &Limits::default());
+    let twice = link_header(
+        &format!("<first>; rel=next, {value}"),
+        &ReadingLimits::default(),
+    );
     assert_eq!(twice.first().map(|link| link.href.as_str()), Some("first"));
     assert!(link_header(&value, &small()).len() <= 4);
-    if let Some(link) = refresh_header(&value, &Limits::default()) {
+    if let Some(link) = refresh_header(&value, &ReadingLimits::default()) {
         assert!(value.contains(&link.href));
     }
 }
 
 /// Checks that a charset and a document kind are determined for any bytes.
 pub(crate) fn charset(data: &[u8]) {
-    let page = read_html(data, None, &Limits::default());
+    let page = read_html(data, None, &ReadingLimits::default());
     assert!(page.charset_source != CharsetSource::Header);
     let label = format!("text/html; charset={}", page.charset);
-    let again = read_html(data, Some(&label), &Limits::default());
+    let again = read_html(data, Some(&label), &ReadingLimits::default());
     // A header that declares the determined charset must lead to the same charset. A byte order
     // mark is an exception, because it overrides the header.
     if page.charset != "replacement" {
@@ -166,7 +173,7 @@ pub(crate) fn charset(data: &[u8]) {
         assert_eq!(again.links.len(), page.links.len());
     }
     let text = String::from_utf8_lossy(data);
-    let _ = read_html(b"<a href=x>", Some(&text), &Limits::default());
+    let _ = read_html(b"<a href=x>", Some(&text), &ReadingLimits::default());
     for content_type in [
         None,
         Some("text/html"),
@@ -199,8 +206,8 @@ fn oddities(found: &[DocumentOddity], bytes: usize) {
     }
 }
 
-fn small() -> Limits {
-    let mut limits = Limits::default();
+fn small() -> ReadingLimits {
+    let mut limits = ReadingLimits::default();
     (
         limits.links,
         limits.resources,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_extractor::BlockPlace;
+use crawl_extractor::BlockRole;
 use expect_test::{Expect, expect};
 
 use crate::read;
@@ -14,8 +14,8 @@ fn check(html: &str, expected: Expect) {
     let mut shown = String::new();
     for block in &content.blocks {
         let mark = match block.place {
-            BlockPlace::Main => '*',
-            BlockPlace::Beside => '+',
+            BlockRole::Main => '*',
+            BlockRole::Beside => '+',
             _ => '-',
         };
         let _ = write!(shown, "{mark} {}", block.kind);

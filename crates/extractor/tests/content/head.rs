@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Content, ContentLimits, Limits, PageContext, read_content, read_html};
+use crawl_extractor::{
+    Content, ContentLimits, PageContext, ReadingLimits, read_content, read_html,
+};
 use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
@@ -108,7 +110,7 @@ fn canonical_is_the_first_in_the_head() {
         let page = read_html(
             html.as_bytes(),
             Some("text/html; charset=utf-8"),
-            &Limits::default(),
+            &ReadingLimits::default(),
         );
         let oddities = page
             .oddities

@@ -1,6 +1,6 @@
 //! Tests of `<ruby>` annotations, and of words with invisible breaks, such as `<wbr>`.
 
-use crawl_extractor::Limits;
+use crawl_extractor::ReadingLimits;
 
 use crate::{markdown, read};
 
@@ -74,7 +74,7 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
 fn the_text_of_a_link_has_no_readings() {
     let html = "<a href=1><ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</ruby>へ</a>\
         <rt><a href=2>茶";
-    let page = crawl_extractor::read_html(html.as_bytes(), None, &Limits::default());
+    let page = crawl_extractor::read_html(html.as_bytes(), None, &ReadingLimits::default());
     let texts: Vec<_> = page.links.iter().map(|link| link.text.as_deref()).collect();
     assert_eq!(texts, [Some("東京へ"), Some("茶")]);
 }

@@ -6,7 +6,7 @@ use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;
 
 use crawl_extractor::{
-    ContentKind, FeedUrl, Limits, document_kind, read_feed, read_html, read_sitemap,
+    ContentKind, FeedUrl, ReadingLimits, document_kind, read_feed, read_html, read_sitemap,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
@@ -34,7 +34,7 @@ fn check(folder: &str, least: usize, show: impl Fn(&[u8]) -> String) {
 #[test]
 fn cases_of_encodings() {
     check("encodings", 45, |body| {
-        let page = read_html(body, None, &Limits::default());
+        let page = read_html(body, None, &ReadingLimits::default());
         let links: Vec<_> = page
             .links
             .iter()
@@ -60,7 +60,7 @@ fn cases_of_feeds() {
         })
     };
     check("feeds", 15, |body| {
-        let feed = read_feed(body, None, &Limits::default());
+        let feed = read_feed(body, None, &ReadingLimits::default());
         let mut shown = format!(
             "{:?}, sniffed as {:?}\n",
             feed.kind,
@@ -97,7 +97,7 @@ fn cases_of_feeds() {
 #[test]
 fn cases_of_sitemaps() {
     check("sitemaps", 8, |body| {
-        let sitemap = read_sitemap(body, None, &Limits::default());
+        let sitemap = read_sitemap(body, None, &ReadingLimits::default());
         let sniffed: ContentKind = document_kind(None, body);
         let mut shown = format!("{:?}, sniffed as {sniffed:?}\n", sitemap.kind);
         for entry in &sitemap.entries {

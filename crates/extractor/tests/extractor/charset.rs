@@ -1,13 +1,13 @@
 //! Tests of the charsets of pages.
 
 use crawl_extractor::{
-    CharsetSource, ContentLimits, Limits, Page, PageContext, read_html, read_markdown,
+    CharsetSource, ContentLimits, Page, PageContext, ReadingLimits, read_html, read_markdown,
 };
 
 use crate::show_oddities;
 
 fn page(content_type: Option<&str>, body: &[u8]) -> Page {
-    read_html(body, content_type, &Limits::default())
+    read_html(body, content_type, &ReadingLimits::default())
 }
 
 fn charset(content_type: Option<&str>, body: &[u8]) -> (&'static str, CharsetSource) {
@@ -182,7 +182,11 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
         <a href='/茶?q=茶#茶'>x</a><iframe src='f?q=茶'></iframe><area href='a?q=茶'>\
         <img srcset='i?q=茶 2x'><form action='/茶?q=茶'>";
     let (bytes, ..) = encoding_rs::GBK.encode(html);
-    let page = read_html(&bytes, Some("text/html; charset=gbk"), &Limits::default());
+    let page = read_html(
+        &bytes,
+        Some("text/html; charset=gbk"),
+        &ReadingLimits::default(),
+    );
     assert_eq!(page.base.as_deref(), Some("/b?q=%B2%E8"));
     assert_eq!(page.canonical.as_deref(), Some("?c=%B2%E8"));
     let hrefs: Vec<_> = page.links.iter().map(|link| link.href.as_str()).collect();
@@ -201,7 +205,7 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
     let utf_8 = read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),
-        &Limits::default(),
+        &ReadingLimits::default(),
     );
     assert_eq!(utf_8.base.as_deref(), Some("/b?q=茶"));
     let (context, limits) = (
@@ -220,7 +224,7 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
 fn an_address_that_its_charset_makes_too_long_is_dropped() {
     let (bytes, ..) =
         encoding_rs::GBK.encode("<base href='?茶茶茶'><a href='?茶茶茶'>x</a><a href=b>");
-    let mut limits = Limits::default();
+    let mut limits = ReadingLimits::default();
     limits.href_bytes = 12;
     let page = read_html(&bytes, Some("text/html; charset=gbk"), &limits);
     assert_eq!((page.base, page.links.len()), (None, 1));

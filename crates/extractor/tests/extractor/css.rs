@@ -1,11 +1,11 @@
 //! Tests of addresses in style sheets, alone and within pages.
 
-use crawl_extractor::{Css, Limits, read_css};
+use crawl_extractor::{ReadingLimits, StyleSheetLinks, read_css};
 use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
-fn show(css: &Css) -> String {
+fn show(css: &StyleSheetLinks) -> String {
     let mut shown: String = css
         .links
         .iter()
@@ -16,7 +16,11 @@ fn show(css: &Css) -> String {
 }
 
 fn check(css: &str, expected: &Expect) {
-    expected.assert_eq(&show(&read_css(css.as_bytes(), None, &Limits::default())));
+    expected.assert_eq(&show(&read_css(
+        css.as_bytes(),
+        None,
+        &ReadingLimits::default(),
+    )));
 }
 
 #[test]
@@ -100,7 +104,7 @@ fn css_images_4_sets_of_images() {
 #[test]
 fn css_syntax_3_2_charsets() {
     let charset = |body: &[u8], content_type| {
-        let css = read_css(body, content_type, &Limits::default());
+        let css = read_css(body, content_type, &ReadingLimits::default());
         let href = css.links.first().map(|link| link.href.clone());
         (css.charset, href.unwrap_or_default())
     };
@@ -154,7 +158,7 @@ fn css_in_pages() {
 
 #[test]
 fn limits_of_css_are_noted() {
-    let mut limits = Limits::default();
+    let mut limits = ReadingLimits::default();
     (limits.resources, limits.href_bytes) = (1, 5);
     let css = read_css(b"url(1)\nurl(234567)\nurl(8)", None, &limits);
     assert_eq!(show(&css), "url \"1\"\nresources-full line 2 x2\n");

@@ -1,6 +1,6 @@
 //! Runs html5lib's encoding cases: the determined charset must be the expected one.
 
-use crawl_extractor::{CharsetSource, Limits, read_html};
+use crawl_extractor::{CharsetSource, ReadingLimits, read_html};
 
 const FILES: [&[u8]; 3] = [
     include_bytes!("../html5lib/encoding/tests1.dat"),
@@ -40,7 +40,7 @@ fn html5lib_encodings_are_found() {
         // Append a byte that is not ASCII. A page that is all ASCII counts as UTF-8, even if a late
         // `meta` names another charset.
         let bytes = [bytes, b"\xff"].concat();
-        let page = read_html(&bytes, None, &Limits::default());
+        let page = read_html(&bytes, None, &ReadingLimits::default());
         let is_declared = matches!(
             page.charset_source,
             CharsetSource::Meta | CharsetSource::Bom | CharsetSource::LateMeta

@@ -1,12 +1,12 @@
 //! Tests of links in headers.
 
-use crawl_extractor::{Limits, link_header, refresh_header};
+use crawl_extractor::{ReadingLimits, link_header, refresh_header};
 use expect_test::{Expect, expect};
 
 use crate::show_links;
 
 fn check(value: &str, expected: &Expect) {
-    expected.assert_eq(&show_links(&link_header(value, &Limits::default())));
+    expected.assert_eq(&show_links(&link_header(value, &ReadingLimits::default())));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn kinds_of_links_in_headers() {
 
 #[test]
 fn html_4_2_5_3_refresh_in_a_header() {
-    let target = |value| refresh_header(value, &Limits::default()).map(|link| link.href);
+    let target = |value| refresh_header(value, &ReadingLimits::default()).map(|link| link.href);
     assert_eq!(target("0; url=/x").as_deref(), Some("/x"));
     assert_eq!(target("5"), None);
     assert_eq!(target("url=/x"), None);

@@ -2,7 +2,7 @@
 //! sizes, code with quadratic cost would take minutes, so the tests would not end in time.
 
 use crawl_extractor::{
-    DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,
+    DocumentOddityKind, ReadingLimits, link_header, read_css, read_feed, read_html, read_sitemap,
 };
 
 use crate::read;
@@ -124,12 +124,12 @@ fn repetitive_style_sheets_are_read_to_their_end() {
         "\"\n",
     ] {
         for css in sizes(part) {
-            let css = read_css(css.as_bytes(), None, &Limits::default());
+            let css = read_css(css.as_bytes(), None, &ReadingLimits::default());
             assert!(css.links.len() <= 100_000, "{part}");
         }
     }
     for css in sizes("url(x)") {
-        let sheet = read_css(css.as_bytes(), None, &Limits::default());
+        let sheet = read_css(css.as_bytes(), None, &ReadingLimits::default());
         assert_eq!(sheet.links.len(), (css.len() / 6).min(100_000));
     }
 }
@@ -175,9 +175,9 @@ fn repetitive_xml_is_read_to_its_end() {
                 "",
             ] {
                 let xml = format!("{root}{xml}");
-                let sitemap = read_sitemap(xml.as_bytes(), None, &Limits::default());
+                let sitemap = read_sitemap(xml.as_bytes(), None, &ReadingLimits::default());
                 assert!(sitemap.entries.len() <= 50_000, "{part}");
-                let feed = read_feed(xml.as_bytes(), None, &Limits::default());
+                let feed = read_feed(xml.as_bytes(), None, &ReadingLimits::default());
                 assert!(feed.entries.len() <= 10_000, "{part}");
             }
         }
@@ -202,7 +202,7 @@ fn repetitive_json_and_headers_are_read_to_their_end() {
             let feed = read_feed(
                 format!("{begin}{json}").as_bytes(),
                 None,
-                &Limits::default(),
+                &ReadingLimits::default(),
             );
             assert!(feed.entries.len() <= 10_000, "{part}");
         }
@@ -223,7 +223,7 @@ fn repetitive_json_and_headers_are_read_to_their_end() {
     ] {
         for header in sizes(part) {
             assert!(
-                link_header(&header, &Limits::default()).len() <= 200_000,
+                link_header(&header, &ReadingLimits::default()).len() <= 200_000,
                 "{part}"
             );
         }
@@ -243,14 +243,14 @@ fn many_attributes_in_xml() {
             "<urlset{attributes}>{}</urlset>",
             "<url><loc>x</loc></url>".repeat(10_000)
         );
-        let sitemap = read_sitemap(sitemap.as_bytes(), None, &Limits::default());
+        let sitemap = read_sitemap(sitemap.as_bytes(), None, &ReadingLimits::default());
         assert_eq!(sitemap.entries.len(), 10_000);
         let feed = format!(
             "<rss{attributes}><channel>{}</channel></rss>",
             "<item><link>x</link></item>".repeat(9_000)
         );
         assert_eq!(
-            read_feed(feed.as_bytes(), None, &Limits::default())
+            read_feed(feed.as_bytes(), None, &ReadingLimits::default())
                 .entries
                 .len(),
             9_000
@@ -264,7 +264,7 @@ fn links_and_resources_have_separate_limits() {
     let page = read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),
-        &Limits::default(),
+        &ReadingLimits::default(),
     );
     assert_eq!(page.links.len(), 200_000);
     let counts: Vec<_> = page

@@ -1,11 +1,11 @@
 //! Tests of limits and hostile input.
 
-use crawl_extractor::{Limits, Page, read_html};
+use crawl_extractor::{Page, ReadingLimits, read_html};
 
 use crate::{read, show_oddities};
 
-fn read_with(html: &str, change: impl Fn(&mut Limits)) -> Page {
-    let mut limits = Limits::default();
+fn read_with(html: &str, change: impl Fn(&mut ReadingLimits)) -> Page {
+    let mut limits = ReadingLimits::default();
     change(&mut limits);
     read_html(html.as_bytes(), Some("text/html; charset=utf-8"), &limits)
 }

@@ -23,14 +23,14 @@ mod xhtml;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{DocumentOddity, Limits, Link, Page, read_html};
+use crawl_extractor::{DocumentOddity, Link, Page, ReadingLimits, read_html};
 
 /// Reads `html` as a page.
 fn read(html: &str) -> Page {
     read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),
-        &Limits::default(),
+        &ReadingLimits::default(),
     )
 }
 

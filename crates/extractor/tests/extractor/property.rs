@@ -1,6 +1,6 @@
 //! Properties that hold for any input.
 
-use crawl_extractor::{Limits, is_html, read_html, read_sitemap};
+use crawl_extractor::{ReadingLimits, is_html, read_html, read_sitemap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn planted() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #[test]
     fn no_bytes_panic(body in vec(any::<u8>(), 0..2_000), header in ".{0,40}") {
-        let limits = Limits::default();
+        let limits = ReadingLimits::default();
         let _ = read_html(&body, Some(&header), &limits);
         let _ = read_html(&body, Some(&format!("text/html; charset={header}")), &limits);
         let _ = read_sitemap(&body, None, &limits);
@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn no_markup_panics(html in fragment(), padding in 4_060..4_100_usize) {
         let _ = read(&html);
-        let _ = read_sitemap(html.as_bytes(), None, &Limits::default());
+        let _ = read_sitemap(html.as_bytes(), None, &ReadingLimits::default());
         // Repeat the test with text before the markup, so that the markup crosses the offset 4,096.
         let padded = read(&format!("{}{html}", "-".repeat(padding)));
         prop_assert_eq!(&read(&format!("-{html}")).links, &padded.links);
@@ -136,7 +136,7 @@ proptest! {
 
     #[test]
     fn no_limit_panics(html in fragment(), limit in 0..5_usize) {
-        let mut limits = Limits::default();
+        let mut limits = ReadingLimits::default();
         limits.links = limit;
         limits.href_bytes = limit;
         limits.text_bytes = limit;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crawl_extractor::{
-    Content, ContentLimits, Limits, PageContext, PageObserver, PageText, read_page_text, read_text,
+    Content, ContentLimits, PageContext, PageObserver, PageText, ReadingLimits, read_page_text,
+    read_text,
 };
 
 use crate::read;
@@ -38,7 +39,7 @@ fn observed(html: &str, limit: usize) -> Vec<String> {
         limit,
     };
     let text = PageText::decode(html.as_bytes(), Some("text/html; charset=utf-8"));
-    let page = read_text(&text, &Limits::default(), &mut observer);
+    let page = read_text(&text, &ReadingLimits::default(), &mut observer);
     assert_eq!(page.links.len(), read(html).links.len());
     observer.lines
 }
@@ -132,7 +133,13 @@ fn reading_stops_within_64_kib_of_giving_up() {
         };
         let context = PageContext::default();
         let limits = ContentLimits::default();
-        let read = read_page_text(&text, &context, &Limits::default(), &limits, &mut observer);
+        let read = read_page_text(
+            &text,
+            &context,
+            &ReadingLimits::default(),
+            &limits,
+            &mut observer,
+        );
         assert!(
             observer.seen_bytes <= max_bytes + STEP,
             "{max_bytes}: {}",

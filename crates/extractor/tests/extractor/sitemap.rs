@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Limits, Sitemap, read_sitemap};
+use crawl_extractor::{ReadingLimits, Sitemap, read_sitemap};
 use expect_test::{Expect, expect};
 
 use crate::show_oddities;
@@ -28,7 +28,7 @@ fn check(body: &str, expected: &Expect) {
     expected.assert_eq(&show(&read_sitemap(
         body.as_bytes(),
         None,
-        &Limits::default(),
+        &ReadingLimits::default(),
     )));
 }
 
@@ -115,7 +115,7 @@ fn a_missing_end_tag_loses_no_url() {
     let sitemap = read_sitemap(
         format!("<urlset>{many}</urlset>").as_bytes(),
         None,
-        &Limits::default(),
+        &ReadingLimits::default(),
     );
     assert_eq!(sitemap.entries.len(), 10_000);
 }
@@ -268,25 +268,25 @@ fn sitemaps_org_plain_text() {
 fn sitemaps_org_limits() {
     let entry = "<url><loc>http://e.org/</loc></url>";
     let many = format!("<urlset>{}</urlset>", entry.repeat(50_001));
-    let sitemap = read_sitemap(many.as_bytes(), None, &Limits::default());
+    let sitemap = read_sitemap(many.as_bytes(), None, &ReadingLimits::default());
     assert_eq!(sitemap.entries.len(), 50_000);
     assert_eq!(show_oddities(&sitemap.oddities), "entries-full line 1 x1\n");
 
     let full = format!("<urlset>{}<url/></urlset>", entry.repeat(50_000));
     assert_eq!(
-        read_sitemap(full.as_bytes(), None, &Limits::default()).oddities,
+        read_sitemap(full.as_bytes(), None, &ReadingLimits::default()).oddities,
         []
     );
 
     let lines = "http://e.org/\n".repeat(50_001);
-    let sitemap = read_sitemap(lines.as_bytes(), None, &Limits::default());
+    let sitemap = read_sitemap(lines.as_bytes(), None, &ReadingLimits::default());
     assert_eq!(sitemap.entries.len(), 50_000);
     assert_eq!(
         show_oddities(&sitemap.oddities),
         "entries-full line 50001 x1\n"
     );
 
-    let mut limits = Limits::default();
+    let mut limits = ReadingLimits::default();
     limits.sitemap_bytes = "<urlset>".len() + entry.len() + 20;
     limits.href_bytes = 13;
     let sitemap = read_sitemap(many.as_bytes(), None, &limits);
@@ -305,7 +305,7 @@ fn other_charsets_by_declaration_or_bom() {
     let latin =
         b"<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>/\xe9</loc></url></urlset>";
     assert_eq!(
-        read_sitemap(latin, None, &Limits::default()).entries[0].loc,
+        read_sitemap(latin, None, &ReadingLimits::default()).entries[0].loc,
         "/é"
     );
     let wide: Vec<u8> = "\u{feff}<urlset><url><loc>/é</loc></url></urlset>"
@@ -313,7 +313,7 @@ fn other_charsets_by_declaration_or_bom() {
         .flat_map(u16::to_be_bytes)
         .collect();
     assert_eq!(
-        read_sitemap(&wide, None, &Limits::default()).entries[0].loc,
+        read_sitemap(&wide, None, &ReadingLimits::default()).entries[0].loc,
         "/é"
     );
 }
@@ -325,7 +325,7 @@ fn deep_and_hostile_xml_takes_no_stack() {
         "<urlset><url><loc>".to_owned() + &"&x;".repeat(300_000),
         "<!DOCTYPE x [<!ENTITY a 'aa'>]><urlset><url><loc>&a;</loc></url></urlset>".to_owned(),
     ] {
-        let sitemap = read_sitemap(body.as_bytes(), None, &Limits::default());
+        let sitemap = read_sitemap(body.as_bytes(), None, &ReadingLimits::default());
         assert!(sitemap.entries.len() <= 1);
     }
 }

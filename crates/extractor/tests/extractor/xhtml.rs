@@ -1,7 +1,7 @@
 //! Tests of pages in XML syntax.
 
 use crawl_extractor::{
-    ContentLimits, Limits, PageContext, PageText, read_anchors, read_content, read_html,
+    ContentLimits, PageContext, PageText, ReadingLimits, read_anchors, read_content, read_html,
     read_markdown,
 };
 
@@ -18,7 +18,11 @@ fn document(head: &str, body: &str) -> String {
 /// Returns the results of all readers for a page: its title, the addresses of its links, its
 /// visible text and its Markdown.
 fn read_all(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
-    let read = read_html(page.as_bytes(), Some(content_type), &Limits::default());
+    let read = read_html(
+        page.as_bytes(),
+        Some(content_type),
+        &ReadingLimits::default(),
+    );
     let context = PageContext {
         content_type: Some(content_type),
         ..PageContext::default()
@@ -105,7 +109,7 @@ fn any_xml_type_with_an_xhtml_root_is_xhtml() {
     ] {
         assert_eq!(read_all(&page, content_type).1, ["next"], "{content_type}");
     }
-    let read = read_html(page.as_bytes(), None, &Limits::default());
+    let read = read_html(page.as_bytes(), None, &ReadingLimits::default());
     assert_eq!(read.links.len(), 1);
 }
 
@@ -152,7 +156,7 @@ fn a_page_that_is_not_well_formed_is_read_to_its_end() {
         "<p>One<br>two<p>three & four <script>for (i=0;i<n;i++) { a = \"x\"; }</script>\
          <A HREF=next>Next</A><textarea>never closed",
     );
-    let read = read_html(page.as_bytes(), Some(XHTML), &Limits::default());
+    let read = read_html(page.as_bytes(), Some(XHTML), &ReadingLimits::default());
     assert_eq!(read.metas.len(), 1);
     let (_, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(hrefs, ["next"]);
@@ -170,7 +174,11 @@ fn rfc_7303_3_without_a_header_the_xml_declaration_names_the_charset() {
         (text, latin)
     };
     let read = |body: &[u8]| {
-        let page = read_html(body, Some("application/xhtml+xml"), &Limits::default());
+        let page = read_html(
+            body,
+            Some("application/xhtml+xml"),
+            &ReadingLimits::default(),
+        );
         (page.charset, page.title.unwrap_or_default())
     };
     let (utf_8, latin) = page(" encoding='iso-8859-1'", "utf-8");

@@ -8,7 +8,7 @@ mod links;
 
 use std::collections::BTreeSet;
 
-use crawl_extractor::{DocumentOddityKind, Limits, read_html};
+use crawl_extractor::{DocumentOddityKind, ReadingLimits, read_html};
 
 /// A link: element, attribute, address as written.
 type Found = (String, String, String);
@@ -18,7 +18,7 @@ fn ours(html: &str) -> BTreeSet<Found> {
     let page = read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),
-        &Limits::default(),
+        &ReadingLimits::default(),
     );
     let lost = [
         DocumentOddityKind::LinksFull,

@@ -4,7 +4,10 @@ use super::*;
 use crate::failure_kind::FailureKind;
 
 fn check(addresses: &[&str], expect: Result<&[&str], &str>) {
-    let names = Names::new(Arc::default(), Source::new(&[], None, Duration::ZERO));
+    let names = CheckedResolver::new(
+        Arc::default(),
+        NameServerResolver::new(&[], None, Duration::ZERO),
+    );
     let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
     let permitted = names.permitted("a.example", &addresses);
     let permitted = permitted.map_err(|reason| reason.to_string());
@@ -66,7 +69,10 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
 /// just looked up.
 #[tokio::test]
 async fn a_name_that_becomes_private_is_refused() {
-    let names = Names::new(Arc::default(), Source::new(&[], None, Duration::ZERO));
+    let names = CheckedResolver::new(
+        Arc::default(),
+        NameServerResolver::new(&[], None, Duration::ZERO),
+    );
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
@@ -95,7 +101,8 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
     for then in [&public[..], &[home[0], public[0]]] {
         let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
         let rules = Arc::new(AddressRules::new(false, false, &typed, None));
-        let other_names = Names::new(rules, Source::new(&[], None, Duration::ZERO));
+        let other_names =
+            CheckedResolver::new(rules, NameServerResolver::new(&[], None, Duration::ZERO));
         let names = other_names.for_typed();
         assert!(names.permitted("seed.example", &home).is_ok());
         assert!(
@@ -122,7 +129,8 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     };
     let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
     let rules = Arc::new(AddressRules::new(false, true, &typed, None));
-    let names = Names::new(rules, Source::new(&[], None, Duration::ZERO)).for_typed();
+    let names =
+        CheckedResolver::new(rules, NameServerResolver::new(&[], None, Duration::ZERO)).for_typed();
     let partial: Entry = Arc::new(Known::of(answer(&[private])).into());
     let key = "seed.example".to_owned();
     names.known.insert(key.clone(), Arc::clone(&partial));

@@ -4,15 +4,15 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, OnceLock};
 
 use crawl_policy::usage::TdmRep;
-use crawl_policy::{AgentRules, ProductToken, Profile, VisitHours};
+use crawl_policy::{AgentRules, ProductToken, RobotsProfile, VisitHours};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::robots::copy::{RobotsCopy, RobotsFreshness};
-use crate::robots::freshness::RobotsTimes;
-use crate::robots::tdm::TdmFile;
+use crate::robots::freshness::RobotsTimeLimits;
+use crate::robots::tdm_reservation::TdmReservationFile;
 
 /// Bytes of an entry besides the file and its rules, rounded up: keys, validators, and the cache's
 /// bookkeeping.
@@ -41,11 +41,11 @@ struct NamedSitemaps {
 impl CompiledRobots {
     /// Compiles a copy for one product token and one profile.
     #[must_use]
-    pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> CompiledRobots {
+    pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: RobotsProfile) -> CompiledRobots {
         let robots = copy.compile(agent, profile);
         let tdmrep = match &copy.tdmrep {
-            TdmFile::File(file) => TdmRep::parse(file),
-            TdmFile::None | TdmFile::NotAsked => None,
+            TdmReservationFile::File(file) => TdmRep::parse(file),
+            TdmReservationFile::None | TdmReservationFile::NotAsked => None,
         };
         CompiledRobots {
             copy,
@@ -73,7 +73,7 @@ impl CompiledRobots {
 
     /// Returns the state of this origin's robots.txt at `now`, for the scheduler.
     #[must_use]
-    pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
+    pub fn state(&self, now: Tick, times: &RobotsTimeLimits) -> RobotsState {
         match self.copy.force(now, times) {
             RobotsFreshness::Fresh { until } | RobotsFreshness::LastGood { until } => {
                 RobotsState::InForce {
@@ -91,7 +91,7 @@ impl CompiledRobots {
         // `hours.to` is inclusive in a robots.txt, but not in `DailyHours`.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
-        let rates = rates.map(|rate| crawl_scheduler::PaceRate {
+        let rates = rates.map(|rate| crawl_scheduler::RobotsRequestRate {
             requests: rate.requests,
             per: rate.per,
             during: rate.during.map(hours),
@@ -109,8 +109,8 @@ impl CompiledRobots {
     pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
             // The file takes about its own length, and so does its parsed form.
-            TdmFile::File(file) => 2 * file.len(),
-            TdmFile::None | TdmFile::NotAsked => 0,
+            TdmReservationFile::File(file) => 2 * file.len(),
+            TdmReservationFile::None | TdmReservationFile::NotAsked => 0,
         };
         OVERHEAD + self.copy.body.len() + self.robots.memory_bytes() + tdmrep
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_policy::{AgentRules, ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Robots, RobotsProfile};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use http::HeaderMap;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::exchange::{Exchange, Validators};
 use crate::failure::Failure;
 use crate::robots::answer::RobotsAnswer;
-use crate::robots::freshness::{RobotsTimes, lifetime};
-use crate::robots::tdm::TdmFile;
+use crate::robots::freshness::{RobotsTimeLimits, lifetime};
+use crate::robots::tdm_reservation::TdmReservationFile;
 
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
@@ -46,7 +46,7 @@ pub struct RobotsCopy {
     /// The validators that came with `body`.
     pub validators: Validators,
     /// The site's `tdmrep.json`, if the crawl fetches it.
-    pub tdmrep: TdmFile,
+    pub tdmrep: TdmReservationFile,
 }
 
 /// The meaning of the last answer.
@@ -125,7 +125,7 @@ impl RobotsCopy {
         before: Option<&RobotsCopy>,
         answer: &RobotsAnswer,
         result: &Result<Exchange, Failure>,
-        times: &RobotsTimes,
+        times: &RobotsTimeLimits,
     ) -> RobotsCopy {
         let now = match result {
             Ok(exchange) => exchange.ended,
@@ -161,7 +161,7 @@ impl RobotsCopy {
     /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. Rules
     /// are in force no longer than the maximum for the copy's kind, counted from `now`.
     #[must_use]
-    pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsFreshness {
+    pub fn force(&self, now: Tick, times: &RobotsTimeLimits) -> RobotsFreshness {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
         let longest = match is_unreachable {
             false => times.most,
@@ -187,7 +187,7 @@ impl RobotsCopy {
     /// Compiles the rules. If the file is unreachable and there is no good file, everything is
     /// disallowed. So a caller that forgets to check [`force`](RobotsCopy::force) fetches nothing.
     #[must_use]
-    pub fn compile(&self, agent: &ProductToken, profile: Profile) -> AgentRules {
+    pub fn compile(&self, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         match self.state {
             RobotsCopyState::None => AgentRules::allow_all(),
             _ if self.holds() => AgentRules::parse(&self.body, agent, profile),
@@ -212,7 +212,7 @@ impl RobotsCopy {
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
-        if let TdmFile::File(file) = &self.tdmrep {
+        if let TdmReservationFile::File(file) = &self.tdmrep {
             bytes.extend_from_slice(file);
         }
         bytes
@@ -245,7 +245,7 @@ impl RobotsCopy {
             body: Bytes::new(),
             good_at: None,
             validators: Validators::default(),
-            tdmrep: TdmFile::NotAsked,
+            tdmrep: TdmReservationFile::NotAsked,
         }
     }
 
@@ -254,7 +254,7 @@ impl RobotsCopy {
         self.good_at.is_some()
     }
 
-    fn good(&mut self, exchange: &Exchange, times: &RobotsTimes) {
+    fn good(&mut self, exchange: &Exchange, times: &RobotsTimeLimits) {
         self.lasts = lifetime(&exchange.headers, times, exchange.ended);
         self.expires = exchange.ended + self.lasts;
         self.good_at = Some(exchange.ended);
@@ -264,7 +264,12 @@ impl RobotsCopy {
 
     /// Updates the copy after a 304. Fields absent from the 304 stay as they were (RFC 9111 section
     /// 4.3.4).
-    fn confirmed(&mut self, before: Option<&RobotsCopy>, exchange: &Exchange, times: &RobotsTimes) {
+    fn confirmed(
+        &mut self,
+        before: Option<&RobotsCopy>,
+        exchange: &Exchange,
+        times: &RobotsTimeLimits,
+    ) {
         let Some(before) = before else { return };
         self.body = before.body.clone();
         self.good(exchange, times);
@@ -281,7 +286,12 @@ impl RobotsCopy {
             .or_else(|| old.last_modified.clone());
     }
 
-    fn lost(&mut self, before: Option<&RobotsCopy>, answer: &RobotsAnswer, times: &RobotsTimes) {
+    fn lost(
+        &mut self,
+        before: Option<&RobotsCopy>,
+        answer: &RobotsAnswer,
+        times: &RobotsTimeLimits,
+    ) {
         let now = self.fetched_at;
         let (why, wait_asked) = match answer {
             RobotsAnswer::Unreachable {
@@ -362,22 +372,22 @@ impl Head {
             url: copy.url.to_string(),
             validators: copy.validators.clone(),
             tdmrep: match &copy.tdmrep {
-                TdmFile::NotAsked => Tdm::NotAsked,
-                TdmFile::None => Tdm::None,
-                TdmFile::File(file) => Tdm::File(file.len() as u64),
+                TdmReservationFile::NotAsked => Tdm::NotAsked,
+                TdmReservationFile::None => Tdm::None,
+                TdmReservationFile::File(file) => Tdm::File(file.len() as u64),
             },
         }
     }
 
     fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadRobotsCopy> {
         let tdmrep = match self.tdmrep {
-            Tdm::NotAsked => TdmFile::NotAsked,
-            Tdm::None => TdmFile::None,
+            Tdm::NotAsked => TdmReservationFile::NotAsked,
+            Tdm::None => TdmReservationFile::None,
             Tdm::File(bytes) => {
                 let begin = usize::try_from(bytes)
                     .ok()
                     .and_then(|bytes| body.len().checked_sub(bytes));
-                TdmFile::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
+                TdmReservationFile::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
             }
         };
         let origin = Origin::parse(&self.origin).map_err(|_| BadRobotsCopy::Url(self.origin))?;

@@ -10,7 +10,7 @@ use crate::retry_after::date;
 
 /// The time limits for copies of robots.txt: how long they are valid, and when to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RobotsTimes {
+pub struct RobotsTimeLimits {
     /// Maximum time for which a copy is valid (RFC 9309 section 2.4: 24 hours). Also used if the
     /// server states no time.
     pub most: Duration,
@@ -30,10 +30,10 @@ pub struct RobotsTimes {
     pub last_good: Duration,
 }
 
-impl Default for RobotsTimes {
-    fn default() -> RobotsTimes {
+impl Default for RobotsTimeLimits {
+    fn default() -> RobotsTimeLimits {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
-        RobotsTimes {
+        RobotsTimeLimits {
             most: hours(24),
             least: Duration::from_secs(60),
             first_wait: Duration::from_secs(5 * 60),
@@ -49,7 +49,7 @@ impl Default for RobotsTimes {
 ///
 /// Ignores `s-maxage` and `private`, which address shared caches.
 #[must_use]
-pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration {
+pub fn lifetime(headers: &HeaderMap, times: &RobotsTimeLimits, now: Tick) -> Duration {
     let stated = match cache_control(headers) {
         Some(stated) => Some(stated),
         None => expires(headers, now),
@@ -123,7 +123,7 @@ mod tests {
             );
         }
         let now = Tick::from_micros(784_887_151_000_000);
-        let actual = lifetime(&headers, &RobotsTimes::default(), now);
+        let actual = lifetime(&headers, &RobotsTimeLimits::default(), now);
         assert_eq!(actual, Duration::from_secs(seconds), "{fields:?}");
     }
 

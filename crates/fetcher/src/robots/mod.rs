@@ -7,13 +7,13 @@
 //! form. [`RobotsCache`] keeps copies with their compiled rules in bounded memory.
 //!
 //! ```
-//! use crawl_fetcher::robots::{lifetime, RobotsTimes};
+//! use crawl_fetcher::robots::{lifetime, RobotsTimeLimits};
 //! use crawl_scheduler::Tick;
 //! use http::{HeaderMap, HeaderValue};
 //!
 //! let mut headers = HeaderMap::new();
 //! headers.insert("cache-control", HeaderValue::from_static("max-age=600"));
-//! let holds = lifetime(&headers, &RobotsTimes::default(), Tick::from_micros(0));
+//! let holds = lifetime(&headers, &RobotsTimeLimits::default(), Tick::from_micros(0));
 //! assert_eq!(holds.as_secs(), 600);
 //! ```
 
@@ -21,10 +21,10 @@ mod answer;
 mod cache;
 mod copy;
 mod freshness;
-mod tdm;
+mod tdm_reservation;
 
 pub use answer::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
 pub use cache::{CompiledRobots, RobotsCache};
 pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsFreshness};
-pub use freshness::{RobotsTimes, lifetime};
-pub use tdm::{TDMREP_PATH, TdmFile};
+pub use freshness::{RobotsTimeLimits, lifetime};
+pub use tdm_reservation::{TDMREP_PATH, TdmReservationFile};

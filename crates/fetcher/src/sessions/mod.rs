@@ -1,8 +1,8 @@
 //! Sessions of single sites: the cookies and the token that later requests send again.
 
-mod cookies_txt;
 #[cfg_attr(not(feature = "logins"), path = "jar_left_out.rs")]
-mod jar;
+mod cookie_jar;
+mod cookies_txt;
 mod stored_cookie;
 
 use std::fmt;
@@ -15,10 +15,10 @@ use crawl_weburl::{
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 
+use self::cookie_jar::{Jar, Refusal, utc};
 pub use self::cookies_txt::{BadCookieLine, CookieFile};
-use self::jar::{Jar, Refusal, utc};
 use self::stored_cookie::StoredCookie;
-use crate::host_access::{AccessError, REDACTED, is_private};
+use crate::host_access::{HostAccessError, REDACTED, is_private};
 use crate::secrets::{LearnedSecrets, SecretKind};
 
 /// The cookies and tokens of the sites for which the operator keeps them. Each site has its own
@@ -171,7 +171,7 @@ impl SiteSessions {
     ///
     /// # Errors
     /// The name or value can't be sent.
-    pub fn set_token(&self, site: &str, name: &str, value: &str) -> Result<(), AccessError> {
+    pub fn set_token(&self, site: &str, name: &str, value: &str) -> Result<(), HostAccessError> {
         let token = token(name, value)?;
         self.with(site, |session| {
             session.token = Some(token);
@@ -388,12 +388,12 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn token(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), AccessError> {
+fn token(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HostAccessError> {
     let field = name
         .parse()
-        .map_err(|_| AccessError::Name(name.to_owned()))?;
+        .map_err(|_| HostAccessError::Name(name.to_owned()))?;
     let mut value =
-        HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_owned()))?;
+        HeaderValue::from_str(value).map_err(|_| HostAccessError::Value(name.to_owned()))?;
     value.set_sensitive(true);
     Ok((field, value))
 }

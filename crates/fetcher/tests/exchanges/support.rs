@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crawl_fetcher::{
     Clock, Exchange, Failure, FetchConfig, FetchRequest, Fetcher, ResolveOverride,
 };
-use crawl_scheduler::{Permit, Politeness, Poll, Scheduler, Tick};
+use crawl_scheduler::{Permit, Politeness, PollOutcome, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -189,7 +189,7 @@ pub(crate) fn permit(url: &CanonicalUrl) -> Permit {
     let now = Tick::from_micros(1_000_000);
     scheduler.set_pending(now, &url.origin(), 1);
     match scheduler.poll(now) {
-        Poll::Issue(permit) => permit,
+        PollOutcome::Issue(permit) => permit,
         other => panic!("no permit: {other:?}"),
     }
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use crawl_frontier::{FjallFrontier, Frontier, Lease, Options, Outcome, Visit};
+use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, Lease, LeaseOutcome, Visit};
 
 use crate::web::{LINKS, Page, Web};
 
@@ -57,14 +57,14 @@ struct Row {
 fn main() -> Result<(), Box<dyn Error>> {
     let plan = plan()?;
     let mut web = Web::new(plan.hosts, 7);
-    let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
+    let frontier = FjallFrontier::open(&plan.dir, &FjallFrontierOptions::default())?;
     let mut row = fill(&plan, &frontier, &mut web)?;
     (row.lease_us, row.settle_us) = lease_and_settle(&plan, &frontier, &mut web)?;
     row.known = frontier.counts().known;
     drop(frontier);
     row.bytes = machine::disk_bytes(&plan.dir)?;
     let (start, before) = (Instant::now(), machine::processor_seconds());
-    let frontier = FjallFrontier::open(&plan.dir, &Options::default())?;
+    let frontier = FjallFrontier::open(&plan.dir, &FjallFrontierOptions::default())?;
     row.open = start.elapsed();
     row.open_processor = machine::processor_seconds() - before;
     let start = Instant::now();
@@ -127,7 +127,11 @@ fn admit(
         let mut transaction = frontier.begin()?;
         for page in pages.recv()? {
             if let Some(lease) = frontier.lease(&page.origin)? {
-                transaction.settle_until(lease, Outcome::Fetched { status: 200 }, visit(links))?;
+                transaction.settle_until(
+                    lease,
+                    LeaseOutcome::Fetched { status: 200 },
+                    visit(links),
+                )?;
             }
             links += page.links.len() as u64;
             transaction.admit_all(&page.links)?;
@@ -187,7 +191,7 @@ fn lease_and_settle(
     while leases.peek().is_some() {
         let mut transaction = frontier.begin()?;
         for lease in leases.by_ref().take(plan.pages_per_commit) {
-            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, visit(0))?;
+            transaction.settle_until(lease, LeaseOutcome::Fetched { status: 200 }, visit(0))?;
         }
         transaction.commit()?;
     }

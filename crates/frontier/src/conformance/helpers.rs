@@ -4,7 +4,8 @@
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::{
-    Admission, CommitResult, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Visit,
+    Admission, CommitResult, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState,
+    Visit,
 };
 
 /// Parses a URL. A path alone is resolved against the default origin, `http://a.example`.
@@ -30,7 +31,7 @@ pub fn link(path: &str, depth: u32) -> Admission {
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
-        state: NewState::Deferred(Exclusion::of(reason)),
+        state: RequestedState::Deferred(Exclusion::of(reason)),
         ..link(path, depth)
     }
 }
@@ -39,7 +40,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
-        state: NewState::Excluded(Exclusion::of(Reason::Scope)),
+        state: RequestedState::Excluded(Exclusion::of(Reason::Scope)),
         ..link(path, depth)
     }
 }
@@ -62,7 +63,7 @@ pub fn lease(frontier: &dyn Frontier) -> Lease {
 }
 
 /// Settles a lease in its own transaction.
-pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: Outcome) {
+pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: LeaseOutcome) {
     let mut transaction = frontier.begin().unwrap();
     transaction.settle(lease, outcome).unwrap();
     transaction.commit().unwrap();
@@ -76,7 +77,7 @@ pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
         bytes: lease.url.path().into(),
     };
     let mut transaction = frontier.begin().unwrap();
-    let outcome = Outcome::Fetched { status: 200 };
+    let outcome = LeaseOutcome::Fetched { status: 200 };
     transaction.settle_until(lease, outcome, visit).unwrap();
     transaction.commit().unwrap();
 }
@@ -110,7 +111,7 @@ pub fn drain(frontier: &dyn Frontier) -> String {
     let mut paths = Vec::new();
     while let Some(lease) = frontier.lease(&origin()).unwrap() {
         paths.push(lease.url.path().to_owned());
-        settle(frontier, lease, Outcome::Fetched { status: 200 });
+        settle(frontier, lease, LeaseOutcome::Fetched { status: 200 });
     }
     paths.join(" ")
 }

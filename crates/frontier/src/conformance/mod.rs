@@ -1,12 +1,13 @@
 //! Tests of the contract, for any [`Frontier`].
 //!
-//! The test of an implementation provides a [`RestartableFrontier`] and calls [`check`], which panics with the
-//! names of the broken clauses. [`FaultyDisk`] is for implementations that write files.
+//! The test of an implementation provides a [`RestartableFrontier`] and calls [`check`], which
+//! panics with the names of the broken clauses. [`FaultyDisk`] is for implementations that write
+//! files.
 //!
 //! ```
-//! use crawl_frontier::conformance::{InMemory, check};
+//! use crawl_frontier::conformance::{MemoryFrontierHarness, check};
 //!
-//! check(&|| Box::new(InMemory::default()));
+//! check(&|| Box::new(MemoryFrontierHarness::default()));
 //! ```
 #![allow(
     clippy::unwrap_used,
@@ -14,13 +15,13 @@
     reason = "a clause that is broken says so by a panic"
 )]
 
-mod clauses;
+mod contract_clauses;
 mod faulty_disk;
 pub mod helpers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use self::clauses::CLAUSES;
+use self::contract_clauses::CLAUSES;
 pub use self::faulty_disk::FaultyDisk;
 use crate::admission::Admission;
 use crate::error::FrontierError;
@@ -76,9 +77,9 @@ pub fn broken_clauses(
 /// A test harness with the frontier in memory, which is the model that other frontiers are compared
 /// with.
 #[derive(Debug, Default)]
-pub struct InMemory(MemoryFrontier);
+pub struct MemoryFrontierHarness(MemoryFrontier);
 
-impl RestartableFrontier for InMemory {
+impl RestartableFrontier for MemoryFrontierHarness {
     fn frontier(&self) -> &dyn Frontier {
         &self.0
     }

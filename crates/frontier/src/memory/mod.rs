@@ -11,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashSet};
 
-use self::records::Records;
+use self::records::MemoryRecords;
 use self::transaction::MemoryTransaction;
 pub use self::workers::{MemoryCrawl, MemoryWorker};
 use crate::admission::Admission;
-use crate::admit_rule::{AdmitAction, CurrentState, Queued, Rank, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
@@ -39,9 +39,9 @@ pub struct MemoryFrontier {
 
 #[derive(Clone, Debug, Default)]
 struct Shared {
-    records: Records,
+    records: MemoryRecords,
     /// The pending URLs of each origin, in queue order. Empty queues are removed.
-    queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
+    queues: BTreeMap<Origin, BTreeMap<QueueRank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
@@ -184,7 +184,7 @@ impl Shared {
         }
         self.leased.insert(url.clone());
         let record = self.records.get(&url)?;
-        let queued = Queued {
+        let queued = QueuedUrl {
             place: record.place,
             attempt: record.attempt(),
             url,

@@ -10,7 +10,7 @@ use crate::url_record::{RecordState, UrlRecord};
 
 /// The record of each known URL.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Records {
+pub(super) struct MemoryRecords {
     /// The records as of the last fork.
     base: Arc<Base>,
     /// Records changed since the last fork.
@@ -24,7 +24,7 @@ struct Base {
     places: HashMap<CanonicalUrl, usize>,
 }
 
-impl Records {
+impl MemoryRecords {
     pub(super) fn get(&self, url: &CanonicalUrl) -> Option<&UrlRecord> {
         let base_record = || self.base.get(url);
         self.changed.get(url).or_else(base_record)

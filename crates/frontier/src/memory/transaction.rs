@@ -7,10 +7,10 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Shared, lock};
-use crate::admission::{Admission, Admitted};
+use crate::admission::{Admission, AdmissionResult};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, meet};
 use crate::error::FrontierError;
-use crate::lease::{Lease, Outcome};
+use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::{RecordState, UrlRecord};
 use crate::visit::{StoredVisit, Visit};
@@ -164,7 +164,7 @@ impl<'f> MemoryTransaction<'f> {
 }
 
 impl Transaction for MemoryTransaction<'_> {
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+    fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError> {
         let Lease { url, .. } = lease;
         let (Some(mut record), true) = self.record(&url) else {
             return Err(FrontierError::NotLeased { url });
@@ -172,7 +172,7 @@ impl Transaction for MemoryTransaction<'_> {
         self.settled.insert(url.clone());
         // Only a retry gets a new sequence number, and so a new place in its queue.
         let seq = match outcome {
-            Outcome::Retry => self.take_seq(),
+            LeaseOutcome::Retry => self.take_seq(),
             _ => record.place.seq,
         };
         record = record.ended(outcome, seq);
@@ -183,10 +183,10 @@ impl Transaction for MemoryTransaction<'_> {
     fn settle_until(
         &mut self,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
-        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
+        let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let stored = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {
@@ -218,7 +218,7 @@ impl Transaction for MemoryTransaction<'_> {
         }
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
         let (record, leased) = self.record(&admission.url);
         let now = record
             .as_ref()
@@ -226,21 +226,21 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(match (meet(now, &admission), record) {
             (AdmitAction::Improve { place, nearer }, Some(record)) => {
                 self.improve(record, place, nearer, admission);
-                Admitted::Known
+                AdmissionResult::Known
             }
             (AdmitAction::Enter, _) => {
                 self.enter(admission);
-                Admitted::New
+                AdmissionResult::New
             }
             (AdmitAction::Revive, _) => {
                 self.enter(admission);
-                Admitted::Revived
+                AdmissionResult::Revived
             }
             (AdmitAction::DeferNearer, _) => {
                 self.enter(admission);
-                Admitted::Known
+                AdmissionResult::Known
             }
-            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => Admitted::Known,
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => AdmissionResult::Known,
         })
     }
 

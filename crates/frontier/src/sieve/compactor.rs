@@ -12,12 +12,12 @@ use std::{io, ops::Range};
 
 use foldhash::HashMapExt;
 
-use super::block::RunError;
 use super::disk::Disk;
-use super::merge::{Merge, runs_to_merge};
-use super::record::Record;
-use super::run::{Run, RunEntry};
-use super::run_writer::RunWriter;
+use super::run_block::SortedRunError;
+use super::run_merge::{RunMerge, runs_to_merge};
+use super::sieve_record::SieveRecord;
+use super::sorted_run::{RunEntry, SortedRun};
+use super::sorted_run_writer::SortedRunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
@@ -133,7 +133,7 @@ impl Compactor {
     }
 
     fn failure(&self, message: &str) -> FrontierError {
-        self.run_list.run_failed(RunError::Io {
+        self.run_list.run_failed(SortedRunError::Io {
             path: self.dir.clone(),
             source: io::Error::other(message),
         })
@@ -142,7 +142,7 @@ impl Compactor {
     pub(super) fn commit<E>(
         &self,
         commit: u64,
-        records: &[Record],
+        records: &[SieveRecord],
         write: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
@@ -216,11 +216,11 @@ impl Compactor {
 
     fn write_table(&self, full: &FullTable) -> Result<(), FrontierError> {
         let id = self.take_id();
-        let mut records: Vec<Record> = Vec::with_capacity(full.table.len());
+        let mut records: Vec<SieveRecord> = Vec::with_capacity(full.table.len());
         records.extend(
             full.table
                 .iter()
-                .map(|(&key, &state)| Record { key, state }),
+                .map(|(&key, &state)| SieveRecord { key, state }),
         );
         records.sort_unstable_by_key(|record| record.key);
         let count = records.len() as u64;
@@ -266,16 +266,16 @@ impl Compactor {
         }
     }
 
-    fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
+    fn runs_to_merge(&self) -> Option<Vec<Arc<SortedRun>>> {
         let view = self.view();
         let sizes: Vec<u64> = view.runs.iter().map(|run| run.entry.records).collect();
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
     /// Merges sorted runs. Returns false if the compactor was stopped before the end.
-    fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
+    fn merge(&self, runs: &[Arc<SortedRun>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
-        let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
+        let mut merge = RunMerge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
         let merged = self.write_run(self.take_id(), max_records, |writer| {
             loop {
                 for _ in 0..RECORDS_BETWEEN_CHECKS {
@@ -315,13 +315,13 @@ impl Compactor {
         &self,
         id: u64,
         max_records: u64,
-        fill: impl FnOnce(&mut RunWriter<'_>) -> Result<bool, RunError>,
-    ) -> Result<Option<Arc<Run>>, FrontierError> {
+        fill: impl FnOnce(&mut SortedRunWriter<'_>) -> Result<bool, SortedRunError>,
+    ) -> Result<Option<Arc<SortedRun>>, FrontierError> {
         let path = run_path(&self.dir, id);
         let write = || {
-            let mut writer = RunWriter::create(&*self.disk, &path, id, max_records)?;
+            let mut writer = SortedRunWriter::create(&*self.disk, &path, id, max_records)?;
             match fill(&mut writer)? {
-                true => Run::open(&path, writer.finish()?).map(Some),
+                true => SortedRun::open(&path, writer.finish()?).map(Some),
                 false => Ok(None),
             }
         };
@@ -349,7 +349,7 @@ impl Compactor {
 
 /// Returns the range in `list` of the sorted runs that were merged. The range may have moved since
 /// the merge began, because newer runs are added at the start of the list.
-fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
+fn place_of(list: &[RunEntry], runs: &[Arc<SortedRun>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;
     Some(at..at + runs.len())

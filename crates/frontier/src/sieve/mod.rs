@@ -7,15 +7,15 @@
 //! caller's [`RunListStore`] keeps the list of runs, with the number of the last commit that runs
 //! cover. On opening, the caller passes back the records of commits that no run contains.
 
-mod block;
-mod cache;
+mod block_cache;
+mod bloom_filter;
 mod compactor;
 mod disk;
-mod filter;
-mod merge;
-mod record;
-mod run;
-mod run_writer;
+mod run_block;
+mod run_merge;
+mod sieve_record;
+mod sorted_run;
+mod sorted_run_writer;
 #[cfg(test)]
 mod tests;
 
@@ -29,12 +29,12 @@ use std::thread::JoinHandle;
 
 use foldhash::{HashMap, HashMapExt};
 
-pub(crate) use self::block::RunError;
-pub(crate) use self::cache::BlockCache;
+pub(crate) use self::block_cache::BlockCache;
 use self::compactor::Compactor;
-pub(crate) use self::record::{PackedState, Record, STATE_BYTES};
-use self::run::Run;
-pub(crate) use self::run::RunEntry;
+pub(crate) use self::run_block::SortedRunError;
+pub(crate) use self::sieve_record::{PackedState, STATE_BYTES, SieveRecord};
+pub(crate) use self::sorted_run::RunEntry;
+use self::sorted_run::SortedRun;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};
@@ -46,7 +46,7 @@ pub(crate) trait RunListStore: Send + Sync {
     /// Drops the stored records of these commits, because sorted runs contain them now.
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError>;
     /// Returns the error for a sorted run that can't be written or read.
-    fn run_failed(&self, why: RunError) -> FrontierError;
+    fn run_failed(&self, why: SortedRunError) -> FrontierError;
 }
 
 /// The list of sorted runs.
@@ -82,7 +82,7 @@ pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
     /// The sorted runs, newest first.
-    runs: Vec<Arc<Run>>,
+    runs: Vec<Arc<SortedRun>>,
 }
 
 /// A full table that is being written to disk.
@@ -109,7 +109,7 @@ impl SieveSnapshot {
         &self,
         key: Fingerprint,
         cache: &mut BlockCache,
-    ) -> Result<Option<PackedState>, RunError> {
+    ) -> Result<Option<PackedState>, SortedRunError> {
         if let Some(state) = self.held(key) {
             return Ok(Some(state));
         }
@@ -128,20 +128,21 @@ impl Sieve {
     pub(crate) fn open(
         settings: SieveSettings,
         manifest: RunManifest,
-        fresh: impl Iterator<Item = Record>,
-    ) -> Result<Sieve, RunError> {
+        fresh: impl Iterator<Item = SieveRecord>,
+    ) -> Result<Sieve, SortedRunError> {
         let SieveSettings {
             dir,
             disk,
             run_list,
             gather,
         } = settings;
-        remove_unlisted_runs(&dir, &*disk, &manifest).map_err(|source| RunError::Io {
+        remove_unlisted_runs(&dir, &*disk, &manifest).map_err(|source| SortedRunError::Io {
             path: dir.clone(),
             source,
         })?;
         let runs = manifest.runs.iter();
-        let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
+        let runs =
+            runs.map(|entry| SortedRun::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
         // The table grows on demand. Reserving room for all records that may collect would touch 9
         // MB, even in a small crawl.
         let mut table = Table::new();
@@ -159,8 +160,8 @@ impl Sieve {
             manifest,
             view,
         ));
-        let threads =
-            Compactor::start(&compactor).map_err(|source| RunError::Io { path: dir, source })?;
+        let threads = Compactor::start(&compactor)
+            .map_err(|source| SortedRunError::Io { path: dir, source })?;
         Ok(Sieve { compactor, threads })
     }
 
@@ -189,7 +190,7 @@ impl Sieve {
     pub(crate) fn commit<E>(
         &self,
         commit: u64,
-        records: &[Record],
+        records: &[SieveRecord],
         write: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         self.compactor.commit(commit, records, write)

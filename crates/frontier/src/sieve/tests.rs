@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::merge::runs_to_merge;
+use super::run_merge::runs_to_merge;
 use super::{
-    BlockCache, Disk, Record, RunError, RunListStore, RunManifest, Sieve, SieveSettings, SystemDisk,
+    BlockCache, Disk, RunListStore, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
+    SystemDisk,
 };
 use crate::conformance::FaultyDisk;
 use crate::error::FrontierError;
@@ -28,8 +29,8 @@ pub(crate) fn key(n: u64) -> Fingerprint {
     Fingerprint::from_bytes((u128::from(high | middle) << 64 | u128::from(low)).to_be_bytes())
 }
 
-fn record(n: u64, value: u8) -> Record {
-    Record {
+fn record(n: u64, value: u8) -> SieveRecord {
+    SieveRecord {
         key: key(n),
         state: [value; 12],
     }
@@ -39,7 +40,7 @@ fn record(n: u64, value: u8) -> Record {
 #[derive(Default)]
 struct StoredRows {
     manifest: RunManifest,
-    fresh: BTreeMap<u64, Vec<Record>>,
+    fresh: BTreeMap<u64, Vec<SieveRecord>>,
 }
 
 #[derive(Default)]
@@ -60,7 +61,7 @@ impl RunListStore for MemoryRunList {
         Ok(())
     }
 
-    fn run_failed(&self, why: RunError) -> FrontierError {
+    fn run_failed(&self, why: SortedRunError) -> FrontierError {
         FrontierError::Store {
             dir: PathBuf::new(),
             source: Box::new(why),
@@ -83,7 +84,7 @@ impl Bench {
         }
     }
 
-    fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, RunError> {
+    fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, SortedRunError> {
         let rows = self.run_list.0.lock().unwrap();
         let fresh = rows.fresh.range(rows.manifest.commit + 1..);
         let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();
@@ -102,7 +103,7 @@ impl Bench {
         )
     }
 
-    fn commit(&mut self, sieve: &Sieve, records: &[Record]) -> Result<(), FrontierError> {
+    fn commit(&mut self, sieve: &Sieve, records: &[SieveRecord]) -> Result<(), FrontierError> {
         sieve.make_room()?;
         self.commit += 1;
         let commit = self.commit;
@@ -132,7 +133,7 @@ impl Bench {
         (bench, path)
     }
 
-    fn get(&self, n: u64) -> Result<Option<u8>, RunError> {
+    fn get(&self, n: u64) -> Result<Option<u8>, SortedRunError> {
         let sieve = self.open(Arc::new(SystemDisk), 1000)?;
         let state = sieve.view().get(key(n), &mut BlockCache::new(0))?;
         Ok(state.map(|state| state[0]))
@@ -186,7 +187,7 @@ fn every_flipped_byte_of_a_run_is_detected() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&path, bytes).unwrap();
-        let read = || -> Result<(), RunError> {
+        let read = || -> Result<(), SortedRunError> {
             let sieve = bench.open(Arc::new(SystemDisk), 1000)?;
             let mut cache = BlockCache::new(0);
             for n in (0..300).step_by(7) {
@@ -196,7 +197,10 @@ fn every_flipped_byte_of_a_run_is_detected() {
             Ok(())
         };
         if let Err(why) = read() {
-            assert!(matches!(why, RunError::Damaged { .. }), "byte {at}: {why}");
+            assert!(
+                matches!(why, SortedRunError::Damaged { .. }),
+                "byte {at}: {why}"
+            );
         } else {
             panic!("byte {at} was not missed");
         }
@@ -208,7 +212,7 @@ fn another_run_in_its_place_is_named() {
     let (bench, path) = Bench::one_run(1000);
     let (_other, theirs) = Bench::one_run(999);
     fs::copy(theirs, path).unwrap();
-    assert!(matches!(bench.get(1), Err(RunError::Damaged { .. })));
+    assert!(matches!(bench.get(1), Err(SortedRunError::Damaged { .. })));
 }
 
 #[test]

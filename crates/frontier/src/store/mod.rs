@@ -1,21 +1,21 @@
 //! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
 
-mod due_rows;
+mod due_visit_rows;
 #[cfg(any(test, fuzzing))]
-pub mod fuzzed;
-mod journal;
+pub mod fuzz_target;
 mod meta_keys;
-mod notes;
 mod open;
-mod primitives;
+mod part_transfer;
 mod queue_block;
 mod record_codec;
-mod rewrite;
-mod stored_parts;
+mod record_primitives;
+mod state_notes;
+mod store_copy;
+mod stored_visits;
 mod tables;
+mod torn_journal;
 mod transaction;
 mod url_changes;
-mod visits;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
 
-pub use self::rewrite::{LeftOut, RestingFrontier, StoreRemoval};
+pub use self::store_copy::{OfflineFrontier, OmittedUrls, RemovalFilter};
 
-use self::notes::Notes;
-use self::record_codec::{Note, Sequence, State};
+use self::record_codec::{SieveState, StateNote, StoreCounters};
+use self::state_notes::NoteNumbers;
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use crate::admission::{Admission, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
-use crate::error::{FrontierError, OpenError};
+use crate::error::{DiskOpenError, FrontierError};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
@@ -47,7 +47,7 @@ use crate::visit::{StoredVisit, Visit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FjallFrontierOptions {
     /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter of this memory is
     /// for the states of recently seen links.
     pub cache_bytes: u64,
@@ -74,9 +74,9 @@ pub enum Durability {
     ProcessDeath,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for FjallFrontierOptions {
+    fn default() -> FjallFrontierOptions {
+        FjallFrontierOptions {
             cache_bytes: 32 << 20,
             head_entries: 32_768,
             gather: 200_000,
@@ -88,10 +88,11 @@ impl Default for Options {
 /// The durable [`Frontier`]: a directory with a fjall store, and sorted runs with the state of each
 /// URL.
 ///
-/// A commit is one atomic batch of the store, synced according to [`Options::durability`]. A torn
-/// end of the store's journal, after a kill or a power cut, is cut off on opening. Runs are written
-/// from committed records, and are listed in the store once they are complete and on disk. Memory
-/// is bounded, except for about 150 bytes per origin with queued URLs and 11 bits per URL.
+/// A commit is one atomic batch of the store, synced according to
+/// [`FjallFrontierOptions::durability`]. A torn end of the store's journal, after a kill or a power
+/// cut, is cut off on opening. Runs are written from committed records, and are listed in the store
+/// once they are complete and on disk. Memory is bounded, except for about 150 bytes per origin
+/// with queued URLs and 11 bits per URL.
 pub struct FjallFrontier {
     // The drop order matters: first the sieve's threads end, then the store closes, then the lock
     // is released.
@@ -112,9 +113,9 @@ pub struct FjallFrontier {
 /// State that only the writer needs.
 struct Writer {
     /// The committed counters.
-    sequence: Sequence,
+    sequence: StoreCounters,
     cache: BlockCache,
-    notes: Notes,
+    notes: NoteNumbers,
     /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here. Removed
     /// rows of earlier times leave tombstones, and each scan from the beginning would walk over all
     /// tombstones.
@@ -132,8 +133,11 @@ impl FjallFrontier {
     /// empty directory or a frontier.
     ///
     /// # Errors
-    /// [`OpenError`] gives the reason. Foreign files are never changed.
-    pub fn open(dir: &Path, options: &Options) -> Result<FjallFrontier, OpenError> {
+    /// [`DiskOpenError`] gives the reason. Foreign files are never changed.
+    pub fn open(
+        dir: &Path,
+        options: &FjallFrontierOptions,
+    ) -> Result<FjallFrontier, DiskOpenError> {
         FjallFrontier::open_on(dir, options, Arc::new(SystemDisk))
     }
 
@@ -143,9 +147,9 @@ impl FjallFrontier {
     /// Same as [`FjallFrontier::open`].
     pub fn open_on(
         dir: &Path,
-        options: &Options,
+        options: &FjallFrontierOptions,
         disk: Arc<dyn Disk>,
-    ) -> Result<FjallFrontier, OpenError> {
+    ) -> Result<FjallFrontier, DiskOpenError> {
         open::open(dir, options, disk)
     }
 
@@ -155,13 +159,13 @@ impl FjallFrontier {
         view: &SieveSnapshot,
         key: Fingerprint,
         cache: &mut BlockCache,
-    ) -> Result<Option<State>, FrontierError> {
+    ) -> Result<Option<SieveState>, FrontierError> {
         use crate::sieve::RunListStore as _;
         let packed = view
             .get(key, cache)
             .map_err(|error| self.tables.run_failed(error))?;
         let state = packed
-            .map(|packed| State::from_packed(packed).ok_or(packed))
+            .map(|packed| SieveState::from_packed(packed).ok_or(packed))
             .transpose();
         state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
@@ -185,15 +189,15 @@ impl FjallFrontier {
         from: &Snapshot,
         key: Fingerprint,
         url: &CanonicalUrl,
-        state: State,
+        state: SieveState,
     ) -> Result<KnownUrl, FrontierError> {
         let tables = &self.tables;
         let noted = |number| match tables.note(from, number)? {
-            Note::Why(why) => Ok(KnownState::Failed { why }),
-            Note::Exclusion(exclusion) => Ok(KnownState::Excluded(exclusion)),
+            StateNote::Why(why) => Ok(KnownState::Failed { why }),
+            StateNote::Exclusion(exclusion) => Ok(KnownState::Excluded(exclusion)),
         };
         let (state, depth, via) = match state {
-            State::Pending(place) => {
+            SieveState::Pending(place) => {
                 let queued = tables.pending(from, url, place)?;
                 let attempt = queued.attempt;
                 let state = if self.leases().is_leased(key) {
@@ -203,15 +207,15 @@ impl FjallFrontier {
                 };
                 (state, place.depth, queued.via)
             }
-            State::Deferred { depth, .. } => {
+            SieveState::Deferred { depth, .. } => {
                 let deferred = tables.deferred(from, key)?;
                 let missing = || tables.corrupt(&format!("`{url}` is not among the deferred"));
                 let deferred = deferred.ok_or_else(missing)?;
                 let state = KnownState::Deferred(deferred.exclusion);
                 (state, depth, deferred.via)
             }
-            State::Fetched { depth, status } => (KnownState::Fetched { status }, depth, None),
-            State::Failed { depth, note } | State::Excluded { depth, note } => {
+            SieveState::Fetched { depth, status } => (KnownState::Fetched { status }, depth, None),
+            SieveState::Failed { depth, note } | SieveState::Excluded { depth, note } => {
                 (noted(note)?, depth, None)
             }
         };
@@ -286,7 +290,10 @@ impl Frontier for FjallFrontier {
         let mut keys = keys.into_iter();
         links.retain(|link| {
             let held = keys.next().and_then(|key| view.held(key));
-            let Some(state) = held.and_then(State::from_packed).map(State::current) else {
+            let Some(state) = held
+                .and_then(SieveState::from_packed)
+                .map(SieveState::current)
+            else {
                 return true;
             };
             if matches!(state, CurrentState::Settled) {

@@ -19,15 +19,17 @@ use fjall::{
     AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _,
 };
 
-use super::journal::{JournalError, cut_torn_commit};
-use super::record_codec::{Sequence, decode_origin};
+use super::record_codec::{StoreCounters, decode_origin};
 use super::tables::{Tables, damage};
-use super::{Durability, FjallFrontier, Options, Writer, meta_keys};
-use crate::error::OpenError;
+use super::torn_journal::{JournalError, cut_torn_commit};
+use super::{Durability, FjallFrontier, FjallFrontierOptions, Writer, meta_keys};
+use crate::error::DiskOpenError;
 use crate::file_lock::FileLock;
 use crate::fingerprint::FingerprintKey;
 use crate::lease_table::LeaseTable;
-use crate::sieve::{BlockCache, Disk, Record, RunError, RunManifest, Sieve, SieveSettings};
+use crate::sieve::{
+    BlockCache, Disk, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
+};
 
 /// The layout that this program writes and reads.
 const LAYOUT: u32 = 3;
@@ -73,10 +75,10 @@ const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
     dir: &Path,
-    options: &Options,
+    options: &FjallFrontierOptions,
     disk: Arc<dyn Disk>,
-) -> Result<FjallFrontier, OpenError> {
-    let io = |source| OpenError::Io {
+) -> Result<FjallFrontier, DiskOpenError> {
+    let io = |source| DiskOpenError::Io {
         path: dir.to_owned(),
         source,
     };
@@ -93,7 +95,7 @@ pub(super) fn open(
             // Not for a new store: cutting reads the whole journal, for which the store
             // preallocates 64 MiB.
             cut_torn_commit(&store).map_err(|why| match why {
-                JournalError::Io(path, source) => OpenError::Io { path, source },
+                JournalError::Io(path, source) => DiskOpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),
             })?;
         }
@@ -105,8 +107,8 @@ pub(super) fn open(
 /// Opens the store without the sieve's sorted runs.
 pub(super) fn open_resting(
     dir: &Path,
-    options: &Options,
-) -> Result<(Tables, Sequence, FileLock), OpenError> {
+    options: &FjallFrontierOptions,
+) -> Result<(Tables, StoreCounters, FileLock), DiskOpenError> {
     let store = dir.join(STORE);
     if !store.is_dir() {
         return Err(foreign(dir, "no store"));
@@ -114,7 +116,7 @@ pub(super) fn open_resting(
     let lock = take_lock(dir)?;
     guarded(dir, || {
         cut_torn_commit(&store).map_err(|why| match why {
-            JournalError::Io(path, source) => OpenError::Io { path, source },
+            JournalError::Io(path, source) => DiskOpenError::Io { path, source },
             JournalError::Damaged(what) => corrupt(dir, what),
         })?;
         let db = database(dir, &store, options)?;
@@ -126,8 +128,8 @@ pub(super) fn open_resting(
 
 /// Refuses a non-empty directory without a store, and changes nothing in it. Row files are allowed,
 /// because a crawl that is moved into the directory brings the settings of its earlier runs.
-fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
-    let io = |source| OpenError::Io {
+fn refuse_foreign(dir: &Path) -> Result<(), DiskOpenError> {
+    let io = |source| DiskOpenError::Io {
         path: dir.to_owned(),
         source,
     };
@@ -148,7 +150,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn take_lock(dir: &Path) -> Result<FileLock, OpenError> {
+fn take_lock(dir: &Path) -> Result<FileLock, DiskOpenError> {
     let path = dir.join(LOCK);
     let open = File::options()
         .read(true)
@@ -158,17 +160,17 @@ fn take_lock(dir: &Path) -> Result<FileLock, OpenError> {
         .open(&path);
     match open.and_then(FileLock::try_acquire) {
         Ok(Some(lock)) => Ok(lock),
-        Ok(None) => Err(OpenError::InUse {
+        Ok(None) => Err(DiskOpenError::InUse {
             path: dir.to_owned(),
         }),
-        Err(source) => Err(OpenError::Io { path, source }),
+        Err(source) => Err(DiskOpenError::Io { path, source }),
     }
 }
 
 /// Creates a store next to its final place, and renames it when it is complete and on disk.
-fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError> {
+fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<(), DiskOpenError> {
     let new = dir.join(STORE_NEW);
-    let io = |source| OpenError::Io {
+    let io = |source| DiskOpenError::Io {
         path: new.clone(),
         source,
     };
@@ -192,7 +194,11 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
         let key = FingerprintKey::random();
         batch.insert(&meta, meta_keys::LAYOUT, LAYOUT.to_be_bytes());
         batch.insert(&meta, meta_keys::FINGERPRINT_KEY, key.bytes());
-        batch.insert(&meta, meta_keys::SEQUENCE, Sequence::default().encode());
+        batch.insert(
+            &meta,
+            meta_keys::SEQUENCE,
+            StoreCounters::default().encode(),
+        );
         batch.insert(&meta, meta_keys::RUNS, RunManifest::default().encode());
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
@@ -228,7 +234,11 @@ pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     }
 }
 
-pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
+pub(super) fn database(
+    dir: &Path,
+    store: &Path,
+    options: &FjallFrontierOptions,
+) -> Result<Database, DiskOpenError> {
     // By default, the store only hands a commit to the system. Each commit of the frontier sets its
     // own durability, from the options.
     Database::builder(store)
@@ -240,9 +250,9 @@ pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Da
 }
 
 /// Returns the counters of the last commit, after checking that no part of a commit is missing.
-fn whole_sequence(tables: &Tables) -> Result<Sequence, OpenError> {
+fn whole_sequence(tables: &Tables) -> Result<StoreCounters, DiskOpenError> {
     let key = meta_keys::SEQUENCE;
-    let sequence = meta_value(tables, key, "the counters", Sequence::decode)?;
+    let sequence = meta_value(tables, key, "the counters", StoreCounters::decode)?;
     refuse_half_commit(tables, &sequence)?;
     Ok(sequence)
 }
@@ -250,10 +260,10 @@ fn whole_sequence(tables: &Tables) -> Result<Sequence, OpenError> {
 fn load(
     dir: &Path,
     db: Database,
-    options: &Options,
+    options: &FjallFrontierOptions,
     disk: Arc<dyn Disk>,
     lock: FileLock,
-) -> Result<FjallFrontier, OpenError> {
+) -> Result<FjallFrontier, DiskOpenError> {
     let persist = match options.durability {
         Durability::PowerCut => PersistMode::SyncData,
         Durability::ProcessDeath => PersistMode::Buffer,
@@ -291,7 +301,7 @@ fn load(
 /// A table is written to disk only after its commits were synced to the journal. Each commit writes
 /// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal
 /// has lost a commit.
-fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
+fn refuse_half_commit(tables: &Tables, sequence: &StoreCounters) -> Result<(), DiskOpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
     let tables_with_meta = [
         &tables.origins,
@@ -322,7 +332,7 @@ fn meta_value<T>(
     name: &str,
     what: &str,
     decode: fn(&[u8]) -> Option<T>,
-) -> Result<T, OpenError> {
+) -> Result<T, DiskOpenError> {
     let bytes = tables.meta.get(name);
     let bytes = bytes.map_err(|why| store_error(&tables.dir, why))?;
     let value = bytes.and_then(|bytes| decode(&bytes));
@@ -332,20 +342,20 @@ fn meta_value<T>(
 /// Opens the sorted runs, and adds the records of commits that no sorted run contains.
 fn load_sieve(
     tables: &Arc<Tables>,
-    options: &Options,
+    options: &FjallFrontierOptions,
     disk: Arc<dyn Disk>,
-) -> Result<Sieve, OpenError> {
+) -> Result<Sieve, DiskOpenError> {
     let manifest = meta_value(
         tables,
         meta_keys::RUNS,
         "the list of runs",
         RunManifest::decode,
     )?;
-    let mut fresh: Vec<Record> = Vec::new();
+    let mut fresh: Vec<SieveRecord> = Vec::new();
     let after = manifest.commit.saturating_add(1).to_be_bytes();
     for row in tables.snapshot().range(&tables.fresh, after..) {
         let value = row.value().map_err(|why| store_error(&tables.dir, why))?;
-        let records = Record::all(&value);
+        let records = SieveRecord::all(&value);
         fresh.extend(records.ok_or_else(|| corrupt(&tables.dir, "a commit's records".into()))?);
     }
     let settings = SieveSettings {
@@ -355,12 +365,12 @@ fn load_sieve(
         gather: options.gather.max(1),
     };
     Sieve::open(settings, manifest, fresh.into_iter()).map_err(|why| match why {
-        RunError::Io { path, source } => OpenError::Io { path, source },
-        RunError::Damaged { .. } => corrupt(&tables.dir, why.to_string()),
+        SortedRunError::Io { path, source } => DiskOpenError::Io { path, source },
+        SortedRunError::Damaged { .. } => corrupt(&tables.dir, why.to_string()),
     })
 }
 
-fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables, OpenError> {
+fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables, DiskOpenError> {
     let names = db.list_keyspace_names();
     let missing = |name: &str| names.iter().all(|table| &**table != name);
     if missing("meta") {
@@ -398,7 +408,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
     })
 }
 
-fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
+fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), DiskOpenError> {
     let layout = meta
         .get(meta_keys::LAYOUT)
         .map_err(|why| store_error(dir, why))?;
@@ -407,7 +417,7 @@ fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
     };
     match layout.as_ref().try_into().map(u32::from_be_bytes) {
         Ok(LAYOUT) => Ok(()),
-        Ok(layout) => Err(OpenError::Version {
+        Ok(layout) => Err(DiskOpenError::Version {
             path: dir.to_owned(),
             found: layout,
             known: LAYOUT,
@@ -419,8 +429,8 @@ fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
 /// Loads the origins with queued URLs, and checks that they add up to the counters.
 fn load_origin_queues(
     tables: &Tables,
-    sequence: &Sequence,
-) -> Result<Vec<(Origin, u64, u64)>, OpenError> {
+    sequence: &StoreCounters,
+) -> Result<Vec<(Origin, u64, u64)>, DiskOpenError> {
     let dir = &tables.dir;
     let mut lines = Vec::new();
     let mut pending = 0_u64;
@@ -449,8 +459,8 @@ fn load_origin_queues(
 /// data.
 pub(super) fn guarded<T>(
     dir: &Path,
-    open: impl FnOnce() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
+    open: impl FnOnce() -> Result<T, DiskOpenError>,
+) -> Result<T, DiskOpenError> {
     catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
@@ -458,12 +468,12 @@ pub(super) fn guarded<T>(
     })
 }
 
-pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
+pub(super) fn store_error(dir: &Path, why: fjall::Error) -> DiskOpenError {
     if let Some(what) = damage(&why) {
         return corrupt(dir, what);
     }
     match why {
-        fjall::Error::Locked => OpenError::InUse {
+        fjall::Error::Locked => DiskOpenError::InUse {
             path: dir.to_owned(),
         },
         fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
@@ -475,27 +485,27 @@ pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
 
 /// Converts an I/O error. If a store file is missing or too short, the error is reported as damage.
 /// Every other error is reported as a failure of the disk.
-fn io_error(dir: &Path, source: io::Error) -> OpenError {
+fn io_error(dir: &Path, source: io::Error) -> DiskOpenError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {
             corrupt(dir, format!("a file of the store: {source}"))
         }
-        _ => OpenError::Io {
+        _ => DiskOpenError::Io {
             path: dir.to_owned(),
             source,
         },
     }
 }
 
-fn foreign(dir: &Path, found: &str) -> OpenError {
-    OpenError::Foreign {
+fn foreign(dir: &Path, found: &str) -> DiskOpenError {
+    DiskOpenError::Foreign {
         path: dir.to_owned(),
         found: found.to_owned(),
     }
 }
 
-pub(super) fn corrupt(dir: &Path, what: String) -> OpenError {
-    OpenError::Corrupt {
+pub(super) fn corrupt(dir: &Path, what: String) -> DiskOpenError {
+    DiskOpenError::Corrupt {
         path: dir.to_owned(),
         what,
     }

@@ -11,8 +11,10 @@ use std::cell::RefCell;
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::primitives::{ByteReader, before_path, near_url, put_number, put_place, put_text};
-use crate::admit_rule::{Queued, Rank};
+use super::record_primitives::{
+    ByteReader, before_path, near_url, put_number, put_place, put_text,
+};
+use crate::admit_rule::{QueueRank, QueuedUrl};
 
 /// The number of low bits of a sequence number that hold the place in the block.
 const PLACE_BITS: u32 = 6;
@@ -25,9 +27,9 @@ const FULL_BYTES: usize = 4096;
 pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
 
 /// Returns the rank under which the block with the entry at `rank` is stored.
-pub(super) fn row_of(rank: Rank) -> Rank {
+pub(super) fn row_of(rank: QueueRank) -> QueueRank {
     let seq = rank.seq >> PLACE_BITS << PLACE_BITS;
-    Rank { seq, ..rank }
+    QueueRank { seq, ..rank }
 }
 
 /// Returns the sequence number of an entry.
@@ -41,7 +43,7 @@ fn place_of(seq: u64) -> u8 {
 
 /// A parsed block. Its URLs are parsed on demand.
 #[derive(Debug, Default)]
-pub(super) struct Block<'a> {
+pub(super) struct QueueBlock<'a> {
     /// The pages that the entries were found on. A page at the queue's own origin is stored as path
     /// and query, another page as a whole URL.
     vias: Vec<Cow<'a, str>>,
@@ -53,12 +55,12 @@ pub(super) struct Block<'a> {
     last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
-impl<'a> Block<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Option<Block<'a>> {
+impl<'a> QueueBlock<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<QueueBlock<'a>> {
         let mut from = ByteReader(bytes);
-        let mut block = Block {
+        let mut block = QueueBlock {
             bytes: bytes.len(),
-            ..Block::default()
+            ..QueueBlock::default()
         };
         for _ in 0..from.byte()? {
             block.vias.push(Cow::Borrowed(from.text()?));
@@ -101,7 +103,7 @@ impl<'a> Block<'a> {
     }
 
     /// Adds an entry. Replaces the entry at the same place, if there is one.
-    pub(super) fn put(&mut self, queued: &Queued) {
+    pub(super) fn put(&mut self, queued: &QueuedUrl) {
         let via = self.via_number(&queued.url, queued.via.as_ref());
         let mut entry = Vec::with_capacity(64);
         entry.push(via);
@@ -116,7 +118,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    pub(super) fn remove(&mut self, rank: Rank) -> bool {
+    pub(super) fn remove(&mut self, rank: QueueRank) -> bool {
         let place = place_of(rank.seq);
         let at = self.entries.binary_search_by_key(&place, |entry| entry.0);
         at.map(|at| self.entries.remove(at)).is_ok()
@@ -170,37 +172,39 @@ impl<'a> Block<'a> {
     pub(super) fn entries<'b>(
         &'b self,
         root: &'b CanonicalUrl,
-        row: Rank,
-    ) -> impl Iterator<Item = Entry<'b>> {
-        self.entries.iter().map(move |(place, bytes)| Entry {
-            rank: Rank {
-                seq: row.seq | u64::from(*place),
-                ..row
-            },
-            root,
-            block: self,
-            bytes,
-        })
+        row: QueueRank,
+    ) -> impl Iterator<Item = QueueBlockEntry<'b>> {
+        self.entries
+            .iter()
+            .map(move |(place, bytes)| QueueBlockEntry {
+                rank: QueueRank {
+                    seq: row.seq | u64::from(*place),
+                    ..row
+                },
+                root,
+                block: self,
+                bytes,
+            })
     }
 
     /// Returns the entry at `rank`, or `None` if it is missing or can't be read.
-    pub(super) fn entry(&self, root: &CanonicalUrl, rank: Rank) -> Option<Queued> {
+    pub(super) fn entry(&self, root: &CanonicalUrl, rank: QueueRank) -> Option<QueuedUrl> {
         let mut entries = self.entries(root, row_of(rank));
         entries.find(|entry| entry.rank == rank)?.read()
     }
 }
 
 /// An entry that is not parsed yet.
-pub(super) struct Entry<'b> {
-    pub(super) rank: Rank,
+pub(super) struct QueueBlockEntry<'b> {
+    pub(super) rank: QueueRank,
     root: &'b CanonicalUrl,
-    block: &'b Block<'b>,
+    block: &'b QueueBlock<'b>,
     bytes: &'b [u8],
 }
 
-impl Entry<'_> {
+impl QueueBlockEntry<'_> {
     /// Parses the entry. Returns `None` if its bytes contradict the rank or the origin.
-    pub(super) fn read(&self) -> Option<Queued> {
+    pub(super) fn read(&self) -> Option<QueuedUrl> {
         let mut from = ByteReader(self.bytes);
         let via = match from.byte()? {
             0 => None,
@@ -210,7 +214,7 @@ impl Entry<'_> {
         place.seq = self.rank.seq;
         let attempt = from.number32()?;
         let url = near_url(self.root, std::str::from_utf8(from.0).ok()?)?;
-        let queued = Queued {
+        let queued = QueuedUrl {
             place,
             attempt,
             url,
@@ -242,24 +246,24 @@ mod tests {
     use crawl_weburl::canonicalize;
     use proptest::prelude::*;
 
-    use super::{Block, FULL_BYTES, MAX_BLOCK_ENTRIES, row_of, seq_of};
+    use super::{FULL_BYTES, MAX_BLOCK_ENTRIES, QueueBlock, row_of, seq_of};
     use crate::admission::Admission;
-    use crate::admit_rule::{QueuePlace, Queued, Rank};
+    use crate::admit_rule::{QueuePlace, QueueRank, QueuedUrl};
 
-    fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> Queued {
+    fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> QueuedUrl {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let mut admission = Admission::link(url.clone(), 3, url);
         admission.via = via.map(|via| canonicalize(None, via).unwrap());
-        let mut queued = Queued::new(admission, seq_of(77, place));
+        let mut queued = QueuedUrl::new(admission, seq_of(77, place));
         queued.place.retried = retried;
         queued
     }
 
-    fn row() -> Rank {
+    fn row() -> QueueRank {
         row_of(queued("/", None, 5, false).place.rank())
     }
 
-    fn some_queued() -> impl Strategy<Value = Queued> {
+    fn some_queued() -> impl Strategy<Value = QueuedUrl> {
         let vias = [
             "http://a.example/v",
             "http://a.example/w?x",
@@ -277,21 +281,21 @@ mod tests {
             gone in prop::collection::vec(0..MAX_BLOCK_ENTRIES, 0..20),
         ) {
             let mut expected = std::collections::BTreeMap::new();
-            let mut bytes = Block::default().encode();
+            let mut bytes = QueueBlock::default().encode();
             for queued in puts {
-                let mut block = Block::parse(&bytes).unwrap();
+                let mut block = QueueBlock::parse(&bytes).unwrap();
                 block.put(&queued);
                 bytes = block.encode();
                 expected.insert(queued.place.rank(), queued);
             }
-            let mut block = Block::parse(&bytes).unwrap();
+            let mut block = QueueBlock::parse(&bytes).unwrap();
             for place in gone {
-                let rank = Rank { seq: seq_of(77, place), ..row() };
+                let rank = QueueRank { seq: seq_of(77, place), ..row() };
                 prop_assert_eq!(block.remove(rank), expected.remove(&rank).is_some());
             }
             let root = queued("/", None, 0, false).url;
             let bytes = block.encode();
-            let block = Block::parse(&bytes).unwrap();
+            let block = QueueBlock::parse(&bytes).unwrap();
             prop_assert_eq!(block.is_empty(), expected.is_empty());
             let entries = block.entries(&root, row());
             let entries: Vec<_> = entries.map(|entry| entry.read().unwrap()).collect();
@@ -301,7 +305,7 @@ mod tests {
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>) {
             let root = queued("/", None, 0, false).url;
-            if let Some(block) = Block::parse(&bytes) {
+            if let Some(block) = QueueBlock::parse(&bytes) {
                 for entry in block.entries(&root, row()) {
                     let _ = entry.read();
                 }
@@ -319,7 +323,7 @@ mod tests {
                 queued(paths[n], Some(&via), n, false)
             })
             .collect();
-        let mut block = Block::default();
+        let mut block = QueueBlock::default();
         all.iter().for_each(|queued| block.put(queued));
         let root = queued("/", None, 0, false).url;
         let read = block.entries(&root, row()).map(|entry| entry.read());
@@ -328,7 +332,7 @@ mod tests {
 
     #[test]
     fn vias_of_removed_entries_are_forgotten() {
-        let mut block = Block::default();
+        let mut block = QueueBlock::default();
         let via = |n: usize| format!("http://a.example/via/{n}");
         for n in 0..1000 {
             block.put(&queued("/a", Some(&via(n)), n % 60, false));
@@ -344,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_belongs_elsewhere_is_none() {
-        let mut block = Block::default();
+        let mut block = QueueBlock::default();
         block.put(&queued("/a", None, 5, true));
         let root = queued("/", None, 0, false).url;
         assert!(
@@ -366,7 +370,7 @@ mod tests {
 
     #[test]
     fn links_of_one_page_share_their_via() {
-        let mut block = Block::default();
+        let mut block = QueueBlock::default();
         for place in 0..20 {
             let path = format!("/articles/{place:05}/title");
             block.put(&queued(
@@ -392,13 +396,13 @@ mod tests {
             for place in places {
                 bytes.extend([*place, 0]);
             }
-            assert_eq!(Block::parse(&bytes).is_some(), is_read, "{places:?}");
+            assert_eq!(QueueBlock::parse(&bytes).is_some(), is_read, "{places:?}");
         }
     }
 
     #[test]
     fn a_block_is_full_by_entries_and_by_bytes() {
-        let mut block = Block::default();
+        let mut block = QueueBlock::default();
         for place in 0..MAX_BLOCK_ENTRIES {
             assert!(!block.is_full(), "{place}");
             block.put(&queued("/", None, place, false));
@@ -411,7 +415,7 @@ mod tests {
             (FULL_BYTES - 16, Some("http://a.example/via"), false),
             (FULL_BYTES - 15, Some("http://a.example/via"), true),
         ] {
-            let mut block = Block::default();
+            let mut block = QueueBlock::default();
             let path = format!("/{}", "a".repeat(path - 1));
             block.put(&queued(&path, via, 0, false));
             assert_eq!(block.is_full(), is_full, "{} {via:?}", block.bytes);

@@ -3,20 +3,20 @@
 
 use crawl_weburl::canonicalize;
 
-use super::primitives::{
+use super::queue_block::MAX_BLOCK;
+use super::record_primitives::{
     ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
 };
-use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
-use crate::admit_rule::{CurrentState, Deferred, QueuePlace, Rank};
+use crate::admit_rule::{CurrentState, DeferredUrl, QueuePlace, QueueRank};
 use crate::exclusion::Exclusion;
-use crate::lease_table::Totals;
+use crate::lease_table::CommittedCounts;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
 /// The state of a URL in the sieve, the set of known URLs. Failed and excluded URLs have the number
 /// of a note, whose text is in the `notes` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SieveState {
     Pending(QueuePlace),
     Deferred { depth: u32, redirects: u8 },
     Fetched { depth: u32, status: u16 },
@@ -26,40 +26,40 @@ pub(super) enum State {
 
 /// A text of the `notes` table, for a failed or an excluded URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Note {
+pub(super) enum StateNote {
     Why(String),
     Exclusion(Exclusion),
 }
 
 /// Counters that continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sequence {
+pub(super) struct StoreCounters {
     /// The last commit number that was assigned. The fields `block`, `origin` and `note` hold the
     /// last numbers of blocks, origins and notes.
     pub(super) commit: u64,
     pub(super) block: u64,
     pub(super) origin: u64,
     pub(super) note: u64,
-    pub(super) totals: Totals,
+    pub(super) totals: CommittedCounts,
 }
 
-impl Totals {
-    pub(super) fn increment(&mut self, state: &State) {
+impl CommittedCounts {
+    pub(super) fn increment(&mut self, state: &SieveState) {
         *self.of(state) += 1;
     }
 
-    pub(super) fn decrement(&mut self, state: &State) {
+    pub(super) fn decrement(&mut self, state: &SieveState) {
         let count = self.of(state);
         *count = count.saturating_sub(1);
     }
 
-    fn of(&mut self, state: &State) -> &mut u64 {
+    fn of(&mut self, state: &SieveState) -> &mut u64 {
         match state {
-            State::Pending(_) => &mut self.pending,
-            State::Deferred { .. } => &mut self.deferred,
-            State::Fetched { .. } => &mut self.fetched,
-            State::Failed { .. } => &mut self.failed,
-            State::Excluded { .. } => &mut self.excluded,
+            SieveState::Pending(_) => &mut self.pending,
+            SieveState::Deferred { .. } => &mut self.deferred,
+            SieveState::Fetched { .. } => &mut self.fetched,
+            SieveState::Failed { .. } => &mut self.failed,
+            SieveState::Excluded { .. } => &mut self.excluded,
         }
     }
 }
@@ -80,16 +80,18 @@ const SEED: u8 = 16;
 const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
-impl State {
+impl SieveState {
     /// Returns the URL's state as the admission rule needs it. The caller has to check whether a
     /// pending URL is leased.
     pub(super) fn current(self) -> CurrentState {
         match self {
-            State::Pending(place) => CurrentState::Pending(place),
-            State::Deferred { depth, redirects } => CurrentState::Deferred { depth, redirects },
-            State::Fetched { .. } | State::Failed { .. } | State::Excluded { .. } => {
-                CurrentState::Settled
+            SieveState::Pending(place) => CurrentState::Pending(place),
+            SieveState::Deferred { depth, redirects } => {
+                CurrentState::Deferred { depth, redirects }
             }
+            SieveState::Fetched { .. }
+            | SieveState::Failed { .. }
+            | SieveState::Excluded { .. } => CurrentState::Settled,
         }
     }
 
@@ -97,7 +99,7 @@ impl State {
     /// of 40 bits.
     pub(super) fn packed(self) -> PackedState {
         let (head, depth, number) = match self {
-            State::Pending(place) => {
+            SieveState::Pending(place) => {
                 let flags = [
                     (RETRIED, place.retried),
                     (SEED, place.is_seed),
@@ -112,13 +114,13 @@ impl State {
                     place.seq,
                 )
             }
-            State::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
-            State::Fetched { depth, status } => {
+            SieveState::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
+            SieveState::Fetched { depth, status } => {
                 let [high, low] = status.to_be_bytes();
                 ([3, high, low], depth, 0)
             }
-            State::Failed { depth, note } => ([4, 0, 0], depth, note),
-            State::Excluded { depth, note } => ([5, 0, 0], depth, note),
+            SieveState::Failed { depth, note } => ([4, 0, 0], depth, note),
+            SieveState::Excluded { depth, note } => ([5, 0, 0], depth, note),
         };
         let mut packed = [0; STATE_BYTES];
         packed[..3].copy_from_slice(&head);
@@ -127,14 +129,14 @@ impl State {
         packed
     }
 
-    pub(super) fn from_packed(packed: PackedState) -> Option<State> {
+    pub(super) fn from_packed(packed: PackedState) -> Option<SieveState> {
         let [kind, a, b, d0, d1, d2, d3, number @ ..] = packed;
         let depth = u32::from_be_bytes([d0, d1, d2, d3]);
         let number = number
             .iter()
             .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let state = match kind & 7 {
-            1 => State::Pending(QueuePlace {
+            1 => SieveState::Pending(QueuePlace {
                 retried: kind & RETRIED != 0,
                 priority: a,
                 depth,
@@ -147,19 +149,19 @@ impl State {
                 },
                 seq: number,
             }),
-            2 => State::Deferred {
+            2 => SieveState::Deferred {
                 depth,
                 redirects: b,
             },
-            3 => State::Fetched {
+            3 => SieveState::Fetched {
                 depth,
                 status: u16::from_be_bytes([a, b]),
             },
-            4 => State::Failed {
+            4 => SieveState::Failed {
                 depth,
                 note: number,
             },
-            5 => State::Excluded {
+            5 => SieveState::Excluded {
                 depth,
                 note: number,
             },
@@ -169,15 +171,15 @@ impl State {
     }
 }
 
-impl Note {
+impl StateNote {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         match self {
-            Note::Why(why) => {
+            StateNote::Why(why) => {
                 out.push(1);
                 put_text(&mut out, why);
             }
-            Note::Exclusion(exclusion) => {
+            StateNote::Exclusion(exclusion) => {
                 out.push(2);
                 put_exclusion(&mut out, exclusion);
             }
@@ -185,18 +187,18 @@ impl Note {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Note> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<StateNote> {
         let mut from = ByteReader(bytes);
         let note = match from.byte()? {
-            1 => Note::Why(from.text()?.to_owned()),
-            2 => Note::Exclusion(from.exclusion()?),
+            1 => StateNote::Why(from.text()?.to_owned()),
+            2 => StateNote::Exclusion(from.exclusion()?),
             _ => return None,
         };
         from.end(note)
     }
 }
 
-impl Rank {
+impl QueueRank {
     pub(super) fn bytes(self) -> [u8; RANK_BYTES] {
         let mut out = [0; RANK_BYTES];
         out[0] = self.round;
@@ -206,9 +208,9 @@ impl Rank {
         out
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Rank> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<QueueRank> {
         let bytes: &[u8; RANK_BYTES] = bytes.try_into().ok()?;
-        Some(Rank {
+        Some(QueueRank {
             round: bytes[0],
             priority: bytes[1],
             depth: u32::from_be_bytes(bytes[2..6].try_into().ok()?),
@@ -219,7 +221,7 @@ impl Rank {
     }
 }
 
-impl Deferred {
+impl DeferredUrl {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(96);
         out.push(via_flags(&self.url, self.via.as_ref()));
@@ -231,7 +233,7 @@ impl Deferred {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Deferred> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<DeferredUrl> {
         let mut from = ByteReader(bytes);
         let flags = from.byte().filter(|flags| flags & !VIA_FLAGS == 0)?;
         let redirects = from.byte()?;
@@ -239,7 +241,7 @@ impl Deferred {
         let exclusion = from.exclusion()?;
         let url = canonicalize(None, from.text()?).ok()?;
         let via = from.via(flags, &url)?;
-        from.end(Deferred {
+        from.end(DeferredUrl {
             url,
             via,
             depth,
@@ -249,7 +251,7 @@ impl Deferred {
     }
 }
 
-impl Sequence {
+impl StoreCounters {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         let totals = &self.totals;
@@ -269,14 +271,14 @@ impl Sequence {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Sequence> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<StoreCounters> {
         let mut from = ByteReader(bytes);
-        let sequence = Sequence {
+        let sequence = StoreCounters {
             commit: from.number()?,
             block: from.number()?,
             origin: from.number()?,
             note: from.number()?,
-            totals: Totals {
+            totals: CommittedCounts {
                 pending: from.number()?,
                 deferred: from.number()?,
                 fetched: from.number()?,
@@ -358,11 +360,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN, Note, Sequence, State, Totals, decode_origin,
-        encode_origin,
+        CommittedCounts, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN, SieveState, StateNote,
+        StoreCounters, decode_origin, encode_origin,
     };
     use crate::admission::{Admission, UrlKind};
-    use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
+    use crate::admit_rule::{DeferredUrl, QueuePlace, QueueRank, QueuedUrl};
     use crate::exclusion::{Exclusion, Reason};
     use crate::sieve::{RunEntry, RunManifest};
     use crate::visit::StoredVisit;
@@ -395,26 +397,29 @@ mod tests {
             .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
     }
 
-    fn state() -> impl Strategy<Value = State> {
+    fn state() -> impl Strategy<Value = SieveState> {
         prop_oneof![
-            place().prop_map(State::Pending),
-            any::<(u32, u8)>().prop_map(|(depth, redirects)| State::Deferred { depth, redirects }),
-            any::<(u32, u16)>().prop_map(|(depth, status)| State::Fetched { depth, status }),
-            (any::<u32>(), 0..MAX_NOTE).prop_map(|(depth, note)| State::Failed { depth, note }),
-            (any::<u32>(), 0..MAX_NOTE).prop_map(|(depth, note)| State::Excluded { depth, note }),
+            place().prop_map(SieveState::Pending),
+            any::<(u32, u8)>()
+                .prop_map(|(depth, redirects)| SieveState::Deferred { depth, redirects }),
+            any::<(u32, u16)>().prop_map(|(depth, status)| SieveState::Fetched { depth, status }),
+            (any::<u32>(), 0..MAX_NOTE)
+                .prop_map(|(depth, note)| SieveState::Failed { depth, note }),
+            (any::<u32>(), 0..MAX_NOTE)
+                .prop_map(|(depth, note)| SieveState::Excluded { depth, note }),
         ]
     }
 
     proptest! {
         #[test]
         fn states_round_trip(state in state()) {
-            prop_assert_eq!(State::from_packed(state.packed()), Some(state));
+            prop_assert_eq!(SieveState::from_packed(state.packed()), Some(state));
         }
 
         #[test]
         fn notes_round_trip(why: String, exclusion in exclusion()) {
-            for note in [Note::Why(why), Note::Exclusion(exclusion)] {
-                prop_assert_eq!(Note::decode(&note.encode()), Some(note));
+            for note in [StateNote::Why(why), StateNote::Exclusion(exclusion)] {
+                prop_assert_eq!(StateNote::decode(&note.encode()), Some(note));
             }
         }
 
@@ -432,8 +437,8 @@ mod tests {
 
         #[test]
         fn deferred_round_trip(url in url(), via in prop::option::of(url()), depth: u32, redirects: u8, exclusion in exclusion()) {
-            let deferred = Deferred { url, via, depth, redirects, exclusion };
-            prop_assert_eq!(Deferred::decode(&deferred.encode()), Some(deferred));
+            let deferred = DeferredUrl { url, via, depth, redirects, exclusion };
+            prop_assert_eq!(DeferredUrl::decode(&deferred.encode()), Some(deferred));
         }
 
         #[test]
@@ -443,9 +448,9 @@ mod tests {
             pending in 0..IMPLAUSIBLE,
             fetched in 0..IMPLAUSIBLE,
         ) {
-            let totals = Totals { pending, fetched, ..Totals::default() };
-            let sequence = Sequence { commit, block, origin: block, note: block, totals };
-            prop_assert_eq!(Sequence::decode(&sequence.encode()), Some(sequence));
+            let totals = CommittedCounts { pending, fetched, ..CommittedCounts::default() };
+            let sequence = StoreCounters { commit, block, origin: block, note: block, totals };
+            prop_assert_eq!(StoreCounters::decode(&sequence.encode()), Some(sequence));
             let line = encode_origin(block, pending, "http://a.example");
             prop_assert_eq!(decode_origin(&line), Some((block, pending, "http://a.example")));
         }
@@ -454,15 +459,15 @@ mod tests {
         fn ranks_sort_as_their_bytes(a in place(), b in place()) {
             let (a, b) = (a.rank(), b.rank());
             prop_assert_eq!(a.cmp(&b), a.bytes().cmp(&b.bytes()));
-            prop_assert_eq!(Rank::from_bytes(&a.bytes()), Some(a));
+            prop_assert_eq!(QueueRank::from_bytes(&a.bytes()), Some(a));
         }
 
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>, packed: [u8; 12]) {
-            let _ = State::from_packed(packed);
-            let _ = Note::decode(&bytes);
-            let _ = Deferred::decode(&bytes);
-            let _ = Sequence::decode(&bytes);
+            let _ = SieveState::from_packed(packed);
+            let _ = StateNote::decode(&bytes);
+            let _ = DeferredUrl::decode(&bytes);
+            let _ = StoreCounters::decode(&bytes);
             let _ = RunManifest::decode(&bytes);
             let _ = decode_origin(&bytes);
         }
@@ -481,11 +486,15 @@ mod tests {
             bytes.extend_from_slice(url);
             bytes
         };
-        assert!(Note::decode(&[1, 1, b'x']).is_some());
-        assert_eq!(Note::decode(&[1, 0x81, 0, b'x']), None, "a long number");
-        assert!(Deferred::decode(&deferred(0, 0)).is_some());
+        assert!(StateNote::decode(&[1, 1, b'x']).is_some());
+        assert_eq!(
+            StateNote::decode(&[1, 0x81, 0, b'x']),
+            None,
+            "a long number"
+        );
+        assert!(DeferredUrl::decode(&deferred(0, 0)).is_some());
         for bytes in [deferred(1, 0), deferred(16, 0), deferred(0, 4)] {
-            assert_eq!(Deferred::decode(&bytes), None, "{bytes:?}");
+            assert_eq!(DeferredUrl::decode(&bytes), None, "{bytes:?}");
         }
         assert!(StoredVisit::decode(&visit(32)).is_some());
         for flags in [128, 16] {
@@ -495,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_number_at_its_bound_is_damage() {
-        type Field = fn(&mut Sequence) -> &mut u64;
+        type Field = fn(&mut StoreCounters) -> &mut u64;
         let set: [(Field, u64); 9] = [
             (|read| &mut read.commit, IMPLAUSIBLE),
             (|read| &mut read.block, MAX_BLOCK),
@@ -508,12 +517,12 @@ mod tests {
             (|read| &mut read.totals.excluded, IMPLAUSIBLE),
         ];
         for (at, (field, bound)) in set.into_iter().enumerate() {
-            let mut sequence = Sequence::default();
+            let mut sequence = StoreCounters::default();
             *field(&mut sequence) = bound;
-            assert_eq!(Sequence::decode(&sequence.encode()), None, "{at}");
+            assert_eq!(StoreCounters::decode(&sequence.encode()), None, "{at}");
             *field(&mut sequence) = bound - 1;
             let bytes = sequence.encode();
-            assert_eq!(Sequence::decode(&bytes), Some(sequence), "{at}");
+            assert_eq!(StoreCounters::decode(&bytes), Some(sequence), "{at}");
         }
         for (id, queued, is_read) in [
             (MAX_ORIGIN - 1, IMPLAUSIBLE - 1, true),
@@ -544,26 +553,26 @@ mod tests {
         let url = canonicalize(None, "http://a.example/").unwrap();
         let admission = Admission::link(url.clone(), 3, url);
         let states = [
-            State::Pending(Queued::new(admission, 1).place),
-            State::Deferred {
+            SieveState::Pending(QueuedUrl::new(admission, 1).place),
+            SieveState::Deferred {
                 depth: 1,
                 redirects: 0,
             },
-            State::Fetched {
+            SieveState::Fetched {
                 depth: 1,
                 status: 200,
             },
-            State::Failed { depth: 1, note: 1 },
-            State::Excluded { depth: 1, note: 1 },
+            SieveState::Failed { depth: 1, note: 1 },
+            SieveState::Excluded { depth: 1, note: 1 },
         ];
-        let mut totals = Totals::default();
+        let mut totals = CommittedCounts::default();
         for (count, state) in (1..).zip(&states) {
             for _ in 0..=count {
                 totals.increment(state);
             }
             totals.decrement(state);
         }
-        let expected = Totals {
+        let expected = CommittedCounts {
             pending: 1,
             deferred: 2,
             fetched: 3,

@@ -23,13 +23,13 @@ use crawl_weburl::{CanonicalUrl, Origin};
 use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
 use super::meta_keys;
-use super::queue_block::{Block, row_of};
-use super::record_codec::{Note, RANK_BYTES, decode_origin};
-use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
+use super::queue_block::{QueueBlock, row_of};
+use super::record_codec::{RANK_BYTES, StateNote, decode_origin};
+use crate::admit_rule::{DeferredUrl, QueuePlace, QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::lease_table::{QueueId, QueuePart, QueueReader};
-use crate::sieve::{RunError, RunListStore, RunManifest};
+use crate::sieve::{RunListStore, RunManifest, SortedRunError};
 
 /// The number of commits whose records are removed in one batch.
 const FORGET_STEP: usize = 1000;
@@ -92,7 +92,7 @@ impl Tables {
         &self,
         from: &Snapshot,
         id: u64,
-        rank: Rank,
+        rank: QueueRank,
     ) -> Result<Option<UserValue>, FrontierError> {
         self.get(from, &self.queue, &queue_key(id, row_of(rank)))
     }
@@ -103,12 +103,12 @@ impl Tables {
         from: &Snapshot,
         origin: &Origin,
         id: u64,
-        rank: Rank,
-    ) -> Result<Option<Queued>, FrontierError> {
+        rank: QueueRank,
+    ) -> Result<Option<QueuedUrl>, FrontierError> {
         let Some(bytes) = self.block(from, id, rank)? else {
             return Ok(None);
         };
-        Ok(Block::parse(&bytes).and_then(|block| block.entry(&origin.url("/"), rank)))
+        Ok(QueueBlock::parse(&bytes).and_then(|block| block.entry(&origin.url("/"), rank)))
     }
 
     /// Returns the queue entry of a URL that is pending at `place`.
@@ -117,7 +117,7 @@ impl Tables {
         from: &Snapshot,
         url: &CanonicalUrl,
         place: QueuePlace,
-    ) -> Result<Queued, FrontierError> {
+    ) -> Result<QueuedUrl, FrontierError> {
         let origin = url.origin();
         let entry = match self.origin_queue(from, &origin)? {
             Some((id, _)) => self.entry(from, &origin, id, place.rank())?,
@@ -144,19 +144,19 @@ impl Tables {
         &self,
         from: &Snapshot,
         key: Fingerprint,
-    ) -> Result<Option<Deferred>, FrontierError> {
+    ) -> Result<Option<DeferredUrl>, FrontierError> {
         self.get(from, &self.deferred, &key.bytes())?
             .map(|bytes| self.decode_deferred(&bytes))
             .transpose()
     }
 
-    pub(super) fn decode_deferred(&self, bytes: &[u8]) -> Result<Deferred, FrontierError> {
-        Deferred::decode(bytes).ok_or_else(|| self.corrupt("a deferred URL"))
+    pub(super) fn decode_deferred(&self, bytes: &[u8]) -> Result<DeferredUrl, FrontierError> {
+        DeferredUrl::decode(bytes).ok_or_else(|| self.corrupt("a deferred URL"))
     }
 
-    pub(super) fn note(&self, from: &Snapshot, number: u64) -> Result<Note, FrontierError> {
+    pub(super) fn note(&self, from: &Snapshot, number: u64) -> Result<StateNote, FrontierError> {
         self.get(from, &self.notes, &number.to_be_bytes())?
-            .and_then(|bytes| Note::decode(&bytes))
+            .and_then(|bytes| StateNote::decode(&bytes))
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
@@ -166,8 +166,8 @@ impl Tables {
         &self,
         from: &Snapshot,
         (origin, id): (&Origin, u64),
-        after: Option<Rank>,
-        mut visit: impl FnMut(Rank, &dyn Fn() -> Result<Queued, FrontierError>) -> Walk,
+        after: Option<QueueRank>,
+        mut visit: impl FnMut(QueueRank, &dyn Fn() -> Result<QueuedUrl, FrontierError>) -> Walk,
     ) -> Walk {
         let start = match after {
             None => queue_start(id).to_vec(),
@@ -178,9 +178,9 @@ impl Tables {
         let root = origin.url("/");
         for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
-            let row = key.get(ID_BYTES..).and_then(Rank::from_bytes);
+            let row = key.get(ID_BYTES..).and_then(QueueRank::from_bytes);
             let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
-            let block = Block::parse(&value).ok_or_else(damaged)?;
+            let block = QueueBlock::parse(&value).ok_or_else(damaged)?;
             for entry in block.entries(&root, row) {
                 let behind = after.is_none_or(|after| entry.rank > after);
                 let read = || entry.read().ok_or_else(damaged);
@@ -218,8 +218,8 @@ impl QueueReader for Tables {
     fn read_behind(
         &self,
         queue: QueueId<'_>,
-        after: Option<Rank>,
-        leased: &BTreeSet<Rank>,
+        after: Option<QueueRank>,
+        leased: &BTreeSet<QueueRank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
         let mut part = QueuePart::default();
@@ -261,10 +261,10 @@ impl RunListStore for Tables {
         Ok(())
     }
 
-    fn run_failed(&self, why: RunError) -> FrontierError {
+    fn run_failed(&self, why: SortedRunError) -> FrontierError {
         match why {
-            RunError::Damaged { .. } => self.corrupt(&why.to_string()),
-            RunError::Io { .. } => FrontierError::Store {
+            SortedRunError::Damaged { .. } => self.corrupt(&why.to_string()),
+            SortedRunError::Io { .. } => FrontierError::Store {
                 dir: self.dir.clone(),
                 source: Box::new(why),
             },
@@ -281,7 +281,7 @@ pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {
     bytes
 }
 
-pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_BYTES + RANK_BYTES] {
+pub(super) fn queue_key(id: u64, rank: QueueRank) -> [u8; ID_BYTES + RANK_BYTES] {
     let mut out = [0; ID_BYTES + RANK_BYTES];
     out[..ID_BYTES].copy_from_slice(&queue_start(id));
     out[ID_BYTES..].copy_from_slice(&rank.bytes());

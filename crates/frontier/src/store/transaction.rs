@@ -11,16 +11,16 @@ use fjall::{Snapshot, UserKey};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_batch::CommitBatch;
-use super::record_codec::{Note, Sequence, State};
-use super::url_changes::{Change, Changes, StoredState};
+use super::record_codec::{SieveState, StateNote, StoreCounters};
+use super::url_changes::{Change, Changes, FullUrlState};
 use super::{FjallFrontier, Writer, meta_keys};
-use crate::admission::{Admission, Admitted, NewState};
+use crate::admission::{Admission, AdmissionResult, RequestedState};
 use crate::admit_rule::{
-    AdmitAction, CurrentState, Deferred, QueuePlace, Queued, capped, capped_exclusion, meet,
+    AdmitAction, CurrentState, DeferredUrl, QueuePlace, QueuedUrl, capped, capped_exclusion, meet,
 };
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-use crate::lease::{Lease, Outcome};
+use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
@@ -32,7 +32,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
-    pub(super) sequence: Sequence,
+    pub(super) sequence: StoreCounters,
     /// The committed state at the beginning of this transaction, which stays current because only
     /// this transaction can write.
     pub(super) base: Snapshot,
@@ -85,7 +85,7 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// Returns a URL's state as this transaction sees it.
-    pub(super) fn state(&mut self, key: Fingerprint) -> Result<Option<State>, FrontierError> {
+    pub(super) fn state(&mut self, key: Fingerprint) -> Result<Option<SieveState>, FrontierError> {
         match self.changes.get(key) {
             Some(change) => Ok(Some(change.now.state())),
             None => {
@@ -105,9 +105,9 @@ impl<'f> FjallTransaction<'f> {
         key: Fingerprint,
         url: &CanonicalUrl,
         place: QueuePlace,
-    ) -> Result<Queued, FrontierError> {
+    ) -> Result<QueuedUrl, FrontierError> {
         match self.changes.get(key).map(|change| &change.now) {
-            Some(StoredState::Pending(queued)) => Ok(queued.clone()),
+            Some(FullUrlState::Pending(queued)) => Ok(queued.clone()),
             _ => self.frontier.tables.pending(&self.base, url, place),
         }
     }
@@ -119,17 +119,19 @@ impl<'f> FjallTransaction<'f> {
         (1 << 62) + self.order
     }
 
-    fn enter(&mut self, key: Fingerprint, before: Option<State>, admission: Admission) {
+    fn enter(&mut self, key: Fingerprint, before: Option<SieveState>, admission: Admission) {
         let origin = admission.url.origin();
         let now = match admission.state.clone() {
-            NewState::Pending => {
+            RequestedState::Pending => {
                 let sequence = self.next_sequence();
-                StoredState::Pending(Queued::new(admission, sequence))
+                FullUrlState::Pending(QueuedUrl::new(admission, sequence))
             }
-            NewState::Deferred(why) => StoredState::Deferred(Deferred::new(admission, why)),
-            NewState::Excluded(why) => StoredState::Noted {
+            RequestedState::Deferred(why) => {
+                FullUrlState::Deferred(DeferredUrl::new(admission, why))
+            }
+            RequestedState::Excluded(why) => FullUrlState::Noted {
                 depth: admission.distance(),
-                note: Note::Exclusion(capped_exclusion(why)),
+                note: StateNote::Exclusion(capped_exclusion(why)),
             },
         };
         self.changes.put(Change {
@@ -157,8 +159,8 @@ impl<'f> FjallTransaction<'f> {
         if nearer {
             queued.via.clone_from(&admission.via);
         }
-        let before = Some(State::Pending(old));
-        let now = StoredState::Pending(queued);
+        let before = Some(SieveState::Pending(old));
+        let now = FullUrlState::Pending(queued);
         self.changes.put(Change {
             key,
             origin,
@@ -174,7 +176,7 @@ impl<'f> FjallTransaction<'f> {
         key: Fingerprint,
         lease: &Lease,
         place: QueuePlace,
-    ) -> Result<Queued, FrontierError> {
+    ) -> Result<QueuedUrl, FrontierError> {
         let is_changed = self.changes.get(key).is_some();
         match lease.queued_at(place).filter(|_| !is_changed) {
             Some(queued) => Ok(queued),
@@ -187,25 +189,27 @@ impl<'f> FjallTransaction<'f> {
         &mut self,
         key: Fingerprint,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
     ) -> Result<(), FrontierError> {
         let before = self.state(key)?;
-        let Some(State::Pending(place)) = before else {
+        let Some(SieveState::Pending(place)) = before else {
             let (tables, url) = (&self.frontier.tables, &lease.url);
             return Err(tables.corrupt(&format!("`{url}` is leased and not pending")));
         };
         let depth = place.depth;
-        let noted = |note| StoredState::Noted { depth, note };
+        let noted = |note| FullUrlState::Noted { depth, note };
         let now = match outcome {
-            Outcome::Retry => {
+            LeaseOutcome::Retry => {
                 let queued = self.queued_of(key, &lease, place)?;
-                StoredState::Pending(queued.retry(self.next_sequence()))
+                FullUrlState::Pending(queued.retry(self.next_sequence()))
             }
-            Outcome::Fetched { status } => StoredState::Fetched { depth, status },
-            Outcome::Failed { why } => noted(Note::Why(capped(why))),
-            Outcome::Excluded(exclusion) => noted(Note::Exclusion(capped_exclusion(exclusion))),
-            Outcome::Deferred(exclusion) => {
-                StoredState::Deferred(self.queued_of(key, &lease, place)?.deferred(exclusion))
+            LeaseOutcome::Fetched { status } => FullUrlState::Fetched { depth, status },
+            LeaseOutcome::Failed { why } => noted(StateNote::Why(capped(why))),
+            LeaseOutcome::Excluded(exclusion) => {
+                noted(StateNote::Exclusion(capped_exclusion(exclusion)))
+            }
+            LeaseOutcome::Deferred(exclusion) => {
+                FullUrlState::Deferred(self.queued_of(key, &lease, place)?.deferred(exclusion))
             }
         };
         self.changes.put(Change {
@@ -221,7 +225,7 @@ impl<'f> FjallTransaction<'f> {
         &mut self,
         key: Fingerprint,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
     ) -> Result<(), FrontierError> {
         if !self.is_leased(key) {
             return Err(FrontierError::NotLeased { url: lease.url });
@@ -242,23 +246,25 @@ impl<'f> FjallTransaction<'f> {
     fn admit_to(
         &mut self,
         key: Fingerprint,
-        was: Option<State>,
+        was: Option<SieveState>,
         admission: &Admission,
-    ) -> Result<Admitted, FrontierError> {
+    ) -> Result<AdmissionResult, FrontierError> {
         let now = match was {
             None => CurrentState::Unknown,
-            Some(State::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
+            Some(SieveState::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
             Some(state) => state.current(),
         };
         let admitted = match (meet(now, admission), was) {
-            (AdmitAction::Enter, _) => Admitted::New,
-            (AdmitAction::Revive, _) => Admitted::Revived,
-            (AdmitAction::DeferNearer, _) => Admitted::Known,
-            (AdmitAction::Improve { place, nearer }, Some(State::Pending(old))) => {
+            (AdmitAction::Enter, _) => AdmissionResult::New,
+            (AdmitAction::Revive, _) => AdmissionResult::Revived,
+            (AdmitAction::DeferNearer, _) => AdmissionResult::Known,
+            (AdmitAction::Improve { place, nearer }, Some(SieveState::Pending(old))) => {
                 self.improve(key, old, place, nearer, admission)?;
-                return Ok(Admitted::Known);
+                return Ok(AdmissionResult::Known);
             }
-            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => return Ok(Admitted::Known),
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => {
+                return Ok(AdmissionResult::Known);
+            }
         };
         self.enter(key, was, admission.clone());
         Ok(admitted)
@@ -269,7 +275,7 @@ impl<'f> FjallTransaction<'f> {
     fn look_up(
         &mut self,
         admissions: &[Admission],
-    ) -> Result<Vec<(Fingerprint, Option<State>)>, FrontierError> {
+    ) -> Result<Vec<(Fingerprint, Option<SieveState>)>, FrontierError> {
         let urls = admissions.iter().map(|admission| &admission.url);
         let keys = self.frontier.tables.key.fingerprints(urls);
         let mut states: Vec<_> = keys.map(|key| (key, None)).collect();
@@ -289,7 +295,7 @@ impl<'f> FjallTransaction<'f> {
 }
 
 impl Transaction for FjallTransaction<'_> {
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+    fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError> {
         let key = self.frontier.tables.key.fingerprint(&lease.url);
         self.settle_key(key, lease, outcome)
     }
@@ -297,10 +303,10 @@ impl Transaction for FjallTransaction<'_> {
     fn settle_until(
         &mut self,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
-        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
+        let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);
         let stored = StoredVisit::new(&lease, visit);
         self.settle_key(key, lease, outcome)?;
@@ -329,13 +335,16 @@ impl Transaction for FjallTransaction<'_> {
         self.revisit_older(url, before)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
         let key = self.frontier.tables.key.fingerprint(&admission.url);
         let was = self.state(key)?;
         self.admit_to(key, was, &admission)
     }
 
-    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+    fn admit_all(
+        &mut self,
+        admissions: &[Admission],
+    ) -> Result<Vec<AdmissionResult>, FrontierError> {
         let states = self.look_up(admissions)?;
         let mut admitted = Vec::with_capacity(states.len());
         for (admission, (key, committed)) in admissions.iter().zip(states) {

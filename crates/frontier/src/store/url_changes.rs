@@ -3,8 +3,8 @@
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::record_codec::{Note, State};
-use crate::admit_rule::{Deferred, Queued};
+use super::record_codec::{SieveState, StateNote};
+use crate::admit_rule::{DeferredUrl, QueuedUrl};
 use crate::fingerprint::Fingerprint;
 
 /// The changes, in the order in which the URLs were first changed.
@@ -18,14 +18,14 @@ pub(super) struct Change {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,
     /// The committed state; `None` if the URL was unknown.
-    pub(super) before: Option<State>,
-    pub(super) now: StoredState,
+    pub(super) before: Option<SieveState>,
+    pub(super) now: FullUrlState,
 }
 
 /// A state of a URL, with everything stored about it.
-pub(super) enum StoredState {
-    Pending(Queued),
-    Deferred(Deferred),
+pub(super) enum FullUrlState {
+    Pending(QueuedUrl),
+    Deferred(DeferredUrl),
     Fetched {
         depth: u32,
         status: u16,
@@ -33,34 +33,34 @@ pub(super) enum StoredState {
     /// Failed or excluded. The note has the reason.
     Noted {
         depth: u32,
-        note: Note,
+        note: StateNote,
     },
 }
 
-impl StoredState {
+impl FullUrlState {
     /// Returns the state to store in the sieve. Its note has the number 0, because the commit
     /// assigns the number.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> SieveState {
         match *self {
-            StoredState::Pending(ref queued) => State::Pending(queued.place),
-            StoredState::Deferred(ref deferred) => State::Deferred {
+            FullUrlState::Pending(ref queued) => SieveState::Pending(queued.place),
+            FullUrlState::Deferred(ref deferred) => SieveState::Deferred {
                 depth: deferred.depth,
                 redirects: deferred.redirects,
             },
-            StoredState::Fetched { depth, status } => State::Fetched { depth, status },
-            StoredState::Noted { depth, ref note } => note.state(depth, 0),
+            FullUrlState::Fetched { depth, status } => SieveState::Fetched { depth, status },
+            FullUrlState::Noted { depth, ref note } => note.state(depth, 0),
         }
     }
 }
 
-impl Note {
-    pub(super) fn state(&self, depth: u32, number: u64) -> State {
+impl StateNote {
+    pub(super) fn state(&self, depth: u32, number: u64) -> SieveState {
         match self {
-            Note::Why(_) => State::Failed {
+            StateNote::Why(_) => SieveState::Failed {
                 depth,
                 note: number,
             },
-            Note::Exclusion(_) => State::Excluded {
+            StateNote::Exclusion(_) => SieveState::Excluded {
                 depth,
                 note: number,
             },

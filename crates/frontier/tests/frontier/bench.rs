@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use crawl_frontier::conformance::{FaultyDisk, RestartableFrontier};
 use crawl_frontier::parts::{StoredPart, UrlRecord};
-use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, OpenError, Options};
+use crawl_frontier::{
+    DiskOpenError, Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
+};
 use crawl_weburl::CanonicalUrl;
 use tempfile::TempDir;
 
@@ -15,7 +17,7 @@ use crate::disk::journal;
 
 pub(crate) struct OnDisk {
     pub(crate) frontier: Option<FjallFrontier>,
-    pub(crate) options: Options,
+    pub(crate) options: FjallFrontierOptions,
     pub(crate) dir: TempDir,
     disk: FaultyDisk,
     /// For each later run of the process, the number of operations before its disk fails. When the
@@ -40,7 +42,7 @@ impl OnDisk {
     /// Creates a test harness with minimal limits for queue heads and for records in memory, so
     /// that a few URLs exceed both limits.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
-        let options = Options {
+        let options = FjallFrontierOptions {
             cache_bytes: 1 << 20,
             head_entries: 0,
             gather: 4,
@@ -76,7 +78,7 @@ impl RestartableFrontier for OnDisk {
                 Ok(frontier) => break self.frontier = Some(frontier),
                 // Opening removes files that the previous run of the process left, and the disk may
                 // fail then.
-                Err(OpenError::Io { .. }) if !self.faults.is_empty() => {}
+                Err(DiskOpenError::Io { .. }) if !self.faults.is_empty() => {}
                 Err(why) => panic!("{why}"),
             }
         }
@@ -146,7 +148,7 @@ fn new_frontier() -> TempDir {
     let files = FILES.get_or_init(|| {
         let dir = TempDir::new().unwrap();
         for _ in 0..2 {
-            FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+            FjallFrontier::open(dir.path(), &FjallFrontierOptions::default()).unwrap();
         }
         let mut files = Vec::new();
         read(dir.path(), dir.path(), &mut files);

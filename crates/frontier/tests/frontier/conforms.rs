@@ -1,13 +1,13 @@
 //! All implementations of a frontier fulfil the contract.
 
-use crawl_frontier::conformance::{InMemory, check};
+use crawl_frontier::conformance::{MemoryFrontierHarness, check};
 
 use crate::bench::OnDisk;
 use crate::workers::OneWorker;
 
 #[test]
 fn the_frontier_in_memory_conforms() {
-    check(&|| Box::new(InMemory::default()));
+    check(&|| Box::new(MemoryFrontierHarness::default()));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_frontier::{FjallFrontier, Frontier, FrontierError, OpenError, Options, Outcome};
+use crawl_frontier::{
+    DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, LeaseOutcome,
+};
 use tempfile::TempDir;
 
 use crawl_frontier::conformance::RestartableFrontier;
@@ -41,11 +43,11 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-pub(crate) fn reopen(dir: &Path) -> Result<FjallFrontier, OpenError> {
-    FjallFrontier::open(dir, &Options::default())
+pub(crate) fn reopen(dir: &Path) -> Result<FjallFrontier, DiskOpenError> {
+    FjallFrontier::open(dir, &FjallFrontierOptions::default())
 }
 
-pub(crate) fn refusal(dir: &Path) -> OpenError {
+pub(crate) fn refusal(dir: &Path) -> DiskOpenError {
     reopen(dir).err().expect("a refusal")
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn refusal(dir: &Path) -> OpenError {
 fn one_process_at_a_time() {
     let mut bench = OnDisk::quiet();
     let dir = bench.dir.path().to_owned();
-    assert!(matches!(refusal(&dir), OpenError::InUse { path } if path == dir));
+    assert!(matches!(refusal(&dir), DiskOpenError::InUse { path } if path == dir));
     bench.frontier = None;
     reopen(&dir).unwrap();
 }
@@ -64,7 +66,7 @@ fn a_foreign_directory_is_refused_and_left_alone() {
     fs::write(dir.path().join("thesis.tex"), "x").unwrap();
     let error = refusal(dir.path());
     assert!(
-        matches!(&error, OpenError::Foreign { found, .. } if found == "`thesis.tex`"),
+        matches!(&error, DiskOpenError::Foreign { found, .. } if found == "`thesis.tex`"),
         "{error}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -76,7 +78,7 @@ fn a_foreign_directory_is_refused_and_left_alone() {
     db.keyspace("meta", Default::default).unwrap();
     drop(db);
     let error = refusal(dir.path());
-    assert!(!matches!(error, OpenError::Io { .. }), "{error}");
+    assert!(!matches!(error, DiskOpenError::Io { .. }), "{error}");
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn a_store_of_something_else_is_refused() {
         .unwrap();
     db.keyspace("theirs", Default::default).unwrap();
     drop(db);
-    assert!(matches!(refusal(dir.path()), OpenError::Foreign { .. }));
+    assert!(matches!(refusal(dir.path()), DiskOpenError::Foreign { .. }));
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn runs_without_a_store_are_damage() {
     fs::remove_dir_all(bench.dir.path().join("store")).unwrap();
     let error = refusal(bench.dir.path());
     assert!(
-        matches!(&error, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
+        matches!(&error, DiskOpenError::Corrupt { what, .. } if what == "`store` is missing"),
         "{error}"
     );
 }
@@ -149,7 +151,7 @@ fn a_damaged_run_is_named_and_never_a_panic() {
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         let error = refusal(dir);
         assert!(
-            matches!(&error, OpenError::Corrupt { what, .. } if what.contains(name)),
+            matches!(&error, DiskOpenError::Corrupt { what, .. } if what.contains(name)),
             "{error}"
         );
         let mut flipped = whole.clone();
@@ -186,7 +188,11 @@ fn a_kill_between_commits_loses_nothing() {
     let dir = bench.dir.path();
     let frontier = bench.frontier();
     admit(frontier, (0..5).map(|n| link(&format!("/{n}"), 1)));
-    settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+    settle(
+        frontier,
+        lease(frontier),
+        LeaseOutcome::Fetched { status: 200 },
+    );
     let _held = lease(frontier);
     let mut open = frontier.begin().unwrap();
     open.admit(link("/uncommitted", 1)).unwrap();
@@ -246,7 +252,7 @@ fn a_flipped_byte_is_damage_or_an_earlier_commit_and_never_a_panic() {
         fs::write(journal(image.path()), bytes).unwrap();
         match reopen(image.path()) {
             Ok(frontier) => assert!(frontier.counts().pending <= 3),
-            Err(why) => assert!(matches!(why, OpenError::Corrupt { .. }), "{at}: {why}"),
+            Err(why) => assert!(matches!(why, DiskOpenError::Corrupt { .. }), "{at}: {why}"),
         }
     }
 }
@@ -279,7 +285,7 @@ fn records_that_do_not_decode_are_named() {
     let fresh = db.keyspace("fresh", Default::default).unwrap();
     fresh.insert(1_u64.to_be_bytes(), b"x").unwrap();
     drop((fresh, db));
-    assert!(matches!(refusal(dir), OpenError::Corrupt { .. }));
+    assert!(matches!(refusal(dir), DiskOpenError::Corrupt { .. }));
 }
 
 #[test]

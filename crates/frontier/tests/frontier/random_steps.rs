@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction, UrlKind, Visit,
+    Admission, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState, Transaction,
+    UrlKind, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
 
 use crawl_frontier::conformance::helpers::url;
-use crawl_frontier::conformance::{InMemory, RestartableFrontier};
+use crawl_frontier::conformance::{MemoryFrontierHarness, RestartableFrontier};
 
 const ORIGINS: usize = 2;
 const PATHS: usize = 10;
@@ -27,8 +28,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Admit(Vec<Admission>),
-    Settle(usize, Outcome),
-    SettleUntil(usize, Outcome, Visit),
+    Settle(usize, LeaseOutcome),
+    SettleUntil(usize, LeaseOutcome, Visit),
     VisitDue(u32),
     VisitMisdated(u32, u32),
     VisitAgain(CanonicalUrl, u32),
@@ -67,9 +68,9 @@ fn random_exclusion() -> impl Strategy<Value = Exclusion> {
 
 fn random_admission() -> impl Strategy<Value = Admission> {
     let state = prop_oneof![
-        6 => Just(NewState::Pending),
-        2 => random_exclusion().prop_map(NewState::Deferred),
-        1 => random_exclusion().prop_map(NewState::Excluded),
+        6 => Just(RequestedState::Pending),
+        2 => random_exclusion().prop_map(RequestedState::Deferred),
+        1 => random_exclusion().prop_map(RequestedState::Excluded),
     ];
     let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
     let kind = vec![UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource];
@@ -96,13 +97,13 @@ fn random_admission() -> impl Strategy<Value = Admission> {
         )
 }
 
-fn random_outcome() -> impl Strategy<Value = Outcome> {
+fn random_outcome() -> impl Strategy<Value = LeaseOutcome> {
     prop_oneof![
-        3 => Just(Outcome::Retry),
-        3 => (200_u16..600).prop_map(|status| Outcome::Fetched { status }),
-        1 => "[a-z]{0,4}".prop_map(|why| Outcome::Failed { why }),
-        1 => random_exclusion().prop_map(Outcome::Excluded),
-        1 => random_exclusion().prop_map(Outcome::Deferred),
+        3 => Just(LeaseOutcome::Retry),
+        3 => (200_u16..600).prop_map(|status| LeaseOutcome::Fetched { status }),
+        1 => "[a-z]{0,4}".prop_map(|why| LeaseOutcome::Failed { why }),
+        1 => random_exclusion().prop_map(LeaseOutcome::Excluded),
+        1 => random_exclusion().prop_map(LeaseOutcome::Deferred),
     ]
 }
 
@@ -294,7 +295,7 @@ fn keep(transaction: &mut dyn Transaction, value: u8) {
 /// Runs the steps on the model and on `disk`. If a step fails on the disk, both frontiers crash and
 /// restart. Returns the number of failures.
 pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn RestartableFrontier) -> usize {
-    let mut model = InMemory::default();
+    let mut model = MemoryFrontierHarness::default();
     let (mut held, mut failures) = (Vec::new(), 0);
     for step in steps {
         let mut dies = false;

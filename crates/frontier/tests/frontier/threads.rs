@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 
-use crawl_frontier::{Frontier, Lease, Outcome};
+use crawl_frontier::{Frontier, Lease, LeaseOutcome};
 use crawl_weburl::Origin;
 
 use crawl_frontier::conformance::helpers::{admit, link, url};
-use crawl_frontier::conformance::{InMemory, RestartableFrontier};
+use crawl_frontier::conformance::{MemoryFrontierHarness, RestartableFrontier};
 
 use crate::bench::OnDisk;
 
@@ -62,11 +62,11 @@ fn run(frontier: &dyn Frontier) {
                 }
             }
             if lease.attempt == 1 && n.is_multiple_of(5) {
-                transaction.settle(lease, Outcome::Retry).unwrap();
+                transaction.settle(lease, LeaseOutcome::Retry).unwrap();
             } else {
                 assert!(fetched.insert(lease.url.clone()), "{} twice", lease.url);
                 transaction
-                    .settle(lease, Outcome::Fetched { status: 200 })
+                    .settle(lease, LeaseOutcome::Fetched { status: 200 })
                     .unwrap();
             }
             transaction.commit().unwrap();
@@ -86,7 +86,7 @@ fn run(frontier: &dyn Frontier) {
 
 #[test]
 fn every_url_is_settled_once_in_memory() {
-    run(InMemory::default().frontier());
+    run(MemoryFrontierHarness::default().frontier());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{admit, deferred, link, order};
 use crawl_frontier::{
-    Disk, DiskFile, FjallFrontier, Frontier, OpenError, Options, Reason, SystemDisk,
+    Disk, DiskFile, DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier, Reason,
+    SystemDisk,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -83,7 +84,7 @@ impl Closed {
         for _ in 0..2 {
             let error = refusal(self.dir.path());
             assert!(
-                matches!(&error, OpenError::Corrupt { what, .. } if what.ends_with(reason)),
+                matches!(&error, DiskOpenError::Corrupt { what, .. } if what.ends_with(reason)),
                 "{error}"
             );
         }
@@ -250,7 +251,11 @@ fn all_folders_of_a_new_store_are_synced_before_the_rename() {
     let above = TempDir::new().unwrap();
     let dir = above.path().join("state");
     let disk = SyncRecorder::default();
-    let begun = FjallFrontier::open_on(&dir, &Options::default(), Arc::new(disk.clone()));
+    let begun = FjallFrontier::open_on(
+        &dir,
+        &FjallFrontierOptions::default(),
+        Arc::new(disk.clone()),
+    );
     drop(begun.unwrap());
     let synced = disk.0.lock().unwrap().clone();
     let mut made = Vec::new();

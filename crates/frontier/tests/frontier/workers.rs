@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{link, origin, url};
-use crawl_frontier::shared::{SharedError, WorkerFrontier as _};
+use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
 use crawl_frontier::{
-    Admission, Frontier, FrontierError, KnownState, Lease, MemoryCrawl, MemoryWorker, Outcome,
+    Admission, Frontier, FrontierError, KnownState, Lease, LeaseOutcome, MemoryCrawl, MemoryWorker,
     Transaction,
 };
 
@@ -108,7 +108,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     let state = second.known(&url("/a")).unwrap().unwrap().state;
     assert_eq!(state, KnownState::Leased { attempt: 1 });
     let mut transaction = second.begin().unwrap();
-    let outcome = Outcome::Fetched { status: 200 };
+    let outcome = LeaseOutcome::Fetched { status: 200 };
     transaction.settle(lease_again, outcome).unwrap();
     transaction.commit().unwrap();
     assert_eq!(two.crawl.all_urls().counts().fetched, 1);
@@ -123,7 +123,7 @@ fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
     let mut late = one.begin().unwrap();
     late.mark("pages.jsonl", 10);
     assert!(is_lost(
-        late.settle(lease, Outcome::Fetched { status: 200 })
+        late.settle(lease, LeaseOutcome::Fetched { status: 200 })
     ));
     assert!(is_lost(late.commit()));
     assert!(again.marks().unwrap().is_empty());

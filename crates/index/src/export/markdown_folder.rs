@@ -5,28 +5,28 @@ use std::fs;
 use std::path::Path;
 
 use crawl_extractor::{
-    ContentKind, ContentLimits, Limits, PageContext, document_kind, escape_markdown, read_html,
-    read_markdown,
+    ContentKind, ContentLimits, PageContext, ReadingLimits, document_kind, escape_markdown,
+    read_html, read_markdown,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::date::rfc3339;
-use super::file_name::markdown_name;
+use super::markdown_file_name::markdown_name;
 use super::page_record::sections;
 use super::{ExportError, is_shown};
-use crawl_archive::{AtomicFolder, FileNames, relative_path};
+use crawl_archive::{AtomicFolder, UrlFileNames, relative_path};
 use crawl_index_entry::IndexedPage;
 
 /// The body of a page as fetched, after decoding.
 #[derive(Clone, Copy, Debug)]
-pub struct PageSource<'a> {
+pub struct FetchedBody<'a> {
     /// The value of the response's `Content-Type` header.
     pub content_type: Option<&'a str>,
     /// The bytes of the body.
     pub body: &'a [u8],
 }
 
-impl PageSource<'_> {
+impl FetchedBody<'_> {
     /// Returns true if the body is HTML. For other types, such as PDF, the text is taken from the
     /// index.
     fn is_html(&self) -> bool {
@@ -56,7 +56,7 @@ pub struct MarkdownReport {
 pub struct MarkdownFolder {
     folder: AtomicFolder,
     now: i64,
-    names: FileNames,
+    names: UrlFileNames,
     /// Maps the URL of a page that is left out to the URL of the indexed page that replaces it.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
@@ -71,7 +71,7 @@ impl MarkdownFolder {
         Ok(MarkdownFolder {
             folder: AtomicFolder::create(out, |_| false)?,
             now,
-            names: FileNames::default(),
+            names: UrlFileNames::default(),
             same_as: HashMap::new(),
             done: MarkdownReport::default(),
         })
@@ -95,7 +95,7 @@ impl MarkdownFolder {
     pub fn page(
         &mut self,
         page: &IndexedPage,
-        source: Option<PageSource<'_>>,
+        source: Option<FetchedBody<'_>>,
     ) -> Result<(), ExportError> {
         self.names.settle();
         let Some(name) = self.names.get(&page.url) else {
@@ -105,7 +105,7 @@ impl MarkdownFolder {
             self.done.without_text += 1;
             String::new()
         } else {
-            let source = source.filter(PageSource::is_html);
+            let source = source.filter(FetchedBody::is_html);
             self.done.from_index += u64::from(source.is_none());
             self.markdown(page, name, source)
         };
@@ -130,7 +130,7 @@ impl MarkdownFolder {
         Ok(self.done)
     }
 
-    fn markdown(&self, page: &IndexedPage, name: &str, source: Option<PageSource<'_>>) -> String {
+    fn markdown(&self, page: &IndexedPage, name: &str, source: Option<FetchedBody<'_>>) -> String {
         page_markdown(page, source, &mut |target| {
             let target = self.same_as.get(target).map_or(target, |same| same);
             let file = self.names.get(target).filter(|_| target != page.url)?;
@@ -145,14 +145,14 @@ impl MarkdownFolder {
 #[must_use]
 pub fn page_markdown(
     page: &IndexedPage,
-    source: Option<PageSource<'_>>,
+    source: Option<FetchedBody<'_>>,
     file: &mut dyn FnMut(&str) -> Option<String>,
 ) -> String {
-    let source = source.filter(PageSource::is_html);
+    let source = source.filter(FetchedBody::is_html);
     let (Some(source), Ok(url)) = (source, canonicalize(None, &page.url)) else {
         return of_index(page);
     };
-    let page = read_html(source.body, source.content_type, &Limits::default());
+    let page = read_html(source.body, source.content_type, &ReadingLimits::default());
     let base = page.base_url(&url);
     let context = PageContext {
         content_type: source.content_type,
@@ -262,7 +262,7 @@ fn front_matter(page: &IndexedPage) -> String {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{MarkdownFolder, MarkdownReport, PageSource};
+    use super::{FetchedBody, MarkdownFolder, MarkdownReport};
     use crawl_index_entry::IndexedPage;
 
     fn page(url: &str) -> IndexedPage {
@@ -291,7 +291,7 @@ mod tests {
             folder.name(page);
         }
         for (page, body) in pages {
-            let source = body.map(|body| PageSource {
+            let source = body.map(|body| FetchedBody {
                 content_type: Some("text/html"),
                 body: body.as_bytes(),
             });

@@ -169,7 +169,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{MAX_TEXT_BYTES, meilisearch, meilisearch_settings};
-    use crate::export::samples::{full, odd};
+    use crate::export::sample_pages::{full, odd};
     use crawl_index_entry::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {

@@ -140,7 +140,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{opensearch, opensearch_mapping};
-    use crate::export::samples::{full, odd};
+    use crate::export::sample_pages::{full, odd};
     use crawl_index_entry::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {

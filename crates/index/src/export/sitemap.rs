@@ -199,7 +199,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{Limits, SitemapKind, read_sitemap};
+    use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 
     use super::SitemapFolder;
     use crawl_index_entry::IndexedPage;
@@ -229,7 +229,7 @@ mod tests {
         let (dir, files) = written(urls.into_iter());
         assert_eq!(files, 2);
         let text = std::fs::read(dir.path().join("out/e.example/sitemap.xml")).unwrap();
-        let sitemap = read_sitemap(&text, Some("text/xml"), &Limits::default());
+        let sitemap = read_sitemap(&text, Some("text/xml"), &ReadingLimits::default());
         assert_eq!(sitemap.kind, SitemapKind::UrlSet);
         let entries: Vec<_> = sitemap.entries.iter().map(|entry| &*entry.loc).collect();
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(files, 3);
         let read = |name: &str| {
             let text = std::fs::read(dir.path().join("out/e.example").join(name)).unwrap();
-            read_sitemap(&text, Some("text/xml"), &Limits::default())
+            read_sitemap(&text, Some("text/xml"), &ReadingLimits::default())
         };
         let index = read("sitemap.xml");
         assert_eq!(index.kind, SitemapKind::Index);

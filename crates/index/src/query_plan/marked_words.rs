@@ -10,7 +10,7 @@ use crate::words::Word;
 
 /// The query term that a word of a result matches, and how to mark the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MarkedTerm {
+pub(crate) struct MatchedTerm {
     /// The number of the term.
     pub(crate) term: usize,
     /// True for a word that very many pages have. It is marked only next to another term, as in
@@ -18,10 +18,10 @@ pub(crate) struct MarkedTerm {
     pub(crate) needs_another: bool,
 }
 
-impl MarkedTerm {
+impl MatchedTerm {
     /// Creates a term that is always marked.
-    pub(super) fn of(term: usize) -> MarkedTerm {
-        MarkedTerm {
+    pub(super) fn of(term: usize) -> MatchedTerm {
+        MatchedTerm {
             term,
             needs_another: false,
         }
@@ -31,14 +31,14 @@ impl MarkedTerm {
 /// The words to mark in a result, each with the query term that it matches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkedWords {
-    words: HashMap<String, MarkedTerm>,
+    words: HashMap<String, MatchedTerm>,
     /// Matches the beginnings of the words, ignoring ASCII case.
     beginnings: Option<Regex>,
 }
 
 impl MarkedWords {
     /// Returns the query term that a word of a page matches.
-    pub(crate) fn term(&self, word: &Word) -> Option<MarkedTerm> {
+    pub(crate) fn term(&self, word: &Word) -> Option<MatchedTerm> {
         let by_stem = || {
             let stem = word.stem.as_ref()?;
             self.words.get(&format!("{STEM}{stem}"))
@@ -85,7 +85,7 @@ impl MarkedWords {
         self
     }
 
-    pub(super) fn want(&mut self, word: &str, term: MarkedTerm) {
+    pub(super) fn want(&mut self, word: &str, term: MatchedTerm) {
         self.words.entry(word.to_owned()).or_insert(term);
     }
 

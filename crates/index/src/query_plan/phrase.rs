@@ -1,10 +1,10 @@
 //! Chooses the words of a phrase that rank the pages containing it.
 
-use super::{Budget, Planner, Unit};
+use super::{PlanningBudget, QueryPlanner, Unit};
 use crate::query::QueryTerm;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
-impl Planner<'_> {
+impl QueryPlanner<'_> {
     /// Returns the words of a phrase that rank the pages containing it. Empty for an excluded
     /// phrase, and for phrases in titles or in a script without spaces, because such phrases are
     /// ranked as a whole.
@@ -17,7 +17,7 @@ impl Planner<'_> {
         }
         let mut units = Vec::new();
         for word in all.iter().filter(|word| word.kind == WordRelation::Plain) {
-            if !Budget::take(&self.budget.words) {
+            if !PlanningBudget::take(&self.budget.words) {
                 break;
             }
             let pages = self.lexicon.pages_with(&word.text)?;

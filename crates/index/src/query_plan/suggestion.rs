@@ -1,9 +1,9 @@
 //! Suggests a corrected query.
 
-use super::{Planner, Unit};
+use super::{QueryPlanner, Unit};
 use crate::query::{Query, QueryTerm, TermMatch};
 
-impl Planner<'_> {
+impl QueryPlanner<'_> {
     /// Returns the corrected query; `None` if nothing was corrected.
     pub(super) fn suggestion(&self, query: &Query, suggested: &[SuggestedTerm]) -> Option<String> {
         if suggested.iter().all(|term| !term.is_other) {

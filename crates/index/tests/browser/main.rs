@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_index::export::{Bundle, ExportError};
+use crawl_index::export::{ExportError, StaticSearchWriter};
 use crawl_index::words::{Stemmer, WordRelation, words};
 use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn the_static_search_passes_its_browser_checks() {
     // The folder of a site's own files.
     let site = dir.path().join("site");
     let rules = SearchRules::parse(RULES).unwrap();
-    let bundle = Bundle::create(&site.join("search"), 0).unwrap();
+    let bundle = StaticSearchWriter::create(&site.join("search"), 0).unwrap();
     let mut bundle = bundle.with_rules(rules);
     index
         .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crawl_index::export::{Bundle, ExportError};
+use crawl_index::export::{ExportError, StaticSearchWriter};
 use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 
 use super::named;
@@ -43,7 +43,7 @@ fn the_static_search_ranks_pages_as_the_index_does() {
     let dir = tempfile::tempdir().unwrap();
     let index = index(&dir.path().join("index"));
     let folder = dir.path().join("search");
-    let mut bundle = Bundle::create(&folder, 0).unwrap();
+    let mut bundle = StaticSearchWriter::create(&folder, 0).unwrap();
     index
         .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })
         .unwrap();

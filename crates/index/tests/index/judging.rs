@@ -1,8 +1,8 @@
 //! Tests of which pages are indexed, and how.
 
-use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
+use crawl_extractor::{ContentLimits, PageContext, ReadingLimits, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::{Expect, expect};
 
@@ -12,7 +12,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
     let (page, content) = read_page(
         html.as_bytes(),
         &context,
-        &Limits::default(),
+        &ReadingLimits::default(),
         &ContentLimits::default(),
     );
     let agent = ProductToken::new("crawl").unwrap();
@@ -20,7 +20,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         headers.iter().copied(),
         page.meta_pairs(),
         &agent,
-        Profile::Rfc9309,
+        RobotsProfile::Rfc9309,
     );
     let document = FetchedDocument {
         url: &url,

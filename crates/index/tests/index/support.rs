@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crawl_index::{
-    Anchor, Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchResults, TextPart,
+    Heading, HighlightSpan, IndexWriter, IndexedPage, OutgoingLink, SearchIndex, SearchOptions,
+    SearchResults,
 };
 use tempfile::TempDir;
 
@@ -30,8 +31,8 @@ pub(crate) fn heading(level: u8, text: &str, id: &str, at: usize) -> Heading {
     }
 }
 
-pub(crate) fn anchor(url: &str, text: &str) -> Anchor {
-    Anchor {
+pub(crate) fn anchor(url: &str, text: &str) -> OutgoingLink {
+    OutgoingLink {
         url: url.to_owned(),
         text: text.to_owned(),
     }
@@ -76,8 +77,8 @@ pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
 }
 
 /// Returns a text with the words of the query in brackets.
-pub(crate) fn shown(parts: &[TextPart]) -> String {
-    let part = |part: &TextPart| match part.is_match {
+pub(crate) fn shown(parts: &[HighlightSpan]) -> String {
+    let part = |part: &HighlightSpan| match part.is_match {
         true => format!("[{}]", part.text),
         false => part.text.clone(),
     };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    Commit, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
-    PendingFile, Reconciled, SearchIndex, SearchOptions,
+    CommitOutcome, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
+    PendingFile, ReconcileReport, SearchIndex, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -106,13 +106,13 @@ fn a_page_is_committed_with_all_its_words_or_not_at_all() {
     let mut writer = writer.unwrap();
     let one = page("http://a.example/1", "Tea", "one");
     writer.put(&one).unwrap();
-    assert_eq!(writer.commit("up to 1").unwrap(), Commit::Done);
+    assert_eq!(writer.commit("up to 1").unwrap(), CommitOutcome::Done);
     is_over.store(true, Ordering::Relaxed);
     writer.drop_url("http://a.example/1");
     writer
         .put(&page("http://a.example/2", "Tea", &"cup ".repeat(100_000)))
         .unwrap();
-    assert_eq!(writer.commit("up to 2").unwrap(), Commit::Stopped);
+    assert_eq!(writer.commit("up to 2").unwrap(), CommitOutcome::Stopped);
     assert_eq!(writer.note(), Some("up to 1"));
     drop(writer);
     let writer = IndexWriter::open(dir.path()).unwrap();
@@ -331,7 +331,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
 
 /// Applies entries in a later run to an index of twenty pages. Returns the remaining URLs and the
 /// result.
-fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) {
+fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
     let pages: Vec<_> = (0..20)

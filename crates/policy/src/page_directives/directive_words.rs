@@ -2,7 +2,7 @@
 
 use crawl_dates::{Moment, Precision, is_weekday};
 
-use crate::agent::ProductToken;
+use crate::product_token::ProductToken;
 
 /// A directive that has no value, such as `noindex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use expect_test::{Expect, expect};
 
 use super::PageDirectives;
-use crate::agent::{ProductToken, Profile};
+use crate::product_token::{ProductToken, RobotsProfile};
 
 fn shown(directives: &PageDirectives) -> String {
     let mut lines = Vec::new();
@@ -40,7 +40,7 @@ fn shown(directives: &PageDirectives) -> String {
     lines.join("; ")
 }
 
-fn check(profile: Profile, headers: &[&str], metas: &[(&str, &str)], expect: Expect) {
+fn check(profile: RobotsProfile, headers: &[&str], metas: &[(&str, &str)], expect: Expect) {
     let agent = ProductToken::new("ourbot").unwrap();
     let directives = PageDirectives::read(
         headers.iter().copied(),
@@ -52,11 +52,11 @@ fn check(profile: Profile, headers: &[&str], metas: &[(&str, &str)], expect: Exp
 }
 
 fn header(values: &[&str], expect: Expect) {
-    check(Profile::Rfc9309, values, &[], expect);
+    check(RobotsProfile::Rfc9309, values, &[], expect);
 }
 
 fn meta(metas: &[(&str, &str)], expect: Expect) {
-    check(Profile::Rfc9309, &[], metas, expect);
+    check(RobotsProfile::Rfc9309, &[], metas, expect);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_words_of_a_page_decide_what_it_allows() {
         ("none", false, false),
     ] {
         let agent = ProductToken::new("ourbot").unwrap();
-        let directives = PageDirectives::read([said], [], &agent, Profile::Rfc9309);
+        let directives = PageDirectives::read([said], [], &agent, RobotsProfile::Rfc9309);
         assert_eq!(
             (directives.noindex.is_none(), directives.nofollow.is_none()),
             (index, follow)
@@ -172,7 +172,12 @@ fn the_stricter_wins() {
 #[test]
 fn extended1997_all_outweighs_the_others() {
     let check_1997 = |content, expect: Expect| {
-        check(Profile::Extended1997, &[], &[("robots", content)], expect);
+        check(
+            RobotsProfile::Extended1997,
+            &[],
+            &[("robots", content)],
+            expect,
+        );
     };
     check_1997("all, none, noindex", expect![""]);
     check_1997("index, noindex", expect![""]);
@@ -188,7 +193,7 @@ fn extended1997_all_outweighs_the_others() {
         expect![[r#"noindex by <meta name="robots" content="follow, nofollow, noindex">"#]],
     );
     check(
-        Profile::Extended1997,
+        RobotsProfile::Extended1997,
         &["noindex"],
         &[("robots", "all")],
         expect!["noindex by X-Robots-Tag: noindex"],
@@ -204,7 +209,7 @@ fn the_stricter_of_two_values_wins_and_the_first_of_equal_ones_is_cited() {
         (["max-snippet: 4", "max-snippet: 5"], 4, "max-snippet: 4"),
         (["max-snippet: 4", "max-snippet: -1"], 4, "max-snippet: 4"),
     ] {
-        let directives = PageDirectives::read(headers, [], &agent, Profile::Rfc9309);
+        let directives = PageDirectives::read(headers, [], &agent, RobotsProfile::Rfc9309);
         let snippet = directives.max_snippet.unwrap();
         assert_eq!(snippet.value, value, "{headers:?}");
         assert_eq!(

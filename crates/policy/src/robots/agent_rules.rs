@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use url::{Position, Url};
 
-use crate::agent::{ProductToken, Profile};
+use crate::product_token::{ProductToken, RobotsProfile};
 
-use super::dialects::{self, Dialect, Pick};
 use super::lines::{self, Body};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::older_standards::{self, OlderStandard, RecordChoice};
 use super::other_lines::{
-    CleanParam, Preference, PreferenceKind, RequestRate, SitemapLine, VisitTime,
+    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineKind, VisitTime,
 };
-use super::pattern::{self, Path, Specials};
+use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
-use super::rfc9309::{self, IndexPages, Reading};
+use super::rfc9309::{self, IndexPageRule, ParsedRobots};
 use super::rules::Entry;
-use super::verdict::{Group, RobotsAccess, Rule, Verdict};
+use super::verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
-/// The rules of a robots.txt for one agent, under one [`Profile`].
+/// The rules of a robots.txt for one agent, under one [`RobotsProfile`].
 ///
 /// [`judge`](AgentRules::judge) decides about a URL, [`judge_path`](AgentRules::judge_path) about a
 /// path alone. The other methods return lines that are not rules, such as
@@ -27,10 +27,10 @@ use super::verdict::{Group, RobotsAccess, Rule, Verdict};
 /// are skipped (RFC 9309 section 2.3.1.5) and listed in [`oddities`](AgentRules::oddities).
 #[derive(Debug)]
 pub struct AgentRules {
-    profile: Profile,
-    pub(super) reading: Reading,
-    // Only under `Profile::Strictest`: the rules as each of the other profiles reads them.
-    more_readings: Vec<(Profile, Reading)>,
+    profile: RobotsProfile,
+    pub(super) reading: ParsedRobots,
+    // Only under `RobotsProfile::Strictest`: the rules as each of the other profiles reads them.
+    more_readings: Vec<(RobotsProfile, ParsedRobots)>,
 }
 
 impl AgentRules {
@@ -38,24 +38,24 @@ impl AgentRules {
     /// [`Robots::parse`](crate::Robots::parse) and [`for_token`](crate::Robots::for_token), without
     /// copying the file. Reads at most [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES).
     #[must_use]
-    pub fn parse(file: &[u8], agent: &ProductToken, profile: Profile) -> AgentRules {
+    pub fn parse(file: &[u8], agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         AgentRules::of(&Body::of(file), agent, profile)
     }
 
-    pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: Profile) -> AgentRules {
+    pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         let bytes = &body.bytes;
-        let old = |dialect, pick| dialects::read(bytes, agent, dialect, pick);
+        let old = |dialect, pick| older_standards::read(bytes, agent, dialect, pick);
         let mut more_readings = Vec::new();
         let mut reading = match profile {
-            Profile::Rfc9309 => rfc9309::read(bytes, agent, IndexPages::AllowFolder),
-            Profile::Koster1994 => old(Dialect::Koster1994, Pick::First),
-            Profile::Extended1997 => old(Dialect::Extended1997, Pick::First),
-            Profile::Strictest => {
-                let koster = old(Dialect::Koster1994, Pick::Every);
-                let extended = old(Dialect::Extended1997, Pick::Every);
-                more_readings.push((Profile::Koster1994, koster));
-                more_readings.push((Profile::Extended1997, extended));
-                rfc9309::read(bytes, agent, IndexPages::AsWritten)
+            RobotsProfile::Rfc9309 => rfc9309::read(bytes, agent, IndexPageRule::AllowFolder),
+            RobotsProfile::Koster1994 => old(OlderStandard::Koster1994, RecordChoice::First),
+            RobotsProfile::Extended1997 => old(OlderStandard::Extended1997, RecordChoice::First),
+            RobotsProfile::Strictest => {
+                let koster = old(OlderStandard::Koster1994, RecordChoice::Every);
+                let extended = old(OlderStandard::Extended1997, RecordChoice::Every);
+                more_readings.push((RobotsProfile::Koster1994, koster));
+                more_readings.push((RobotsProfile::Extended1997, extended));
+                rfc9309::read(bytes, agent, IndexPageRule::AsWritten)
             }
         };
         note_body(body, &mut reading.oddities);
@@ -70,8 +70,8 @@ impl AgentRules {
     #[must_use]
     pub fn allow_all() -> AgentRules {
         AgentRules {
-            profile: Profile::default(),
-            reading: Reading::default(),
+            profile: RobotsProfile::default(),
+            reading: ParsedRobots::default(),
             more_readings: Vec::new(),
         }
     }
@@ -82,25 +82,25 @@ impl AgentRules {
     /// Only the path and the query are compared. The caller must judge each URL by the robots.txt
     /// of its scheme, host and port.
     #[must_use]
-    pub fn judge(&self, url: &Url) -> Verdict<'_> {
+    pub fn judge(&self, url: &Url) -> RuleVerdict<'_> {
         self.judge_text(&url[Position::BeforePath..Position::AfterQuery])
     }
 
     /// Judges whether a path may be fetched, as [`judge`](AgentRules::judge) does for a URL.
     #[must_use]
-    pub fn judge_path(&self, path: &RequestPath<'_>) -> Verdict<'_> {
+    pub fn judge_path(&self, path: &RequestPath<'_>) -> RuleVerdict<'_> {
         self.judge_text(path.as_str())
     }
 
-    fn judge_text(&self, path_and_query: &str) -> Verdict<'_> {
+    fn judge_text(&self, path_and_query: &str) -> RuleVerdict<'_> {
         let profile = match self.profile {
-            Profile::Strictest => Profile::Rfc9309,
+            RobotsProfile::Strictest => RobotsProfile::Rfc9309,
             profile => profile,
         };
         if self.reading.rules.len() == 0 && self.more_readings.is_empty() {
             return self.reading.verdict(None, profile);
         }
-        let path = Path::of(path_and_query);
+        let path = NormalizedPath::of(path_and_query);
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
             let mut verdicts = self
@@ -165,8 +165,8 @@ impl AgentRules {
     /// Returns the usage lines of this kind that apply to a path: the lines with the longest
     /// matching path. If no line in the agent's groups matches, uses the lines before the first
     /// group.
-    pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
-        let path = Path::of(path).bytes;
+    pub(crate) fn preferences(&self, kind: UsageLineKind, path: &str) -> Vec<&UsageLine> {
+        let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;
         for lines in [&reading.group.preferences, &reading.file.preferences] {
             let of_kind = lines.iter().filter(|line| line.kind == kind);
@@ -198,8 +198,8 @@ impl AgentRules {
     }
 }
 
-impl Reading {
-    fn judge(&self, path: &Path<'_>, profile: Profile) -> Verdict<'_> {
+impl ParsedRobots {
+    fn judge(&self, path: &NormalizedPath<'_>, profile: RobotsProfile) -> RuleVerdict<'_> {
         let entry = match &*path.bytes {
             b"/robots.txt" => None,
             _ => self.rules.decide(path),
@@ -207,17 +207,17 @@ impl Reading {
         self.verdict(entry, profile)
     }
 
-    fn verdict(&self, entry: Option<&Entry>, profile: Profile) -> Verdict<'_> {
+    fn verdict(&self, entry: Option<&Entry>, profile: RobotsProfile) -> RuleVerdict<'_> {
         let group = match entry {
             Some(entry) => self.rules.group(entry),
             None => self.rules.first_group(),
         };
-        Verdict {
+        RuleVerdict {
             access: match entry.is_none_or(Entry::allows) {
                 true => RobotsAccess::Allowed,
                 false => RobotsAccess::Disallowed,
             },
-            rule: entry.map(|entry| Rule {
+            rule: entry.map(|entry| DecidingRule {
                 text: Cow::Borrowed(self.rules.text(entry)),
                 line: entry.line,
             }),
@@ -241,8 +241,8 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
 
 /// Returns the length in bytes of the path in a usage line; `None` if it doesn't match `path`. A
 /// line without a path matches every path.
-fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
-    if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
+fn preference_bytes(line: &UsageLine, path: &[u8]) -> Option<u32> {
+    if line.kind == UsageLineKind::License || !line.value.starts_with('/') {
         return Some(0);
     }
     let pattern = line.value.split([' ', '\t']).next().unwrap_or_default();
@@ -251,13 +251,13 @@ fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
 
 fn matching_bytes(pattern: &str, path: &[u8]) -> Option<u32> {
     let mut bytes = Vec::new();
-    let shape = pattern::push_pattern(pattern.as_bytes(), Specials::Meant, &mut bytes);
+    let shape = pattern::push_pattern(pattern.as_bytes(), SpecialCharacters::Meant, &mut bytes);
     pattern::matches(&bytes, shape, path).then_some(shape.bytes)
 }
 
 /// Returns whether a path pattern matches a path, as in RFC 9309.
 pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
-    matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
+    matching_bytes(pattern, &NormalizedPath::of(path_and_query).bytes).is_some()
 }
 
 fn note_body(body: &Body<'_>, oddities: &mut Vec<RobotsOddity>) {

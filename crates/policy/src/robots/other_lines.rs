@@ -82,53 +82,53 @@ pub struct CleanParam {
 
 /// Lines other than rules in a group, which apply to the group's robots.
 #[derive(Debug, Default)]
-pub(super) struct GroupRecords {
+pub(super) struct OtherGroupLines {
     pub(super) crawl_delay: Option<(Duration, u32)>,
     pub(super) request_rates: Vec<RequestRate>,
     pub(super) visit_times: Vec<VisitTime>,
-    pub(super) preferences: Vec<Preference>,
+    pub(super) preferences: Vec<UsageLine>,
 }
 
 /// Lines that apply to the whole file.
 #[derive(Debug, Default)]
-pub(super) struct FileRecords {
+pub(super) struct WholeFileLines {
     pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
     pub(super) clean_params: Vec<CleanParam>,
     /// Lines about the use of pages that come before any group.
-    pub(super) preferences: Vec<Preference>,
+    pub(super) preferences: Vec<UsageLine>,
 }
 
 /// An uninterpreted line about the use of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Preference {
-    pub(crate) kind: PreferenceKind,
+pub(crate) struct UsageLine {
+    pub(crate) kind: UsageLineKind,
     pub(crate) value: String,
     pub(crate) line: u32,
 }
 
 /// The vocabulary of a line about the use of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PreferenceKind {
+pub(crate) enum UsageLineKind {
     ContentUsage,
     ContentSignal,
     License,
 }
 
-impl PreferenceKind {
-    pub(super) fn of(key: Key) -> Option<PreferenceKind> {
+impl UsageLineKind {
+    pub(super) fn of(key: Key) -> Option<UsageLineKind> {
         match key {
-            Key::ContentUsage => Some(PreferenceKind::ContentUsage),
-            Key::ContentSignal => Some(PreferenceKind::ContentSignal),
-            Key::License => Some(PreferenceKind::License),
+            Key::ContentUsage => Some(UsageLineKind::ContentUsage),
+            Key::ContentSignal => Some(UsageLineKind::ContentSignal),
+            Key::License => Some(UsageLineKind::License),
             _ => None,
         }
     }
 }
 
-impl GroupRecords {
+impl OtherGroupLines {
     /// Adds the lines of another group.
-    pub(super) fn append(&mut self, mut other: GroupRecords) {
+    pub(super) fn append(&mut self, mut other: OtherGroupLines) {
         if other.crawl_delay > self.crawl_delay {
             self.crawl_delay = other.crawl_delay;
         }
@@ -161,9 +161,9 @@ impl GroupRecords {
                 None => return false,
             },
             _ => {
-                if let Some(kind) = PreferenceKind::of(key) {
+                if let Some(kind) = UsageLineKind::of(key) {
                     let value = text.into_owned();
-                    keep(&mut self.preferences, Preference { kind, value, line });
+                    keep(&mut self.preferences, UsageLine { kind, value, line });
                 }
             }
         }
@@ -171,7 +171,7 @@ impl GroupRecords {
     }
 }
 
-impl FileRecords {
+impl WholeFileLines {
     /// Adds a line outside any group. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value).into_owned();
@@ -191,9 +191,9 @@ impl FileRecords {
                 });
             }
             _ => {
-                if let Some(kind) = PreferenceKind::of(key) {
+                if let Some(kind) = UsageLineKind::of(key) {
                     let value = text;
-                    keep(&mut self.preferences, Preference { kind, value, line });
+                    keep(&mut self.preferences, UsageLine { kind, value, line });
                 }
             }
         }
@@ -203,7 +203,7 @@ impl FileRecords {
 
 /// Adds a preference if there is room. The number of preferences is limited, because each look-up
 /// for a path scans all preferences.
-fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
+fn keep(preferences: &mut Vec<UsageLine>, preference: UsageLine) {
     if preferences.len() < MAX_PREFERENCES {
         preferences.push(preference);
     }

@@ -18,7 +18,7 @@ pub(super) const WILD: u8 = 0;
 
 /// The properties of a pattern besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct PatternShape {
     /// Whether the pattern contains at least one [`WILD`].
     pub(super) wild: bool,
     /// Whether the pattern ended in `$`: then the path must end where the pattern does.
@@ -29,7 +29,7 @@ pub(super) struct Shape {
 
 /// Whether `*` and `$` have a special meaning in a pattern. In the 1994 standard they are literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Specials {
+pub(super) enum SpecialCharacters {
     Meant,
     Literal,
 }
@@ -41,9 +41,13 @@ pub(super) fn is_normal(marks: u64) -> bool {
 }
 
 /// Appends `value` in normal form to `out`.
-pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
-    let mut shape = Shape::default();
-    let is_special = specials == Specials::Meant;
+pub(super) fn push_pattern(
+    value: &[u8],
+    specials: SpecialCharacters,
+    out: &mut Vec<u8>,
+) -> PatternShape {
+    let mut shape = PatternShape::default();
+    let is_special = specials == SpecialCharacters::Meant;
     let mut rest = value;
     if is_special && let [body @ .., b'$'] = rest {
         (rest, shape.anchored, shape.bytes) = (body, true, 1);
@@ -82,30 +86,30 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
 
 /// A path in normal form.
 #[derive(Clone, Debug)]
-pub(super) struct Path<'a> {
+pub(super) struct NormalizedPath<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     pub(super) glance: PathSummary,
 }
 
-impl Path<'_> {
+impl NormalizedPath<'_> {
     /// Normalises a path. Adds a leading `/` if it is missing, and cuts off the fragment.
     #[inline]
-    pub(super) fn of(path: &str) -> Path<'_> {
+    pub(super) fn of(path: &str) -> NormalizedPath<'_> {
         let bytes = path.as_bytes();
         let marks = marks(bytes);
         match bytes.first() == Some(&b'/') && marks & ODD == 0 {
-            true => Path {
+            true => NormalizedPath {
                 glance: PathSummary::of(bytes, marks),
                 bytes: Cow::Borrowed(bytes),
             },
-            false => Path::odd(bytes),
+            false => NormalizedPath::odd(bytes),
         }
     }
 
     #[cold]
-    fn odd(bytes: &[u8]) -> Path<'static> {
+    fn odd(bytes: &[u8]) -> NormalizedPath<'static> {
         let bytes = odd_path(bytes);
-        Path {
+        NormalizedPath {
             glance: PathSummary::of(&bytes, marks(&bytes)),
             bytes: Cow::Owned(bytes),
         }
@@ -166,7 +170,7 @@ fn bytes(len: usize) -> u32 {
 /// fits, the leftmost one fits too. So no other placement is tried, and the cost is linear in the
 /// length of the path.
 #[inline]
-pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
+pub(super) fn matches(pattern: &[u8], shape: PatternShape, path: &[u8]) -> bool {
     if !shape.wild {
         return match shape.anchored {
             true => pattern == path,
@@ -251,13 +255,16 @@ fn is_unreserved(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLASS, Class, ODD, Path, SPECIAL, Shape, Specials, marks, matches, push_pattern};
+    use super::{
+        CLASS, Class, NormalizedPath, ODD, PatternShape, SPECIAL, SpecialCharacters, marks,
+        matches, push_pattern,
+    };
 
     fn check(pattern: &str, path: &str, expect: bool) {
         let mut bytes = Vec::new();
-        let shape = push_pattern(pattern.as_bytes(), Specials::Meant, &mut bytes);
+        let shape = push_pattern(pattern.as_bytes(), SpecialCharacters::Meant, &mut bytes);
         assert_eq!(
-            matches(&bytes, shape, &Path::of(path).bytes),
+            matches(&bytes, shape, &NormalizedPath::of(path).bytes),
             expect,
             "{pattern} {path}"
         );
@@ -328,15 +335,16 @@ mod tests {
 
     #[test]
     fn rfc9309_2_2_2_bytes_are_counted_in_normal_form() {
-        let shape = |pattern: &str| push_pattern(pattern.as_bytes(), Specials::Meant, &mut vec![]);
+        let shape =
+            |pattern: &str| push_pattern(pattern.as_bytes(), SpecialCharacters::Meant, &mut vec![]);
         assert_eq!(shape("/ツ").bytes, 10);
         assert_eq!(shape("/%7E").bytes, 2);
         assert_eq!(shape("/%2f").bytes, 4);
         assert_eq!(shape("/**a$").bytes, 5);
         assert_eq!(shape("/a$b|c d").bytes, 8);
         assert_eq!(shape("/%24").bytes, 4);
-        let literal = push_pattern(b"/a*$", Specials::Literal, &mut vec![]);
-        let expect = Shape {
+        let literal = push_pattern(b"/a*$", SpecialCharacters::Literal, &mut vec![]);
+        let expect = PatternShape {
             wild: false,
             anchored: false,
             bytes: 4,

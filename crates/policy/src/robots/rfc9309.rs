@@ -1,31 +1,31 @@
 //! Reads a robots.txt by RFC 9309, accepting the misspellings that Google's parser accepts.
 
-use crate::agent::ProductToken;
+use crate::product_token::ProductToken;
 
 use super::lines::{Key, Line, Lines, field, forgiving_key, plain_rule, spelling};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::other_lines::{FileRecords, GroupRecords};
-use super::pattern::Specials;
+use super::other_lines::{OtherGroupLines, WholeFileLines};
+use super::pattern::SpecialCharacters;
 use super::rules::Rules;
 
 /// The rules of a file for one agent.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct ParsedRobots {
     pub(super) rules: Rules,
-    pub(super) group: GroupRecords,
-    pub(super) file: FileRecords,
+    pub(super) group: OtherGroupLines,
+    pub(super) file: WholeFileLines,
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
 /// Whether `Allow: /dir/index.html` also allows `/dir/`, as in Google's parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IndexPages {
+pub(super) enum IndexPageRule {
     AllowFolder,
     AsWritten,
 }
 
 /// Reads `body` for `agent`.
-pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -> Reading {
+pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPageRule) -> ParsedRobots {
     let mut reader = Reader {
         body,
         agent,
@@ -35,7 +35,7 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -
         star: false,
         any_group: false,
         header_ended: false,
-        found: Reading::default(),
+        found: ParsedRobots::default(),
     };
     for line in Lines::of(body) {
         reader.line(&line);
@@ -47,7 +47,7 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPages) -
 struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
-    index_pages: IndexPages,
+    index_pages: IndexPageRule,
     /// Whether any group so far names the agent. If so, no group for `*` applies, not even an
     /// earlier one.
     named_ever: bool,
@@ -59,7 +59,7 @@ struct Reader<'a> {
     any_group: bool,
     /// Whether a rule has been seen since the last user-agent line.
     header_ended: bool,
-    found: Reading,
+    found: ParsedRobots,
 }
 
 impl Reader<'_> {
@@ -106,12 +106,12 @@ impl Reader<'_> {
         }
         let rules = &mut self.found.rules;
         let place = (self.body, line.text, line.number);
-        rules.push(allow, value, Specials::Meant, place);
+        rules.push(allow, value, SpecialCharacters::Meant, place);
         match value.first() {
             Some(b'/' | b'*') | None => {}
             Some(_) => self.note(line, RobotsOddityKind::NoLeadingSlash),
         }
-        if allow && self.index_pages == IndexPages::AllowFolder {
+        if allow && self.index_pages == IndexPageRule::AllowFolder {
             self.index_page(value);
         }
     }
@@ -123,7 +123,9 @@ impl Reader<'_> {
         };
         if value[slash..].starts_with(b"/index.htm") {
             let folder = [&value[..=slash], b"$"].concat();
-            self.found.rules.push_derived(&folder, Specials::Meant);
+            self.found
+                .rules
+                .push_derived(&folder, SpecialCharacters::Meant);
         }
     }
 
@@ -140,7 +142,7 @@ impl Reader<'_> {
             if !self.named_ever {
                 self.named_ever = true;
                 self.found.rules.clear();
-                self.found.group = GroupRecords::default();
+                self.found.group = OtherGroupLines::default();
                 self.found.rules.begin_group(self.body, value, line.number);
                 return;
             }

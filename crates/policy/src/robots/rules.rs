@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use memchr::memchr_iter;
 
-use super::part_index::{Occurrences, PartIndex, WildRule};
-use super::pattern::{self, Path, Shape, Specials, WILD};
+use super::literal_index::{LiteralIndex, LiteralOccurrences, WildRule};
+use super::pattern::{self, NormalizedPath, PatternShape, SpecialCharacters, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
-use super::rule_heads::RuleHeads;
+use super::rule_prefix_index::RulePrefixIndex;
 
 /// A rule. The fields used to rule it out quickly come first.
 #[derive(Clone, Copy, Debug)]
@@ -93,21 +93,21 @@ pub(super) struct Rules {
     patterns: Vec<u8>,
     // Number of paths that were judged without `heads`.
     asked: AtomicU32,
-    heads: OnceLock<RuleHeads>,
+    heads: OnceLock<RulePrefixIndex>,
     // Number of searches in paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
-    parts: OnceLock<PartIndex>,
+    parts: OnceLock<LiteralIndex>,
 }
 
 /// The state of judging one path.
 struct Question<'p, 'a> {
-    path: &'p Path<'a>,
+    path: &'p NormalizedPath<'a>,
     /// The weight and index of the best matching rule so far.
     best: (Weight, Reverse<u32>),
     /// Number of wildcard rules for which the path was searched.
     searches: u32,
     /// The positions of the literal parts in the path. Found when first needed.
-    occurrences: Option<Occurrences>,
+    occurrences: Option<LiteralOccurrences>,
 }
 
 /// Up to this number of rules, all rules are tried, which is as fast as any search.
@@ -148,7 +148,7 @@ impl Rules {
         &mut self,
         allow: bool,
         value: &[u8],
-        specials: Specials,
+        specials: SpecialCharacters,
         (body, written, line): (&[u8], &[u8], u32),
     ) {
         if value.is_empty() {
@@ -175,14 +175,14 @@ impl Rules {
     }
 
     /// Adds a rule derived from the last rule, with the same line number.
-    pub(super) fn push_derived(&mut self, value: &[u8], specials: Specials) {
+    pub(super) fn push_derived(&mut self, value: &[u8], specials: SpecialCharacters) {
         if let Some(&last) = self.entries.last() {
             self.push_odd(value, specials, last);
         }
     }
 
     /// Adds a rule like `entry` but with another pattern, which is normalised.
-    fn push_odd(&mut self, value: &[u8], specials: Specials, entry: Entry) {
+    fn push_odd(&mut self, value: &[u8], specials: SpecialCharacters, entry: Entry) {
         let begin = self.patterns.len();
         let shape = pattern::push_pattern(value, specials, &mut self.patterns);
         let pattern = &self.patterns[begin..];
@@ -258,7 +258,7 @@ impl Rules {
 
     /// Returns the rule that decides about a path: the longest match. If several are equally long,
     /// an allow wins, then the earliest line.
-    pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
+    pub(super) fn decide(&self, path: &NormalizedPath<'_>) -> Option<&Entry> {
         let question = self.answer(path);
         let (weight, Reverse(number)) = question.best;
         if question.searches > FEW_SEARCHES && self.parts.get().is_none() {
@@ -272,7 +272,7 @@ impl Rules {
         (weight != Weight::default()).then(|| &self.entries[number as usize])
     }
 
-    fn answer<'p, 'a>(&self, path: &'p Path<'a>) -> Question<'p, 'a> {
+    fn answer<'p, 'a>(&self, path: &'p NormalizedPath<'a>) -> Question<'p, 'a> {
         let mut question = Question {
             path,
             // The default weight is less than that of any rule.
@@ -295,7 +295,7 @@ impl Rules {
 
     /// Returns the rules sorted by their heads (the texts before the first wildcard). `None` until
     /// sorting pays off.
-    fn heads(&self) -> Option<&RuleHeads> {
+    fn heads(&self) -> Option<&RulePrefixIndex> {
         if self.entries.len() <= FEW {
             return None;
         }
@@ -303,7 +303,7 @@ impl Rules {
         if heads.is_some() || self.asked.fetch_add(1, Ordering::Relaxed) < MANY_QUESTIONS {
             return heads;
         }
-        let new = || RuleHeads::new(self.entries.len(), |number| self.head(number));
+        let new = || RulePrefixIndex::new(self.entries.len(), |number| self.head(number));
         Some(self.heads.get_or_init(new))
     }
 
@@ -351,8 +351,8 @@ impl Rules {
         pattern::matches(pattern, entry.shape(), path)
     }
 
-    fn index_parts(&self) -> PartIndex {
-        PartIndex::new(self.entries.iter().map(|entry| {
+    fn index_parts(&self) -> LiteralIndex {
+        LiteralIndex::new(self.entries.iter().map(|entry| {
             let (pattern, anchored) = (self.pattern(entry), entry.anchored);
             entry.wild.then_some(WildRule { pattern, anchored })
         }))
@@ -391,7 +391,7 @@ impl Rules {
         let heads = match self.heads.get() {
             Some(heads) => heads.memory_bytes(),
             None if self.entries.len() <= FEW => 0,
-            None => RuleHeads::memory_bound(self.entries.len()),
+            None => RulePrefixIndex::memory_bound(self.entries.len()),
         };
         let parts = match self.parts.get() {
             Some(parts) => parts.memory_bytes(),
@@ -401,7 +401,7 @@ impl Rules {
                 // normal form as written.
                 let wildcards = memchr_iter(WILD, &self.patterns).count();
                 match wildcards > FEW_SEARCHES as usize {
-                    true => PartIndex::memory_bound(self.entries.len(), wildcards),
+                    true => LiteralIndex::memory_bound(self.entries.len(), wildcards),
                     false => 0,
                 }
             }
@@ -425,8 +425,8 @@ impl Entry {
         !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }
 
-    fn shape(&self) -> Shape {
-        Shape {
+    fn shape(&self) -> PatternShape {
+        PatternShape {
             wild: self.wild,
             anchored: self.anchored,
             bytes: self.weight.bytes(),
@@ -452,7 +452,9 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, Path, Rules, Specials};
+    use super::{
+        FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, NormalizedPath, Rules, SpecialCharacters,
+    };
 
     /// Returns the lines that decide about the paths, before and after sorting the rules.
     fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
@@ -464,15 +466,24 @@ mod tests {
         for (line, written) in (1..).zip(file.lines()) {
             let (kind, value) = written.split_at(1);
             let place = (file.as_bytes(), written.as_bytes(), line);
-            rules.push(kind == "+", value.as_bytes(), Specials::Meant, place);
+            rules.push(
+                kind == "+",
+                value.as_bytes(),
+                SpecialCharacters::Meant,
+                place,
+            );
         }
         rules.keep(file.as_bytes());
         assert_eq!(rules.head(0), b"/q0/");
-        let decide = |path: &String| rules.decide(&Path::of(path)).map(|entry| entry.line);
+        let decide = |path: &String| {
+            rules
+                .decide(&NormalizedPath::of(path))
+                .map(|entry| entry.line)
+        };
         let plainly = paths.iter().map(decide).collect();
         let bound = rules.memory_bytes();
         for _ in 0..MANY_QUESTIONS {
-            let _ = rules.decide(&Path::of("/"));
+            let _ = rules.decide(&NormalizedPath::of("/"));
         }
         assert!(rules.heads.get().is_some() && rules.memory_bytes() <= bound);
         [plainly, paths.iter().map(decide).collect()]
@@ -502,13 +513,13 @@ mod tests {
         rules.begin_group(file.as_bytes(), b"", 1);
         for (line, written) in (1..).zip(file.lines()) {
             let place = (file.as_bytes(), written.as_bytes(), line);
-            rules.push(false, written.as_bytes(), Specials::Meant, place);
+            rules.push(false, written.as_bytes(), SpecialCharacters::Meant, place);
         }
         rules.keep(file.as_bytes());
         let bound = rules.memory_bytes();
         let path = (0..900).map(|n| pair(n * 11 + 5)).collect::<String>();
         let path = format!("/{path}0");
-        let path = Path::of(&path);
+        let path = NormalizedPath::of(&path);
         let before = rules.decide(&path).map(|entry| entry.line);
         for _ in 0..=MANY_SEARCHES / 10_000 {
             let _ = rules.decide(&path);

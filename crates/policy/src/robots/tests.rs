@@ -7,14 +7,14 @@ use expect_test::{Expect, expect};
 
 use url::Url;
 
-use super::{AgentRules, MAX_ROBOTS_BYTES, RequestPath, Robots, RobotsAccess, Verdict};
-use crate::agent::{ProductToken, Profile};
+use super::{AgentRules, MAX_ROBOTS_BYTES, RequestPath, Robots, RobotsAccess, RuleVerdict};
+use crate::product_token::{ProductToken, RobotsProfile};
 
 fn parse(file: &str) -> AgentRules {
     Robots::parse(file.as_bytes()).for_agent("ourbot")
 }
 
-fn judge<'r>(robots: &'r AgentRules, path: &str) -> Verdict<'r> {
+fn judge<'r>(robots: &'r AgentRules, path: &str) -> RuleVerdict<'r> {
     robots.judge_path(&RequestPath::new(path).unwrap())
 }
 
@@ -68,7 +68,7 @@ fn a_file_has_rules_for_any_agent_and_its_verdicts_outlive_it() {
     let (rule, group) = (a.rule.unwrap(), a.group.unwrap());
     assert_eq!((&*rule.text, rule.line), ("Disallow: /x", 2));
     assert_eq!((&*group.agent, group.line), ("a", 1));
-    assert_eq!(a.profile, Profile::Rfc9309);
+    assert_eq!(a.profile, RobotsProfile::Rfc9309);
     assert_eq!(other.group.as_ref().unwrap().agent, "*");
     assert_eq!(other, none);
 }
@@ -79,7 +79,11 @@ fn for_token_and_parse_return_the_same_rules() {
     let utf16: Vec<u8> = file.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let token = ProductToken::new("ourbot").unwrap();
     for bytes in [file.as_bytes(), &utf16] {
-        for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Strictest] {
+        for profile in [
+            RobotsProfile::Rfc9309,
+            RobotsProfile::Koster1994,
+            RobotsProfile::Strictest,
+        ] {
             let shared = Robots::parse(bytes).for_token(&token, profile);
             let direct = AgentRules::parse(bytes, &token, profile);
             for path in ["/a", "/b", "/c"] {
@@ -245,7 +249,11 @@ fn an_allowed_index_page_allows_its_folder() {
 fn a_record_is_cited_by_the_first_name_that_matches() {
     let file = "User-agent: nobody\nUser-agent: *\nUser-agent: other\nDisallow: /a\n";
     let agent = ProductToken::new("ourbot").unwrap();
-    for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997] {
+    for profile in [
+        RobotsProfile::Rfc9309,
+        RobotsProfile::Koster1994,
+        RobotsProfile::Extended1997,
+    ] {
         let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
         for path in ["/a", "/b"] {
             let group = judge(&robots, path).group.unwrap();
@@ -260,7 +268,7 @@ fn the_strictest_profile_keeps_every_record_of_1994() {
         User-agent: ourbot\nAllow: /the-second%7e/c\nDisallow: /the-second%7e\n\n\
         User-agent: *\nUser-agent: ourbot/3\nDisallow: /the-third\n";
     let agent = ProductToken::new("ourbot").unwrap();
-    let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Strictest);
+    let robots = AgentRules::parse(file.as_bytes(), &agent, RobotsProfile::Strictest);
     for (path, line, group) in [
         ("/the-first~", 2, ("ourbot", 1)),
         ("/the-second~", 6, ("ourbot", 4)),
@@ -275,7 +283,7 @@ fn the_strictest_profile_keeps_every_record_of_1994() {
     }
     assert_eq!(
         judge(&robots, "/the-second~/c").profile,
-        Profile::Koster1994
+        RobotsProfile::Koster1994
     );
     assert!(judge(&robots, "/c").is_allowed());
 }
@@ -284,7 +292,7 @@ fn the_strictest_profile_keeps_every_record_of_1994() {
 fn names_with_digits() {
     let of = |file: &str, agent: &str| {
         let agent = ProductToken::new(agent).unwrap();
-        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, RobotsProfile::Rfc9309);
         judge(&robots, "/x").is_allowed()
     };
     let file = "User-agent: MJ12bot/1.4\nDisallow: /\n";
@@ -308,7 +316,7 @@ fn oddities_name_their_line() {
     expect!["1 no_field, 2 rule_without_group, 4 no_colon, 4 misspelt, 5 no_leading_slash, 6 no_field, 7 bad_value, 8 unknown_field, 1 markup"].assert_eq(&lines.join(", "));
 }
 
-fn oddities(file: &[u8], profile: Profile) -> String {
+fn oddities(file: &[u8], profile: RobotsProfile) -> String {
     let agent = ProductToken::new("ourbot").unwrap();
     let robots = AgentRules::parse(file, &agent, profile);
     let shown = robots.oddities().iter();
@@ -323,13 +331,13 @@ fn oddities_of_older_profiles_name_their_line() {
         hm\nDisallow: c\0\nSitemap:\n";
     for (profile, expect) in [
         (
-            Profile::Koster1994,
+            RobotsProfile::Koster1994,
             expect![
                 "1 rule_without_group, 3 names_nobody, 6 incomplete_record, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"
             ],
         ),
         (
-            Profile::Extended1997,
+            RobotsProfile::Extended1997,
             expect![
                 "1 rule_without_group, 3 names_nobody, 8 split_record, 10 unknown_field, 11 no_field, 12 bad_value, 13 unknown_field, 14 no_field, 15 nul, 15 no_leading_slash, 16 bad_value"
             ],
@@ -344,27 +352,30 @@ fn oddities_of_older_profiles_name_their_line() {
 fn oddities_of_a_whole_file() {
     let cut = [&b"User-agent: *\n"[..], &b"# a line\n".repeat(100_000)].concat();
     let line = 2 + (MAX_ROBOTS_BYTES - 14) / 9;
-    assert_eq!(oddities(&cut, Profile::Rfc9309), format!("{line} cut"));
+    assert_eq!(
+        oddities(&cut, RobotsProfile::Rfc9309),
+        format!("{line} cut")
+    );
     let utf16: Vec<u8> = "\u{feff}User-agent: *\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    assert_eq!(oddities(&utf16, Profile::Rfc9309), "1 utf16");
+    assert_eq!(oddities(&utf16, RobotsProfile::Rfc9309), "1 utf16");
     assert_eq!(
-        oddities(b" \n<p>", Profile::Rfc9309),
+        oddities(b" \n<p>", RobotsProfile::Rfc9309),
         "2 no_field, 1 markup"
     );
-    let many = oddities(&b"hm\n".repeat(1001), Profile::Rfc9309);
+    let many = oddities(&b"hm\n".repeat(1001), RobotsProfile::Rfc9309);
     assert_eq!(many.split(", ").count(), 1000);
 }
 
 #[test]
 fn the_first_line_of_equal_delays_is_cited() {
     for profile in [
-        Profile::Rfc9309,
-        Profile::Koster1994,
-        Profile::Extended1997,
-        Profile::Strictest,
+        RobotsProfile::Rfc9309,
+        RobotsProfile::Koster1994,
+        RobotsProfile::Extended1997,
+        RobotsProfile::Strictest,
     ] {
         let agent = ProductToken::new("ourbot").unwrap();
         let file = b"User-agent: ourbot\nCrawl-delay: 5\nCrawl-delay: 5\nDisallow: /x\n";
@@ -380,7 +391,7 @@ fn the_first_line_of_equal_delays_is_cited() {
 fn only_a_name_without_a_robot_is_an_oddity() {
     let named = |name: &str| {
         let file = format!("User-agent: {name}\nDisallow: /\n");
-        oddities(file.as_bytes(), Profile::Rfc9309)
+        oddities(file.as_bytes(), RobotsProfile::Rfc9309)
     };
     for name in ["otherbot", "other/2.0", "ourbot", "*"] {
         assert_eq!(named(name), "", "{name}");
@@ -393,7 +404,10 @@ fn only_a_name_without_a_robot_is_an_oddity() {
 #[test]
 fn the_longest_delay_of_merged_groups_wins() {
     // Older profiles match the beginning of a name.
-    for (profile, name) in [(Profile::Rfc9309, "ourbot"), (Profile::Strictest, "ourb")] {
+    for (profile, name) in [
+        (RobotsProfile::Rfc9309, "ourbot"),
+        (RobotsProfile::Strictest, "ourb"),
+    ] {
         for delays in [[2, 5], [5, 2]] {
             let group = |delay: u64| {
                 format!("User-agent: {name}\nCrawl-delay: {delay}\nDisallow: /{delay}\n\n")

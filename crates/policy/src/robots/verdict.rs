@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::agent::Profile;
+use crate::product_token::RobotsProfile;
 
 /// Whether a URL may be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,24 +21,24 @@ pub enum RobotsAccess {
 /// The verdict on one URL, with the rule and the group that decided.
 ///
 /// A verdict borrows its texts from the [`AgentRules`](crate::AgentRules) that returned it;
-/// [`into_owned`](Verdict::into_owned) detaches it.
+/// [`into_owned`](RuleVerdict::into_owned) detaches it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Verdict<'a> {
+pub struct RuleVerdict<'a> {
     /// Whether the URL may be fetched.
     pub access: RobotsAccess,
     /// The rule that decided; `None` if no rule matches.
-    pub rule: Option<Rule<'a>>,
+    pub rule: Option<DecidingRule<'a>>,
     /// The group of `rule`. If no rule decided, the first group that applies to the agent.
     pub group: Option<Group<'a>>,
-    /// The profile that decided. Under [`Profile::Strictest`], the profile that refused.
-    pub profile: Profile,
+    /// The profile that decided. Under [`RobotsProfile::Strictest`], the profile that refused.
+    pub profile: RobotsProfile,
 }
 
 /// The line of a robots.txt that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Rule<'a> {
+pub struct DecidingRule<'a> {
     /// The text as written, without its comment: `Disallow: /private`.
     pub text: Cow<'a, str>,
     /// The line number, from 1.
@@ -55,7 +55,7 @@ pub struct Group<'a> {
     pub line: u32,
 }
 
-impl Verdict<'_> {
+impl RuleVerdict<'_> {
     /// Returns whether the URL may be fetched.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
@@ -64,21 +64,21 @@ impl Verdict<'_> {
 
     /// Copies the texts, so that the verdict outlives the rules that gave it.
     #[must_use]
-    pub fn into_owned(self) -> Verdict<'static> {
-        Verdict {
+    pub fn into_owned(self) -> RuleVerdict<'static> {
+        RuleVerdict {
             access: self.access,
-            rule: self.rule.map(Rule::into_owned),
+            rule: self.rule.map(DecidingRule::into_owned),
             group: self.group.map(Group::into_owned),
             profile: self.profile,
         }
     }
 }
 
-impl Rule<'_> {
+impl DecidingRule<'_> {
     /// Copies the text, so that the rule outlives its file.
     #[must_use]
-    pub fn into_owned(self) -> Rule<'static> {
-        Rule {
+    pub fn into_owned(self) -> DecidingRule<'static> {
+        DecidingRule {
             text: Cow::Owned(self.text.into_owned()),
             line: self.line,
         }

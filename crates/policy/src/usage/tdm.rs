@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, values};
+use super::{Channel, Stance, Statement, StatementSources, UsagePurpose, Vocabulary, values};
 use crate::robots::path_matches;
 
 /// Maximum entries of a `tdmrep.json` to read, because each lookup may scan all of them.
@@ -73,7 +73,7 @@ fn reads_reserved(text: &str) -> Option<bool> {
 }
 
 /// Adds the TDM statements of a page. A META overrides a header, and a header overrides the file.
-pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>) {
+pub(super) fn statements(sources: &StatementSources<'_>, statements: &mut Vec<Statement>) {
     let begin = statements.len();
     let entry = sources
         .tdmrep

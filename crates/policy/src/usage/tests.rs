@@ -5,9 +5,9 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Channel, Sources, Stance, TdmRep, UsagePurpose, UsageStatements, Vocabulary};
-use crate::agent::{ProductToken, Profile};
+use super::{Channel, Stance, StatementSources, TdmRep, UsagePurpose, UsageStatements, Vocabulary};
 use crate::page_directives::PageDirectives;
+use crate::product_token::{ProductToken, RobotsProfile};
 use crate::robots::AgentRules;
 
 fn shown(statements: &UsageStatements) -> String {
@@ -24,24 +24,24 @@ fn shown(statements: &UsageStatements) -> String {
 
 fn robots(file: &str, agent: &str) -> AgentRules {
     let agent = ProductToken::new(agent).unwrap();
-    AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309)
+    AgentRules::parse(file.as_bytes(), &agent, RobotsProfile::Rfc9309)
 }
 
 fn from_robots(file: &str, agent: &str, path: &str, expect: Expect) {
     let robots = robots(file, agent);
-    let statements = UsageStatements::read(&Sources {
+    let statements = UsageStatements::read(&StatementSources {
         robots: Some(&robots),
         path_and_query: path,
-        ..Sources::default()
+        ..StatementSources::default()
     });
     expect.assert_eq(&shown(&statements));
 }
 
 fn from_headers(headers: &[(&str, &str)], expect: Expect) {
-    let statements = UsageStatements::read(&Sources {
+    let statements = UsageStatements::read(&StatementSources {
         headers,
         path_and_query: "/",
-        ..Sources::default()
+        ..StatementSources::default()
     });
     expect.assert_eq(&shown(&statements));
 }
@@ -161,7 +161,7 @@ fn older_profiles_use_the_signals_of_the_file_and_of_the_group_that_applies() {
     let before = "Content-Signal: ai-input=no\n\nUser-agent: *\nDisallow: /x\n";
     let within = "User-agent: *\nContent-Signal: ai-input=no\nDisallow: /x\n";
     let elsewhere = "User-agent: named\nContent-Signal: ai-input=no\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n";
-    for profile in [Profile::Koster1994, Profile::Extended1997] {
+    for profile in [RobotsProfile::Koster1994, RobotsProfile::Extended1997] {
         for (file, expected) in [
             (before, "ai-input refused by robots line 1"),
             (within, "ai-input refused by robots line 2"),
@@ -169,10 +169,10 @@ fn older_profiles_use_the_signals_of_the_file_and_of_the_group_that_applies() {
         ] {
             let agent = ProductToken::new("other").unwrap();
             let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
-            let statements = UsageStatements::read(&Sources {
+            let statements = UsageStatements::read(&StatementSources {
                 robots: Some(&robots),
                 path_and_query: "/",
-                ..Sources::default()
+                ..StatementSources::default()
             });
             assert_eq!(shown(&statements), expected, "{profile:?} {file}");
         }
@@ -184,10 +184,10 @@ fn rsl_1_0_a_group_s_licenses_replace_the_file_s() {
     let file = "License: https://a.example/g.xml\nUser-agent: named\nLicense: https://a.example/n.xml\nDisallow: /\n\nUser-agent: *\nDisallow:\n";
     let of = |agent| {
         let robots = robots(file, agent);
-        let statements = UsageStatements::read(&Sources {
+        let statements = UsageStatements::read(&StatementSources {
             robots: Some(&robots),
             path_and_query: "/",
-            ..Sources::default()
+            ..StatementSources::default()
         });
         assert!(statements.list.iter().all(|s| s.says.is_empty()));
         let raw = statements.list.iter().map(|s| s.raw.clone());
@@ -205,12 +205,12 @@ fn tdmrep_meta_before_header_before_file() {
         {"location":"/c"}, 5]"#;
     let file = TdmRep::parse(json).unwrap();
     let check = |path, headers: &[(&str, &str)], metas: &[(&str, &str)], expect: Expect| {
-        let statements = UsageStatements::read(&Sources {
+        let statements = UsageStatements::read(&StatementSources {
             path_and_query: path,
             tdmrep: Some(&file),
             headers,
             metas,
-            ..Sources::default()
+            ..StatementSources::default()
         });
         let stances: Vec<_> = statements.list.iter().map(|s| s.says.first()).collect();
         let raw = statements.list.iter().zip(stances);
@@ -295,12 +295,12 @@ fn an_invalid_tdmrep_is_rejected() {
 fn words_of_the_page() {
     let agent = ProductToken::new("ourbot").unwrap();
     let metas = [("robots", "noai, noarchive")];
-    let page = PageDirectives::read([], metas, &agent, Profile::Rfc9309);
-    let statements = UsageStatements::read(&Sources {
+    let page = PageDirectives::read([], metas, &agent, RobotsProfile::Rfc9309);
+    let statements = UsageStatements::read(&StatementSources {
         page: Some(&page),
         headers: &[("Content-Usage", "train-ai=y")],
         metas: &metas,
-        ..Sources::default()
+        ..StatementSources::default()
     });
     expect!["ai-input refused by meta, train-ai refused by meta, archive refused by meta"]
         .assert_eq(&shown(&statements));

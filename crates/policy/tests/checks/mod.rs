@@ -3,14 +3,14 @@
 
 mod reference;
 
-use crawl_policy::usage::{Sources, TdmRep, UsagePurpose, UsageStatements};
-use crawl_policy::{AgentRules, PageDirectives, ProductToken, Profile, RequestPath};
+use crawl_policy::usage::{StatementSources, TdmRep, UsagePurpose, UsageStatements};
+use crawl_policy::{AgentRules, PageDirectives, ProductToken, RequestPath, RobotsProfile};
 use strum::VariantArray as _;
 
 /// Every profile parses any file, and the result stays within its limits.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
-    for &profile in Profile::VARIANTS {
+    for &profile in RobotsProfile::VARIANTS {
         let robots = AgentRules::parse(data, &agent, profile);
         let lines = u32::try_from(data.len()).unwrap() + 1;
         assert!(
@@ -39,7 +39,7 @@ pub(crate) fn matching(data: &[u8]) {
     }
     for agent in ["ourbot", "bot2"] {
         let agent = ProductToken::new(agent).unwrap();
-        let robots = AgentRules::parse(file, &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file, &agent, RobotsProfile::Rfc9309);
         let verdict = robots.judge_path(&path_of(&path));
         let actual = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
         let expect = reference::judge(file, &agent, &path);
@@ -53,9 +53,9 @@ pub(crate) fn headers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
     let agent = ProductToken::new("ourbot").unwrap();
-    let alone = PageDirectives::read([one], [], &agent, Profile::Rfc9309);
+    let alone = PageDirectives::read([one], [], &agent, RobotsProfile::Rfc9309);
     let metas = [("robots", other), ("ourbot", one)];
-    let both = PageDirectives::read([one, other], metas, &agent, Profile::Rfc9309);
+    let both = PageDirectives::read([one, other], metas, &agent, RobotsProfile::Rfc9309);
     assert!(alone.noindex.is_none() || both.noindex.is_some());
     assert!(alone.nofollow.is_none() || both.nofollow.is_some());
     let limit = |page: &PageDirectives| page.max_snippet.as_ref().map(|v| v.value as u32);
@@ -70,13 +70,13 @@ pub(crate) fn headers(data: &[u8]) {
         ("content-signal", other),
         ("tdm-reservation", one),
     ];
-    let statements = UsageStatements::read(&Sources {
+    let statements = UsageStatements::read(&StatementSources {
         path_and_query: other,
         tdmrep: file.as_ref(),
         headers: &fields,
         metas: &fields,
         page: Some(&both),
-        ..Sources::default()
+        ..StatementSources::default()
     });
     for purpose in UsagePurpose::ALL {
         let verdict = statements.verdict(purpose);
@@ -92,8 +92,13 @@ pub(crate) fn dialects(data: &[u8]) {
         let robots = AgentRules::parse(file, &agent, profile);
         robots.judge_path(&path_of(&path)).is_allowed()
     };
-    let each = [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997].map(allows);
-    if allows(Profile::Strictest) {
+    let each = [
+        RobotsProfile::Rfc9309,
+        RobotsProfile::Koster1994,
+        RobotsProfile::Extended1997,
+    ]
+    .map(allows);
+    if allows(RobotsProfile::Strictest) {
         assert_eq!(
             each,
             [true; 3],

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::header_fields::Fields;
+use crate::header_fields::HeaderFields;
 
 /// Minimum lifetime of a response in milliseconds, even if the response must not be stored. With a
 /// shorter lifetime, robots.txt would be fetched before each page.
@@ -14,7 +14,7 @@ pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 /// Returns the lifetime of a response in milliseconds, but at most `most`. The response ended at
 /// `end`. `Cache-Control` takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is
 /// subtracted.
-pub(super) fn life(fields: &Fields, end: u64, most: u64) -> u64 {
+pub(super) fn life(fields: &HeaderFields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
         None => most,
@@ -24,12 +24,12 @@ pub(super) fn life(fields: &Fields, end: u64, most: u64) -> u64 {
 }
 
 /// Returns whether any header field defines the lifetime.
-pub(super) fn says_life(fields: &Fields) -> bool {
+pub(super) fn says_life(fields: &HeaderFields) -> bool {
     fields.first("cache-control").is_some() || fields.first("expires").is_some()
 }
 
 /// Returns the wait demanded by `Retry-After` in milliseconds, at most a day.
-pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
+pub(super) fn retry_after(fields: &HeaderFields, end: u64) -> u64 {
     let waits = fields.all("retry-after").filter_map(|value| {
         let text = std::str::from_utf8(value).ok()?.trim();
         match seconds(text) {
@@ -42,7 +42,7 @@ pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
 
 /// Returns the lifetime in `Cache-Control`, in milliseconds. If several directives define a
 /// lifetime, the shortest counts. `None` if no directive defines one.
-fn cache_control(fields: &Fields) -> Option<u64> {
+fn cache_control(fields: &HeaderFields) -> Option<u64> {
     let mut shortest: Option<u64> = None;
     for value in fields.all("cache-control") {
         let value = String::from_utf8_lossy(value).to_ascii_lowercase();
@@ -62,20 +62,20 @@ fn cache_control(fields: &Fields) -> Option<u64> {
 
 /// Returns the lifetime that `Expires` defines, if the response has this field. An invalid date
 /// counts as past (RFC 9111 section 5.3).
-fn expires(fields: &Fields, end: u64) -> Option<u64> {
+fn expires(fields: &HeaderFields, end: u64) -> Option<u64> {
     let value = fields.first("expires")?;
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
     Some(until(text, fields, end).flatten().unwrap_or(0))
 }
 
-fn age(fields: &Fields) -> u64 {
+fn age(fields: &HeaderFields) -> u64 {
     let text = fields.first("age").map(std::str::from_utf8);
     text.and_then(Result::ok).and_then(seconds).unwrap_or(0)
 }
 
 /// Returns the milliseconds from the `Date` of the response (or from `end`) to the date in `text`.
 /// Returns `Some(None)` if the date is past, and `None` if `text` isn't a date.
-fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
+fn until(text: &str, fields: &HeaderFields, end: u64) -> Option<Option<u64>> {
     let until = httpdate::parse_http_date(text).ok()?;
     let date = fields.first("date").map(std::str::from_utf8);
     let date = date.and_then(Result::ok);
@@ -94,13 +94,13 @@ fn seconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_WAIT, life, retry_after};
-    use crate::header_fields::Fields;
+    use crate::header_fields::HeaderFields;
 
     /// 1994-11-15 08:12:31 UTC.
     const NOW: u64 = 784_887_151_000;
 
     fn check(fields: &[(&str, &str)], seconds: u64) {
-        let millis = life(&Fields::of(fields), NOW, 86_400_000);
+        let millis = life(&HeaderFields::of(fields), NOW, 86_400_000);
         assert_eq!(millis, seconds * 1000, "{fields:?}");
     }
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn rfc9110_10_2_3_retry_after() {
-        let check = |value: &str| retry_after(&Fields::of(&[("retry-after", value)]), NOW);
+        let check = |value: &str| retry_after(&HeaderFields::of(&[("retry-after", value)]), NOW);
         assert_eq!(check("120"), 120_000);
         assert_eq!(check("Tue, 15 Nov 1994 08:13:31 GMT"), 60_000);
         assert_eq!(check("99999999"), MAX_WAIT);

@@ -12,18 +12,18 @@ const MAX_LOST: usize = 10_000;
 
 /// The row file that a line number refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum CitedRowFile {
     Requests,
     Pages,
     Excluded,
 }
 
-impl Source {
+impl CitedRowFile {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Source::Requests => "requests.jsonl",
-            Source::Pages => "pages.jsonl",
-            Source::Excluded => "excluded.jsonl",
+            CitedRowFile::Requests => "requests.jsonl",
+            CitedRowFile::Pages => "pages.jsonl",
+            CitedRowFile::Excluded => "excluded.jsonl",
         }
     }
 }
@@ -122,7 +122,7 @@ impl Findings {
         kind: &str,
         host: &str,
         judged: CheckResult,
-        rows: &[(Source, u64)],
+        rows: &[(CitedRowFile, u64)],
     ) {
         match judged {
             CheckResult::Kept => self.checked(kind),
@@ -140,7 +140,7 @@ impl Findings {
         host: &str,
         what: String,
         asked_and_kept: Option<(u64, u64)>,
-        rows: &[(Source, u64)],
+        rows: &[(CitedRowFile, u64)],
     ) {
         count(&mut self.by_rule, rule);
         if self.breaches.len() < MAX_LISTED {

@@ -9,9 +9,9 @@ use crawl_policy::{AgentRules, VisitHours};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::answer_age::{life, retry_after, says_life};
-use super::cache::Compiled;
-use super::exchange::{ArchivePlace, Exchange, Exchanges};
-use super::limits::{AuditedSettings, RobotsReader};
+use super::audited_settings::{AuditedSettings, RobotsInterpretation};
+use super::robots_cache::CompiledRobotsCache;
+use super::robots_exchanges::{ArchivePlace, RobotsExchange, RobotsExchanges};
 use crate::error::RecordsError;
 
 /// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
@@ -20,12 +20,12 @@ pub(super) const MAX_HOPS: u8 = 5;
 /// The robots.txt responses of all origins. Memory: about 150 bytes per robots.txt request, and 64
 /// MiB of compiled rules.
 pub(super) struct RobotsResponses {
-    exchanges: Exchanges,
-    compiled: Compiled,
+    exchanges: RobotsExchanges,
+    compiled: CompiledRobotsCache,
     numbers: HashMap<Origin, usize>,
     /// Origins by index.
     origins: Vec<Origin>,
-    answers: Vec<Vec<Answer>>,
+    answers: Vec<Vec<RobotsResponse>>,
     /// The redirects whose targets were not requested yet, by origin index. Each has its target and
     /// the number of redirects so far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
@@ -34,7 +34,7 @@ pub(super) struct RobotsResponses {
 /// A response to a request for robots.txt (or the failure of the request), and the rules in force
 /// after it.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RobotsResponse {
     /// End of the last exchange.
     pub(super) end: u64,
     /// When the last of the files arrived that must be fetched before the origin's pages:
@@ -55,7 +55,7 @@ pub(super) struct Answer {
     /// Number of consecutive failures to fetch robots.txt.
     tries: u32,
     /// The pace that each reader has to keep, for the readers computed so far.
-    paces: Vec<(RobotsReader, Option<Rc<RobotsPaceAsked>>)>,
+    paces: Vec<(RobotsInterpretation, Option<Rc<RobotsPaceAsked>>)>,
     /// Whether a page was fetched after this response. A stale copy allows one page, but not a
     /// second one.
     pub(super) page_followed: bool,
@@ -119,10 +119,10 @@ enum AnswerMeaning {
 }
 
 impl RobotsResponses {
-    pub(super) fn new(exchanges: Exchanges) -> RobotsResponses {
+    pub(super) fn new(exchanges: RobotsExchanges) -> RobotsResponses {
         RobotsResponses {
             exchanges,
-            compiled: Compiled::new(),
+            compiled: CompiledRobotsCache::new(),
             numbers: HashMap::new(),
             origins: Vec::new(),
             answers: Vec::new(),
@@ -139,14 +139,14 @@ impl RobotsResponses {
     }
 
     /// Returns all responses of an origin, in the order of their ends.
-    pub(super) fn answers(&self, origin: usize) -> &[Answer] {
+    pub(super) fn answers(&self, origin: usize) -> &[RobotsResponse] {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the index of the last response that was known at a moment. `None` if there was none
     /// yet.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
-        let ended = |answer: &Answer| answer.end <= moment;
+        let ended = |answer: &RobotsResponse| answer.end <= moment;
         self.answers(origin).partition_point(ended).checked_sub(1)
     }
 
@@ -165,7 +165,7 @@ impl RobotsResponses {
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
-        reader: &RobotsReader,
+        reader: &RobotsInterpretation,
     ) -> Result<Rc<AgentRules>, RecordsError> {
         match place {
             None => Ok(self.compiled.none()),
@@ -223,7 +223,7 @@ impl RobotsResponses {
         };
         let mut of: Vec<usize> = match (row.purpose.as_str(), &exchange) {
             ("robots", _) => vec![self.number_or_new(&url.origin())],
-            (_, Some(Exchange { of: Some(of), .. })) => vec![self.number_or_new(&of.clone())],
+            (_, Some(RobotsExchange { of: Some(of), .. })) => vec![self.number_or_new(&of.clone())],
             _ => self.waiting_for(&url),
         };
         of.sort_unstable();
@@ -248,7 +248,7 @@ impl RobotsResponses {
                 (self.origins.get(number), self.answers.get_mut(number))
             {
                 let at_home = origin.host_key() == url.host_key();
-                answers.push(Answer { at_home, ..answer });
+                answers.push(RobotsResponse { at_home, ..answer });
                 changed.push(origin.clone());
             }
         }
@@ -286,9 +286,9 @@ impl RobotsResponses {
         row: &RequestRow,
         line: u64,
         meaning: AnswerMeaning,
-        exchange: Option<&Exchange>,
+        exchange: Option<&RobotsExchange>,
         settings: &AuditedSettings,
-    ) -> Answer {
+    ) -> RobotsResponse {
         let before = self.answers(number).last();
         let held = before.map_or(Good::None, |before| before.good);
         let tries = before.filter(|before| before.state == State::Unreachable);
@@ -298,7 +298,7 @@ impl RobotsResponses {
         let lasts = exchange.map_or(settings.most, |found| {
             life(&found.fields, end, settings.most)
         });
-        let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
+        let mut answer = RobotsResponse::unknown(row, line, end.saturating_add(lasts), tries);
         answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
             // The previous rules stay in force, so they depend on the same row as before.
@@ -339,9 +339,9 @@ impl RobotsResponses {
     }
 }
 
-impl Answer {
-    fn unknown(row: &RequestRow, line: u64, until: u64, tries: u32) -> Answer {
-        Answer {
+impl RobotsResponse {
+    fn unknown(row: &RequestRow, line: u64, until: u64, tries: u32) -> RobotsResponse {
+        RobotsResponse {
             end: row.end,
             known_at: row.end,
             line,
@@ -453,7 +453,7 @@ fn minute(moment: u64) -> u16 {
 /// Interprets an exchange by RFC 9309 section 2.3.1.
 fn meaning(
     row: &RequestRow,
-    exchange: Option<&Exchange>,
+    exchange: Option<&RobotsExchange>,
     url: &CanonicalUrl,
     hop: u8,
 ) -> AnswerMeaning {
@@ -480,7 +480,11 @@ fn meaning(
 }
 
 /// Returns the target of a redirect. `None` if the response isn't a redirect.
-pub(super) fn target(status: u16, exchange: &Exchange, url: &CanonicalUrl) -> Option<CanonicalUrl> {
+pub(super) fn target(
+    status: u16,
+    exchange: &RobotsExchange,
+    url: &CanonicalUrl,
+) -> Option<CanonicalUrl> {
     if !matches!(status, 300..=303 | 307 | 308) {
         return None;
     }

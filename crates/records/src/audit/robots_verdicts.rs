@@ -3,16 +3,16 @@
 use std::rc::Rc;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RobotsVerdict};
-use crawl_policy::{AgentRules, Verdict};
+use crawl_policy::{AgentRules, RuleVerdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
+use super::audited_settings::AuditedSettings;
 use super::findings::{
     CheckResult,
-    Source::{Excluded, Pages, Requests},
+    CitedRowFile::{Excluded, Pages, Requests},
 };
-use super::limits::AuditedSettings;
-use super::page_requests::words;
-use super::robots_copies::{Answer, BindingRules};
+use super::robots_copies::{BindingRules, RobotsResponse};
+use super::robots_obedience::words;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
@@ -108,8 +108,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The exclusion may rest on a robots.txt response of any moment of the crawl. So a breach is
-        // undecided if the row of any such response may be lost.
+        // The exclusion may rest on a robots.txt response of any moment of the crawl. So a breach
+        // is undecided if the row of any such response may be lost.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
@@ -182,7 +182,7 @@ impl AuditRun<'_> {
         Ok((!is_known).then_some(CheckResult::Undecided(EARLIER_RUN)))
     }
 
-    fn answer(&self, origin: usize, index: usize) -> Option<&Answer> {
+    fn answer(&self, origin: usize, index: usize) -> Option<&RobotsResponse> {
         self.copies.as_ref()?.answers(origin).get(index)
     }
 
@@ -205,17 +205,17 @@ impl AuditRun<'_> {
     }
 }
 
-fn is_same(recorded: &RobotsVerdict, verdict: &Verdict<'_>) -> bool {
+fn is_same(recorded: &RobotsVerdict, verdict: &RuleVerdict<'_>) -> bool {
     let (text, line) = rule_of(verdict);
     recorded.verdict == access(verdict) && recorded.rule.as_deref() == text && recorded.line == line
 }
 
-fn rule_of<'a>(verdict: &'a Verdict<'_>) -> (Option<&'a str>, Option<u32>) {
+fn rule_of<'a>(verdict: &'a RuleVerdict<'_>) -> (Option<&'a str>, Option<u32>) {
     let rule = verdict.rule.as_ref();
     (rule.map(|rule| &*rule.text), rule.map(|rule| rule.line))
 }
 
-fn access(verdict: &Verdict<'_>) -> &'static str {
+fn access(verdict: &RuleVerdict<'_>) -> &'static str {
     match verdict.is_allowed() {
         true => "allowed",
         false => "disallowed",

@@ -11,20 +11,20 @@ use toml::{Table, Value};
 const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
 /// The settings in the form of `crawl.toml`.
-pub(super) struct File(Table);
+pub(super) struct CrawlTomlTables(Table);
 
-impl File {
-    pub(super) fn parse(text: &str) -> Result<File, String> {
+impl CrawlTomlTables {
+    pub(super) fn parse(text: &str) -> Result<CrawlTomlTables, String> {
         text.parse::<Table>()
-            .map(File)
+            .map(CrawlTomlTables)
             .map_err(|why| why.to_string())
     }
 
     /// Takes settings from a row.
-    pub(super) fn from_row(tables: Map<String, Json>) -> Result<File, String> {
+    pub(super) fn from_row(tables: Map<String, Json>) -> Result<CrawlTomlTables, String> {
         let tables = serde_json::from_value(Json::Object(tables));
         tables
-            .map(File)
+            .map(CrawlTomlTables)
             .map_err(|why: serde_json::Error| why.to_string())
     }
 

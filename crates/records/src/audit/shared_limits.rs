@@ -8,9 +8,9 @@ use std::net::IpAddr;
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
 
-use super::findings::{CheckResult, Findings, Source::Requests};
-use super::gate_limits::{GateLimits, shortest};
-use super::history::SettingsHistory;
+use super::findings::{CheckResult, CitedRowFile::Requests, Findings};
+use super::settings_history::SettingsHistory;
+use super::shared_limit_settings::{HostGroupLimits, shortest};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 
 /// A key of [`Audit::undecided`](super::Audit::undecided).
@@ -117,14 +117,14 @@ impl SharedChecks {
             let breach = "a request was sent in the quiet hours".to_owned();
             broken.push(("quiet-hours", breach, None));
         }
-        let of_site = of_sites().map(|limits| GateLimits {
+        let of_site = of_sites().map(|limits| HostGroupLimits {
             number: limits.number,
             delay: limits.delay,
             interval: None,
         });
-        let of_site = of_site.reduce(GateLimits::loosest);
+        let of_site = of_site.reduce(HostGroupLimits::loosest);
         let of_address = limits().map(|limits| limits.address);
-        let of_address = of_address.reduce(GateLimits::loosest);
+        let of_address = of_address.reduce(HostGroupLimits::loosest);
         let intervals = limits().map(|limits| limits.interval);
         let interval = intervals.reduce(shortest).flatten();
         let all = self.all.entry(sent.worker.clone()).or_default();
@@ -174,7 +174,12 @@ impl SharedChecks {
 
     /// Counts a request to an address. If the request breaks a limit, returns a description, and
     /// the line of an earlier request.
-    fn address(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
+    fn address(
+        &mut self,
+        sent: &Started,
+        limits: HostGroupLimits,
+        since: u64,
+    ) -> Option<(String, u64)> {
         let address = sent.address.as_deref()?;
         let of_host = self.addresses.entry(sent.host.clone());
         let first = of_host.or_insert_with(|| sent.address.clone());
@@ -183,7 +188,7 @@ impl SharedChecks {
         }
         // Loopback addresses have no rate limit.
         let is_loopback = address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-        let limits = GateLimits {
+        let limits = HostGroupLimits {
             interval: limits.interval.filter(|_| !is_loopback),
             ..limits
         };
@@ -200,7 +205,12 @@ impl Gate {
     /// Counts a request. If the request breaks a limit, returns a description, and the line of an
     /// earlier request. Rates and delays are checked only between requests from `since` on, the
     /// time of the last change of the settings.
-    fn take(&mut self, sent: &Started, limits: GateLimits, since: u64) -> Option<(String, u64)> {
+    fn take(
+        &mut self,
+        sent: &Started,
+        limits: HostGroupLimits,
+        since: u64,
+    ) -> Option<(String, u64)> {
         let is_over = |end: u64| end <= sent.start + ROUNDING_MS;
         for (end, _) in self.in_flight.iter().filter(|(end, _)| is_over(*end)) {
             self.ended = self.ended.max(*end);

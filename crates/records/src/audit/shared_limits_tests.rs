@@ -3,9 +3,9 @@ use std::fmt::Write as _;
 use crawl_archive::rows::{DelayRow, RequestRow};
 
 use super::SharedChecks;
-use crate::audit::delays::Delays;
 use crate::audit::findings::Findings;
-use crate::audit::history::SettingsHistory;
+use crate::audit::operator_delays::OperatorDelayLog;
+use crate::audit::settings_history::SettingsHistory;
 
 /// A request: its host, address, start, and end.
 type Sent = (&'static str, &'static str, u64, u64);
@@ -32,7 +32,7 @@ fn check_with(
         settings: Some(serde_json::from_str(settings).unwrap()),
         ..DelayRow::default()
     });
-    let settings = SettingsHistory::of(toml, &Delays::of(rows.collect())).unwrap();
+    let settings = SettingsHistory::of(toml, &OperatorDelayLog::of(rows.collect())).unwrap();
     let (mut checks, mut findings) = (SharedChecks::default(), Findings::default());
     for (line, (host, address, start, end)) in (1..).zip(sent) {
         let mut row: RequestRow = serde_json::from_value(serde_json::json!({

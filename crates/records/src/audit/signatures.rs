@@ -5,14 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
-use crawl_identity::{Directory, Fault, LIFETIME, Message, SeenNonces, Terms, Verdict, verify};
+use crawl_identity::{
+    Fault, KeyDirectory, LIFETIME, SeenNonces, SignableMessage, SignatureConditions, Verdict,
+    verify,
+};
 use crawl_weburl::canonicalize;
 
-use super::exchange::key;
-use super::findings::{CheckResult, Findings, Source};
+use super::findings::{CheckResult, CitedRowFile, Findings};
 use super::readable;
+use super::robots_exchanges::key;
 use crate::error::RecordsError;
-use crate::rows::requests;
+use crate::row_files::requests;
 
 /// Maximum seconds from the start of a request in its row to its signature. The start comes before
 /// the look-up of the host's address.
@@ -25,7 +28,7 @@ pub(super) const CLOCK_STEP: &str = "a signature whose time differs from that of
 /// Returns the request in a WARC record in the form that its signature covers. `None` if the record
 /// is not an HTTP request.
 #[must_use]
-pub fn signed_message(record: &WarcRecord) -> Option<Message> {
+pub fn signed_message(record: &WarcRecord) -> Option<SignableMessage> {
     if record.kind() != "request" {
         return None;
     }
@@ -35,7 +38,7 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
     let mut words = line.split(' ');
     let scheme = record.url()?.split_once(':')?.0;
     let fields = http.fields.iter();
-    Some(Message {
+    Some(SignableMessage {
         method: words.next()?.to_owned(),
         target: words.next()?.to_owned(),
         scheme: scheme.to_owned(),
@@ -51,7 +54,7 @@ pub fn signed_message(record: &WarcRecord) -> Option<Message> {
 /// requests that name each key. Checks nothing if no keys are known.
 pub(super) fn check(
     dir: &Path,
-    known: &[Directory],
+    known: &[KeyDirectory],
     findings: &mut Findings,
 ) -> Result<BTreeMap<String, u64>, RecordsError> {
     let mut signers = BTreeMap::new();
@@ -95,7 +98,7 @@ pub(super) fn check(
                     *signers.entry(keyid).or_default() += 1;
                 }
                 if !known.is_empty() {
-                    let rows = [(Source::Requests, *line)];
+                    let rows = [(CitedRowFile::Requests, *line)];
                     findings.settle("signatures", &message.authority, judge(&verdicts), &rows);
                 }
             }
@@ -106,13 +109,13 @@ pub(super) fn check(
 
 /// Verifies the signatures of a request for `url` that began at `at`, in seconds since 1970.
 fn verdicts(
-    message: &Message,
+    message: &SignableMessage,
     url: &str,
-    known: &[Directory],
+    known: &[KeyDirectory],
     at: u64,
     seen: &mut SeenNonces,
 ) -> Vec<Verdict> {
-    let terms = Terms {
+    let terms = SignatureConditions {
         at,
         before: 1,
         after: DELAY,

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_dom, read_place};
 use crawl_extractor::{
-    ContentKind, Limits, Link, LinkKind, SitemapKind, document_kind, link_header, may_be_read,
-    read_css, read_feed, read_html, read_sitemap, refresh_header,
+    ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, link_header,
+    may_be_read, read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
@@ -16,7 +16,7 @@ use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
 use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::row_files::pages;
 
 /// A function that receives a link: the page that contains it, its target, the link itself (`None`
 /// for an entry of a feed or sitemap), and its text.
@@ -26,17 +26,17 @@ type TakeLink<'a> = dyn FnMut(&CanonicalUrl, Target<'_>, Option<&Link>, Option<&
 pub(crate) type Target<'a> = Result<&'a CanonicalUrl, &'a Unusable>;
 
 /// The archive of a crawl.
-pub(crate) struct Archived {
+pub(crate) struct CrawlArchive {
     dir: PathBuf,
-    limits: Limits,
+    limits: ReadingLimits,
 }
 
-impl Archived {
+impl CrawlArchive {
     /// Opens the archive; `None` if the crawl has none.
-    pub(crate) fn open(dir: &Path) -> Option<Archived> {
-        dir.join(FOLDER).is_dir().then(|| Archived {
+    pub(crate) fn open(dir: &Path) -> Option<CrawlArchive> {
+        dir.join(FOLDER).is_dir().then(|| CrawlArchive {
             dir: dir.to_owned(),
-            limits: Limits::default(),
+            limits: ReadingLimits::default(),
         })
     }
 
@@ -113,7 +113,7 @@ impl Archived {
     }
 
     /// Returns the body and the `X-Robots-Tag` headers of a page; `None` if it can't be read.
-    pub(crate) fn html_answer(&self, row: &PageRow) -> Option<HtmlAnswer> {
+    pub(crate) fn html_answer(&self, row: &PageRow) -> Option<ArchivedHtml> {
         if !row.may_show_body() {
             return None;
         }
@@ -126,7 +126,7 @@ impl Archived {
             name.eq_ignore_ascii_case(b"content-encoding")
                 && !value.eq_ignore_ascii_case(b"identity")
         };
-        Some(HtmlAnswer {
+        Some(ArchivedHtml {
             body: self.shown(row, &http)?,
             robots_tags: tags.collect(),
             is_coded: http.fields.iter().any(is_coded),
@@ -154,7 +154,7 @@ impl Archived {
 const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
 /// A page as the server sent it or, if it was rendered, as the browser shows it.
-pub(crate) struct HtmlAnswer {
+pub(crate) struct ArchivedHtml {
     pub(crate) body: Bytes,
     /// The values of the `X-Robots-Tag` headers.
     pub(crate) robots_tags: Vec<String>,
@@ -165,7 +165,7 @@ pub(crate) struct HtmlAnswer {
 /// A page whose links are being collected.
 struct Page<'a> {
     url: CanonicalUrl,
-    limits: &'a Limits,
+    limits: &'a ReadingLimits,
     take: &'a mut TakeLink<'a>,
 }
 

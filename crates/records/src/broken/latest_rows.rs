@@ -7,7 +7,7 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::row_files::pages;
 
 /// The last row of each URL in `pages.jsonl`, and the last row with the URL's body. Takes about 40
 /// bytes per URL.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy};
 
-use super::redirects::{MAX_CHAIN, Redirects};
+use super::redirect_targets::{MAX_CHAIN, Redirects};
 use super::{BrokenLink, BrokenPage};
-use crate::directory::stored_settings;
+use crate::crawl_directory::stored_settings;
 
 /// The targets to search for, and the links found.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crawl_weburl::canonicalize;
 use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
 use crate::error::RecordsError;
-use crate::rows::links as link_rows;
+use crate::row_files::links as link_rows;
 
 /// Adds the links of URLs whose last row is a page. The links of a page are a group of consecutive
 /// rows. If the page has changed, there is a new group, and only the last one counts.

@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 use crawl_weburl::safe_line;
 
 use super::{BrokenLink, BrokenLinks, BrokenPage};
-use crate::numbers::{counted, grouped};
-use crate::words::failure_words;
+use crate::number_format::{counted, grouped};
+use crate::token_words::failure_words;
 
 /// Maximum characters of a link's text to show.
 const MAX_SHOWN_CHARS: usize = 48;

@@ -7,7 +7,7 @@ use crawl_weburl::safe_line;
 
 use super::{ComparedCrawl, ComparedHost, Comparison, PageDifference};
 use crate::coverage::Coverage;
-use crate::numbers::{counted, grouped, size};
+use crate::number_format::{counted, grouped, size};
 
 /// Maximum number of differences of each kind listed individually.
 const MAX_NAMED: usize = 20;

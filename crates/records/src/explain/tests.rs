@@ -3,7 +3,8 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 
 use crawl_archive::{MAX_LINE_BYTES, Timestamp};
 use crawl_frontier::{
-    Admission, Exclusion, FjallFrontier, Frontier as _, NewState, Options, Reason,
+    Admission, Exclusion, FjallFrontier, FjallFrontierOptions, Frontier as _, Reason,
+    RequestedState,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -163,7 +164,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
     let dir = crawl();
     let state = dir.path().join("state");
     let url = |raw: &str| canonicalize(None, raw).unwrap();
-    let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
+    let frontier = FjallFrontier::open(&state, &FjallFrontierOptions::default()).unwrap();
     let mut transaction = frontier.begin().unwrap();
     transaction
         .admit(Admission::link(
@@ -173,7 +174,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         ))
         .unwrap();
     let mut deep = Admission::link(url("http://e.example/deep"), 9, url("http://e.example/"));
-    deep.state = NewState::Deferred(Exclusion {
+    deep.state = RequestedState::Deferred(Exclusion {
         rule: Some("max-depth 3".to_owned()),
         ..Exclusion::of(Reason::Depth)
     });

@@ -7,9 +7,9 @@ use crawl_archive::rows::RequestRow;
 
 use crawl_weburl::safe_line;
 
-use super::{Explanation, StateRead};
-use crate::numbers::counted;
-use crate::words::failure_words;
+use super::{Explanation, StateAvailability};
+use crate::number_format::counted;
+use crate::token_words::failure_words;
 
 impl Explanation {
     /// Returns whether a budget still held the URL back when the last run ended. The URL then has a
@@ -155,10 +155,14 @@ impl fmt::Display for Explanation {
             writeln!(f, "  unreadable lines in row files: {lines}")?;
         }
         match &self.state_read {
-            StateRead::Read => Ok(()),
-            StateRead::InUse => writeln!(f, "  the crawl is running; only its rows were read"),
-            StateRead::Absent => writeln!(f, "  no stored state; only rows were read"),
-            StateRead::Broken(why) => writeln!(f, "  the stored state can't be read: {why}"),
+            StateAvailability::Read => Ok(()),
+            StateAvailability::InUse => {
+                writeln!(f, "  the crawl is running; only its rows were read")
+            }
+            StateAvailability::Absent => writeln!(f, "  no stored state; only rows were read"),
+            StateAvailability::Broken(why) => {
+                writeln!(f, "  the stored state can't be read: {why}")
+            }
         }
     }
 }

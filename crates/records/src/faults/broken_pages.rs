@@ -1,10 +1,10 @@
 //! Turns broken pages and the links to them into faults.
 
-use super::unchecked::{TOO_MANY_REQUESTS, UncheckedLink};
+use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
 use super::{Fault, FaultKind};
 use crate::broken::{BrokenLinks, BrokenPage, LatestRows};
 use crate::outcome::is_obstacle;
-use crate::words::{failure_words, status_words};
+use crate::token_words::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links that count neither as
 /// working nor as broken, because of the response of their target. A broken page that nothing links

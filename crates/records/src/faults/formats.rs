@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::{Fault, FaultKind, Faults, UncheckedLink};
 use crate::html::{Cell, Table, checks, page};
-use crate::numbers::{counted, grouped};
+use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{MAX_ROWS, left_out, of_links};
 

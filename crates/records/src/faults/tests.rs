@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
-use crate::made_crawl::MadeCrawl;
+use crate::test_crawl::TestCrawl;
 
 const HOST: &str = "https://e.example";
 const PAGES: usize = 250;
@@ -32,7 +32,7 @@ type Planted = (String, String, FaultKind);
 /// A site of 250 pages with many valid links of all kinds and a thousand faults.
 fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
     let mut draw = Draw(17);
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let mut bodies: Vec<String> = (0..PAGES)
         .map(|at| {
             let next = (at + 1) % PAGES;
@@ -195,7 +195,7 @@ fn a_thousand_planted_faults_are_found_and_none_is_invented() {
 
 #[test]
 fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let url = |path: &str| format!("{HOST}{path}");
     made.redirect(&url("/keeps"), "/end", &url("/end"));
     made.redirect(&url("/own"), "/keeps#here", &url("/keeps"));
@@ -252,7 +252,7 @@ fn faults_in_the_baseline_are_skipped() {
 }
 
 fn one_fault() -> Faults {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     made.row("https://e.example/", &json!({"status": 404}));
     let mut one = faults(made.finish().path(), &FaultKind::ALL).unwrap();
     one.faults[0].page = Some("https://e.example/a?b=1&c=%0A".into());
@@ -301,14 +301,14 @@ fn each_format_escapes_text_from_servers() {
 }
 
 /// A page in scope with links to pages outside of it.
-fn linking_page(made: &mut MadeCrawl, targets: &[&str]) {
+fn linking_page(made: &mut TestCrawl, targets: &[&str]) {
     let links = targets.iter().map(|to| format!("<a href='{to}'>x</a>"));
     made.page(&format!("{HOST}/"), "text/html", &links.collect::<String>());
 }
 
 #[test]
 fn links_that_say_nothing_about_their_target_are_unchecked() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let urls = ["barred", "unfollowed", "scope", "busy", "login", "gone"]
         .map(|path| format!("https://o.example/{path}"));
     linking_page(&mut made, &urls.each_ref().map(String::as_str));
@@ -346,7 +346,7 @@ fn links_that_say_nothing_about_their_target_are_unchecked() {
 
 #[test]
 fn each_link_to_an_unreachable_host_is_a_fault() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     // `waiting.jsonl` lists at most 100 URLs of an origin. In this test it lists only one.
     let urls = ["a", "b", "c"].map(|path| format!("https://dead.example/{path}"));
     let waits = "https://waits.example/";
@@ -395,7 +395,7 @@ fn listed(report: &Faults) -> Vec<(FaultKind, &str, &str)> {
 
 #[test]
 fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let urls = ["down", "busy", "later", "back"].map(|path| format!("https://o.example/{path}"));
     linking_page(&mut made, &urls.each_ref().map(String::as_str));
     let [down, busy, _later, back] = &urls;
@@ -434,7 +434,7 @@ fn a_link_that_answered_only_503_is_broken_although_it_is_pending() {
 
 #[test]
 fn links_that_are_not_urls_are_broken() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let targets = [
         "http://exa mple/",
         "http://e.example:99999/",
@@ -467,7 +467,7 @@ fn links_that_are_not_urls_are_broken() {
 
 #[test]
 fn a_redirect_is_judged_by_its_end() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let url = |path: &str| format!("{HOST}/{path}");
     let [barred, dead, bare] = ["barred", "dead", "bare"].map(url);
     linking_page(&mut made, &[&barred, &dead, &bare]);
@@ -509,7 +509,7 @@ fn a_redirect_is_judged_by_its_end() {
 
 #[test]
 fn faults_of_pages_outside_the_scope_are_left_out() {
-    let mut made = MadeCrawl::new();
+    let mut made = TestCrawl::new();
     let [other, gone] = ["page", "gone"].map(|path| format!("https://o.example/{path}"));
     linking_page(&mut made, &[&other]);
     let link = format!("<a href='{gone}'>x</a><a href='{other}#none'>y</a>");

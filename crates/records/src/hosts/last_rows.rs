@@ -8,7 +8,7 @@ use super::HostSums;
 use crate::broken::key;
 use crate::coverage::HostOutcomes;
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::row_files::pages;
 
 impl HostSums {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL. Calls `each`
@@ -34,7 +34,7 @@ impl HostSums {
             let report = &mut host.report;
             (report.pages, report.failed, report.bytes) = (0, 0, 0);
         }
-        let last = LastLines::read(dir, self.page_rows)?;
+        let last = LastRowLines::read(dir, self.page_rows)?;
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
@@ -50,20 +50,20 @@ impl HostSums {
 
 /// The lines of a row file that contain the last row of their URL. The set has one bit per line.
 #[derive(Debug)]
-pub(crate) struct LastLines(Vec<u64>);
+pub(crate) struct LastRowLines(Vec<u64>);
 
-impl LastLines {
-    fn read(dir: &Path, rows: usize) -> Result<LastLines, RecordsError> {
+impl LastRowLines {
+    fn read(dir: &Path, rows: usize) -> Result<LastRowLines, RecordsError> {
         let mut lines = Vec::with_capacity(rows);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {
             lines.push((key(&row?.url), rows.line()));
         }
-        Ok(LastLines::of(lines))
+        Ok(LastRowLines::of(lines))
     }
 
     /// Builds the set from pairs of URL key and line.
-    pub(crate) fn of(mut lines: Vec<(u64, u64)>) -> LastLines {
+    pub(crate) fn of(mut lines: Vec<(u64, u64)>) -> LastRowLines {
         let words = lines.iter().map(|(_, line)| *line).max().unwrap_or(0) / 64 + 1;
         lines.sort_unstable();
         let mut bits = vec![0; usize::try_from(words).unwrap_or(usize::MAX)];
@@ -73,7 +73,7 @@ impl LastLines {
                 bits[word] |= bit;
             }
         }
-        LastLines(bits)
+        LastRowLines(bits)
     }
 
     pub(crate) fn holds(&self, line: u64) -> bool {

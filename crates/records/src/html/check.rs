@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use maud::{Markup, html};
 
 use crate::grade::{Grade, percent, rule};
-use crate::numbers::grouped;
+use crate::number_format::grouped;
 
 /// How much of a site has a problem.
-pub(crate) struct Measure {
+pub(crate) struct ProblemShare {
     /// Number of items with the problem.
     pub(crate) affected: u64,
     /// Number of items that were checked.
@@ -22,7 +22,7 @@ pub(crate) struct Measure {
     pub(crate) causes: Option<String>,
 }
 
-impl Measure {
+impl ProblemShare {
     fn grade(&self) -> Option<Grade> {
         Grade::of(self.affected, self.items)
     }
@@ -47,13 +47,13 @@ impl Measure {
 }
 
 /// The result of a check.
-pub(crate) struct Check {
+pub(crate) struct SiteCheck {
     /// An id that is unique within the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     /// The share of items with the problem. `None` if the findings are not necessarily mistakes,
     /// and so can't be graded.
-    pub(crate) measure: Option<Measure>,
+    pub(crate) measure: Option<ProblemShare>,
     /// What the owner of the site should do.
     pub(crate) advice: &'static str,
     /// The findings in a few words, for the sentence above the grades: `3 slow pages`.
@@ -62,9 +62,9 @@ pub(crate) struct Check {
     pub(crate) findings: Option<Markup>,
 }
 
-impl Check {
+impl SiteCheck {
     fn grade(&self) -> Option<Grade> {
-        self.measure.as_ref().and_then(Measure::grade)
+        self.measure.as_ref().and_then(ProblemShare::grade)
     }
 
     /// Renders the check in the list of grades. Renders nothing if the check has neither a grade
@@ -72,7 +72,7 @@ impl Check {
     fn line(&self) -> Markup {
         let grade = self.grade();
         let judged = self.measure.as_ref().filter(|_| grade.is_some());
-        let words = judged.map(Measure::words_with_causes);
+        let words = judged.map(ProblemShare::words_with_causes);
         let text = html! {
             (chip(grade)) " " strong { (self.title) } " "
             span.soft { (words.as_deref().unwrap_or("not graded")) }
@@ -115,8 +115,8 @@ fn chip(grade: Option<Grade>) -> Markup {
 
 /// Renders one sentence with the overall grade, the list of grades, their rules, and then a section
 /// for each check with findings. The worst grades come first, and checks without a grade last.
-pub(crate) fn checks(checks: &[Check]) -> Markup {
-    let mut checks: Vec<&Check> = checks.iter().collect();
+pub(crate) fn checks(checks: &[SiteCheck]) -> Markup {
+    let mut checks: Vec<&SiteCheck> = checks.iter().collect();
     checks.sort_by_key(|check| Reverse(check.grade()));
     let grades: Vec<Grade> = checks.iter().filter_map(|check| check.grade()).collect();
     html! {
@@ -135,8 +135,8 @@ pub(crate) fn checks(checks: &[Check]) -> Markup {
 }
 
 /// Renders the overall grade, and one sentence with the findings of the checks that have a grade.
-fn overall(checks: &[&Check], grades: &[Grade]) -> Markup {
-    let is_listed = |check: &&&Check| check.findings.is_some() && check.measure.is_some();
+fn overall(checks: &[&SiteCheck], grades: &[Grade]) -> Markup {
+    let is_listed = |check: &&&SiteCheck| check.findings.is_some() && check.measure.is_some();
     let summaries: Vec<&str> = checks
         .iter()
         .filter(is_listed)
@@ -158,13 +158,13 @@ fn overall(checks: &[&Check], grades: &[Grade]) -> Markup {
 mod tests {
     use maud::html;
 
-    use super::{Check, Measure, checks};
+    use super::{ProblemShare, SiteCheck, checks};
 
-    fn check(affected: u64, items: u64, has_findings: bool) -> Check {
-        Check {
+    fn check(affected: u64, items: u64, has_findings: bool) -> SiteCheck {
+        SiteCheck {
             id: "links",
             title: "Broken links",
-            measure: Some(Measure {
+            measure: Some(ProblemShare {
                 affected,
                 items,
                 of: "pages",
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_worst_grades_come_first_and_ungraded_checks_last() {
-        let named = |id, check: Check| Check { id, ..check };
-        let ungraded = Check {
+        let named = |id, check: SiteCheck| SiteCheck { id, ..check };
+        let ungraded = SiteCheck {
             measure: None,
             summary: "not in the sentence".to_owned(),
             ..check(1, 1, true)

@@ -5,7 +5,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::link;
-use crate::numbers::{counted, grouped};
+use crate::number_format::{counted, grouped};
 
 /// Maximum rows of a table that are shown before it is unfolded.
 const MAX_SHOWN: usize = 20;

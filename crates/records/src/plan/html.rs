@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::text::{bytes, gap, hours, origin_lines};
 use super::{HostPlan, Plan};
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, page};
-use crate::numbers::counted;
+use crate::number_format::counted;
 
 /// Maximum rules listed on the page of `plan --html`, those that exclude the most URLs first.
 /// Beyond the limit: a count.

@@ -6,8 +6,8 @@ use crawl_archive::rows::{PageUsage, UsageStatement};
 use crawl_weburl::safe_line;
 
 use super::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule};
-use crate::numbers::{counted, grouped, size};
-use crate::text::seeds;
+use crate::number_format::{counted, grouped, size};
+use crate::report_text::seeds;
 
 /// Maximum number of hosts listed individually, the slowest first.
 const MAX_NAMED_HOSTS: usize = 20;

@@ -5,15 +5,16 @@ use std::ops::Range;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::bins::{GapHistograms, Histogram};
-use crate::figures::{Answer, Figures, TimeSeries};
-use crate::numbers::{counted, grouped, size};
+use crate::histograms::{GapHistograms, Histogram};
+use crate::number_format::{counted, grouped, size};
+use crate::plot_data::{PlotData, ResponseClass, TimeSeries};
 use crate::report::Report;
-use crate::text::kept;
-use crate::words::outcome_words;
+use crate::report_text::kept;
+use crate::token_words::outcome_words;
 
-use super::svg::{
-    AXES_HEIGHT, Columns, Figure, Mark, bars, curve, rows_height, short, strips, strips_height,
+use super::svg_plots::{
+    AXES_HEIGHT, ColumnArrangement, Figure, Mark, bars, curve, rows_height, short, strips,
+    strips_height,
 };
 use super::time_format::{marks, moment, span};
 
@@ -26,7 +27,7 @@ const MAX_STRIPS: usize = 12;
 
 /// Returns all plots of a report that show something. A plot with a single bar or point in time is
 /// left out.
-pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) -> Vec<Markup> {
+pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &PlotData) -> Vec<Markup> {
     let of_time = figures.time.as_ref();
     let times = &figures.response_times;
     let plots = [
@@ -133,9 +134,9 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         .collect();
     let sums: Vec<u64> = bins.iter().map(|bin| bin.iter().sum()).collect();
     plotted(&sums)?;
-    let sum = |answer: Answer| -> u64 { bins.iter().map(|bin| bin[answer as usize]).sum() };
+    let sum = |answer: ResponseClass| -> u64 { bins.iter().map(|bin| bin[answer as usize]).sum() };
     let all: u64 = bins.iter().flatten().sum();
-    let parts = Answer::ALL.map(|answer| (answer, sum(answer)));
+    let parts = ResponseClass::ALL.map(|answer| (answer, sum(answer)));
     let parts = parts.iter().filter(|(_, requests)| *requests > 0);
     let parts: Vec<_> = parts
         .map(|(answer, requests)| format!("{} {}", grouped(*requests), answer.name()))
@@ -147,19 +148,22 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         parts.join("; "),
     );
     // Leave out columns of kinds of answers that never came, and rows of times without a request.
-    let has_answers = Answer::ALL.map(|answer| sum(answer) > 0);
-    let shown = |answer: &Answer| has_answers[*answer as usize];
+    let has_answers = ResponseClass::ALL.map(|answer| sum(answer) > 0);
+    let shown = |answer: &ResponseClass| has_answers[*answer as usize];
     let rows = bins.iter().enumerate().filter(|(at, _)| sums[*at] > 0);
     let rows: Vec<_> = rows
         .map(|(at, bin)| {
-            let answers = Answer::ALL.into_iter().filter(shown);
+            let answers = ResponseClass::ALL.into_iter().filter(shown);
             let counts = answers.map(|answer| bin[answer as usize]).collect();
             (axis_label(time, at), counts)
         })
         .collect();
-    let names = Answer::ALL.into_iter().filter(shown).map(Answer::name);
+    let names = ResponseClass::ALL
+        .into_iter()
+        .filter(shown)
+        .map(ResponseClass::name);
     let head: Vec<&str> = std::iter::once("from (UTC)").chain(names).collect();
-    let legend = Answer::ALL.map(|answer| match shown(&answer) {
+    let legend = ResponseClass::ALL.map(|answer| match shown(&answer) {
         true => answer.name(),
         false => "",
     });
@@ -168,7 +172,11 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         title: "Requests and answers",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: Columns::Stacked.draw(&bins, &marks(time.axis), "requests, by time (UTC)"),
+        drawing: ColumnArrangement::Stacked.draw(
+            &bins,
+            &marks(time.axis),
+            "requests, by time (UTC)",
+        ),
         legend: &legend,
         table: summed(&head, &rows),
     };
@@ -270,7 +278,7 @@ fn depths(report: &Report) -> Option<Markup> {
         title: "Depth",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: Columns::Stacked.draw(&bins, &marks, "links followed from a seed"),
+        drawing: ColumnArrangement::Stacked.draw(&bins, &marks, "links followed from a seed"),
         legend: &[],
         table: summed(&["depth", "pages"], &rows),
     };
@@ -322,7 +330,7 @@ fn histogram(
         title,
         words: &words,
         height: AXES_HEIGHT,
-        drawing: Columns::Stacked.draw(&bins, &limits(histogram, &range, short), axis),
+        drawing: ColumnArrangement::Stacked.draw(&bins, &limits(histogram, &range, short), axis),
         legend: &[],
         table: summed(&["from, to", more], &rows),
     };
@@ -356,7 +364,7 @@ fn gap_plot(report: &Report, gaps: &GapHistograms) -> Option<Markup> {
         title: "Required and actual gaps",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: Columns::Beside.draw(
+        drawing: ColumnArrangement::Beside.draw(
             &bins,
             &limits(asked, &range, seconds),
             "seconds from the end of a request to the next",
@@ -375,7 +383,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Option<Markup> {
+fn hosts_by_time(report: &Report, figures: &PlotData, time: &TimeSeries) -> Option<Markup> {
     let (asked, _) = report.hosts_asked();
     let rows = asked
         .iter()

@@ -1,16 +1,16 @@
 //! The sample or random walk of a crawl: how pages were chosen, and the estimates from them.
 
-use crawl_sample::Interval;
+use crawl_sample::IntervalEstimate;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::html::link;
-use crate::numbers::{counted, grouped};
+use crate::number_format::{counted, grouped};
 use crate::report::SampleSettings;
-use crate::sample::{SampleReport, length_words, share_words};
-use crate::walk::WalkReport;
+use crate::sample_report::{SampleReport, length_words, share_words};
+use crate::walk_report::WalkReport;
 
-use super::svg::{Figure, bars, rows_height, shares};
+use super::svg_plots::{Figure, bars, rows_height, shares};
 
 /// Maximum number of statuses or types in a plot. The plot shows those with the largest shares, and
 /// the table shows all.
@@ -44,7 +44,7 @@ fn estimates(sample: &SampleReport) -> Markup {
     let Some(estimates) = &sample.estimates else {
         return html! { p { "No estimates: drawn pages are still waiting, or none has a row." } };
     };
-    let greatest = |what: &str, found: &std::collections::BTreeMap<String, Interval>| {
+    let greatest = |what: &str, found: &std::collections::BTreeMap<String, IntervalEstimate>| {
         let mut rows: Vec<_> = found
             .iter()
             .map(|(name, share)| (format!("{what} {name}"), *share))

@@ -306,7 +306,7 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
     assert_eq!(figure.matches("class=\"c0\"").count(), 5 + 1);
     assert_eq!(figure.matches("class=\"c1\"").count(), 5 + 1);
     let answered = report.sample.unwrap().estimates.unwrap().answered.unwrap();
-    let words = crate::sample::share_words(&answered);
+    let words = crate::sample_report::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
         // The share of status 200 has the same value.

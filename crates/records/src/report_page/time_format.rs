@@ -2,9 +2,9 @@
 
 use crawl_archive::Timestamp;
 
-use crate::bins::TimeAxis;
+use crate::histograms::TimeAxis;
 
-use super::svg::Mark;
+use super::svg_plots::Mark;
 
 /// Formats `2026-11-22 22:41`, in UTC.
 pub(super) fn moment(ms: u64) -> String {
@@ -53,7 +53,7 @@ fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{marks, moment, span};
-    use crate::bins::TimeAxis;
+    use crate::histograms::TimeAxis;
 
     #[test]
     fn times_have_two_units_at_most() {

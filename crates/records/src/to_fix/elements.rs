@@ -4,18 +4,18 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
-use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
-use crate::numbers::counted;
-use crate::site::{ImagePages, SiteReport};
+use crate::html::{Cell, ProblemShare, SiteCheck, SiteOrigin, Table};
+use crate::number_format::counted;
+use crate::site_report::{PagesShowingImage, SiteReport};
 
-pub(super) fn images_without_text(site: &SiteReport) -> Check {
+pub(super) fn images_without_text(site: &SiteReport) -> SiteCheck {
     let affected = site.without_alt.iter().map(|page| page.without_alt).sum();
     let images = &site.images_without_alt;
     let all_images = images.len() as u64 + u64::from(images.is_empty());
-    Check {
+    SiteCheck {
         id: "images",
         title: "Images",
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected,
             items: site.images,
             of: "images",
@@ -33,9 +33,9 @@ pub(super) fn images_without_text(site: &SiteReport) -> Check {
     }
 }
 
-pub(super) fn images_without_size(site: &SiteReport) -> Check {
+pub(super) fn images_without_size(site: &SiteReport) -> SiteCheck {
     let images = &site.images_without_size;
-    Check {
+    SiteCheck {
         id: "image-sizes",
         title: "Images without width and height",
         measure: None,
@@ -48,7 +48,7 @@ pub(super) fn images_without_size(site: &SiteReport) -> Check {
 }
 
 /// Renders images with the pages that show them.
-fn image_table(name: &str, images: &[ImagePages], site: &SiteReport) -> Markup {
+fn image_table(name: &str, images: &[PagesShowingImage], site: &SiteReport) -> Markup {
     let origin = site.crawl.origin();
     let rows = images.iter().take(MAX_ROWS).map(|image| {
         let pages = image.pages.len() as u64;
@@ -78,7 +78,7 @@ fn image_link(image: &str, origin: &SiteOrigin) -> Markup {
     }
 }
 
-pub(super) fn compression(site: &SiteReport) -> Check {
+pub(super) fn compression(site: &SiteReport) -> SiteCheck {
     lacking(
         site,
         &site.uncompressed,
@@ -93,7 +93,7 @@ pub(super) fn compression(site: &SiteReport) -> Check {
     )
 }
 
-pub(super) fn viewport(site: &SiteReport) -> Check {
+pub(super) fn viewport(site: &SiteReport) -> SiteCheck {
     lacking(
         site,
         &site.without_viewport,
@@ -109,7 +109,7 @@ pub(super) fn viewport(site: &SiteReport) -> Check {
     )
 }
 
-pub(super) fn language(site: &SiteReport) -> Check {
+pub(super) fn language(site: &SiteReport) -> SiteCheck {
     lacking(
         site,
         &site.without_language,
@@ -135,13 +135,13 @@ struct Lacking {
     advice: &'static str,
 }
 
-fn lacking(site: &SiteReport, pages: &[String], what: &Lacking) -> Check {
+fn lacking(site: &SiteReport, pages: &[String], what: &Lacking) -> SiteCheck {
     let affected = pages.len() as u64;
     let note = template_note(affected, site.read_pages());
-    Check {
+    SiteCheck {
         id: what.id,
         title: what.title,
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
             of: "pages",
@@ -159,7 +159,7 @@ fn lacking(site: &SiteReport, pages: &[String], what: &Lacking) -> Check {
     }
 }
 
-pub(super) fn vague_links(site: &SiteReport) -> Check {
+pub(super) fn vague_links(site: &SiteReport) -> SiteCheck {
     let origin = site.crawl.origin();
     let rows = site.vague_links.iter().take(MAX_ROWS).map(|link| {
         let note = template_note(link.pages.len() as u64, site.read_pages());
@@ -175,7 +175,7 @@ pub(super) fn vague_links(site: &SiteReport) -> Check {
         rows: rows.collect(),
         more: left_out(site.vague_links.len()),
     };
-    Check {
+    SiteCheck {
         id: "link-texts",
         title: "Link texts that say nothing",
         measure: None,

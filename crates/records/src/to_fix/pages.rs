@@ -7,12 +7,14 @@ use super::elements::{
     compression, images_without_size, images_without_text, language, vague_links, viewport,
 };
 use super::{MAX_ROWS, left_out, page_links, url_table};
-use crate::html::{Cell, Check, Measure, SiteOrigin, Table};
-use crate::numbers::{counted, grouped, size};
-use crate::site::{LARGE_FROM, PageNumber, SLOW_FROM, SharedText, SiteReport, times_median};
+use crate::html::{Cell, ProblemShare, SiteCheck, SiteOrigin, Table};
+use crate::number_format::{counted, grouped, size};
+use crate::site_report::{
+    LARGE_FROM, PageMeasurement, SLOW_FROM, SharedText, SiteReport, times_median,
+};
 
 /// Returns the checks of a crawl's pages.
-pub(crate) fn of_pages(site: &SiteReport) -> Vec<Check> {
+pub(crate) fn of_pages(site: &SiteReport) -> Vec<SiteCheck> {
     vec![
         texts(site, &TITLES),
         texts(site, &DESCRIPTIONS),
@@ -78,7 +80,7 @@ const HEADINGS: Texts = Texts {
     of: |site| (&site.without_heading, &site.double_headings),
 };
 
-fn texts(site: &SiteReport, texts: &Texts) -> Check {
+fn texts(site: &SiteReport, texts: &Texts) -> SiteCheck {
     let origin = site.crawl.origin();
     let (without, shared) = (texts.of)(site);
     let sharing: usize = shared.iter().map(|text| text.pages.len()).sum();
@@ -89,10 +91,10 @@ fn texts(site: &SiteReport, texts: &Texts) -> Check {
         }
     });
     let affected = (without.len() + sharing) as u64;
-    Check {
+    SiteCheck {
         id: texts.id,
         title: texts.title,
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
             of: "pages",
@@ -122,7 +124,7 @@ fn shared_table(name: &str, texts: &[SharedText], origin: &SiteOrigin) -> Markup
     .draw()
 }
 
-fn slow(site: &SiteReport) -> Check {
+fn slow(site: &SiteReport) -> SiteCheck {
     let milliseconds = |ms: u64| format!("{} ms", grouped(ms));
     let files = &site.files;
     let slow_files = files.slow_files();
@@ -144,10 +146,10 @@ fn slow(site: &SiteReport) -> Check {
             all: slow_files,
         },
     ];
-    Check {
+    SiteCheck {
         id: "slow-pages",
         title: "Slow pages and files",
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected: site.slow_pages() + slow_files,
             items: site.pages + files.timed,
             of: "pages and files",
@@ -160,7 +162,7 @@ fn slow(site: &SiteReport) -> Check {
     }
 }
 
-fn large(site: &SiteReport) -> Check {
+fn large(site: &SiteReport) -> SiteCheck {
     let files = &site.files;
     let large_files = files.large_files();
     let tables = [
@@ -181,10 +183,10 @@ fn large(site: &SiteReport) -> Check {
             all: large_files,
         },
     ];
-    Check {
+    SiteCheck {
         id: "large-pages",
         title: "Large pages and files",
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected: site.large_pages() + large_files,
             items: site.pages + files.files,
             of: "pages and files",
@@ -213,7 +215,7 @@ struct Extremes<'a> {
     name: &'a str,
     /// The names of the columns: that of the URL, and that of the number.
     columns: [&'a str; 2],
-    items: &'a [PageNumber],
+    items: &'a [PageMeasurement],
     /// The lowest number that is listed.
     from: u64,
     median: Option<u64>,
@@ -262,7 +264,7 @@ impl Extremes<'_> {
     }
 }
 
-fn reach(site: &SiteReport) -> Check {
+fn reach(site: &SiteReport) -> SiteCheck {
     let origin = site.crawl.origin();
     let deep = site.deep.iter().take(MAX_ROWS);
     let deep = Table {
@@ -276,10 +278,10 @@ fn reach(site: &SiteReport) -> Check {
     let orphans = "in a sitemap or feed, but linked from no page";
     let affected = (site.deep.len() + site.orphans.len()) as u64;
     let has_findings = !site.deep.is_empty() || !site.orphans.is_empty();
-    Check {
+    SiteCheck {
         id: "reach",
         title: "Pages hard to reach",
-        measure: Some(Measure {
+        measure: Some(ProblemShare {
             affected,
             items: site.read_pages(),
             of: "pages",
@@ -297,7 +299,7 @@ fn reach(site: &SiteReport) -> Check {
     }
 }
 
-fn barred(site: &SiteReport) -> Check {
+fn barred(site: &SiteReport) -> SiteCheck {
     let origin = site.crawl.origin();
     let rows = site.barred.iter().take(MAX_ROWS).map(|barred| {
         let line = barred.line.map(|line| format!(" (line {line})"));
@@ -318,7 +320,7 @@ fn barred(site: &SiteReport) -> Check {
         rows: rows.collect(),
         more: left_out(site.barred.len()),
     };
-    Check {
+    SiteCheck {
         id: "robots",
         title: "Blocked by robots.txt",
         measure: None,
@@ -329,7 +331,7 @@ fn barred(site: &SiteReport) -> Check {
     }
 }
 
-fn noindex(site: &SiteReport) -> Check {
+fn noindex(site: &SiteReport) -> SiteCheck {
     let origin = site.crawl.origin();
     let rows = site.noindex.iter().take(MAX_ROWS).map(|page| {
         vec![
@@ -345,7 +347,7 @@ fn noindex(site: &SiteReport) -> Check {
         rows: rows.collect(),
         more: left_out(site.noindex.len()),
     };
-    Check {
+    SiteCheck {
         id: "noindex",
         title: "Linked pages with noindex",
         measure: None,

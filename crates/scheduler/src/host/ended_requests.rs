@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Host;
-use crate::backoff::{Backoff, MAX_PAUSE, RateLimitState};
+use crate::backoff::{Backoff, HostRateLimit, MAX_PAUSE};
 use crate::permit::GapReason;
 use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
@@ -99,7 +99,7 @@ impl Host {
         }
         let longest = politeness.max_retry_after;
         let gap = limit.gap.unwrap_or_default().min(longest);
-        self.backoff_mut().limit = RateLimitState {
+        self.backoff_mut().limit = HostRateLimit {
             gap: micros(gap),
             gap_until: match gap.is_zero() {
                 true => Tick::ZERO,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crawl_scheduler::{OutcomeKind, Politeness, Poll, Spent};
+use crawl_scheduler::{OutcomeKind, Politeness, PollOutcome, SpentPermit};
 
 use crate::stage::{ANSWER, SECOND, Stage, origin_of};
 
@@ -39,7 +39,7 @@ fn with_room_all_ready_hosts_are_in_flight() {
     }
     for _ in 0..3 {
         let mut flying = Vec::new();
-        while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+        while let PollOutcome::Issue(permit) = stage.scheduler.poll(stage.now) {
             flying.push(permit.spend());
         }
         assert_eq!(flying.len(), 400);
@@ -94,10 +94,10 @@ fn two_busy_gates_do_not_starve_a_host() {
     }
     // Requests never end at the same time, so the limits of site and address are never free
     // together.
-    let mut flying: Vec<(u32, Spent)> = Vec::new();
+    let mut flying: Vec<(u32, SpentPermit)> = Vec::new();
     let mut turns = HashMap::new();
     for step in 0..10_000 {
-        while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+        while let PollOutcome::Issue(permit) = stage.scheduler.poll(stage.now) {
             *turns.entry(permit.host().to_string()).or_insert(0) += 1;
             flying.push((step + 2, permit.spend()));
         }

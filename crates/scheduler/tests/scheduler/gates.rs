@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Admission, OutcomeKind, PauseReason, Permit, Politeness, Poll, RequestOutcome,
+    Admission, OutcomeKind, PauseReason, Permit, Politeness, PollOutcome, RequestOutcome,
 };
 
 use crate::stage::{ANSWER, SECOND, Stage, asked_to_wait};
@@ -22,7 +22,7 @@ fn fast() -> Politeness {
 
 fn permits(stage: &mut Stage) -> Vec<Permit> {
     let mut permits = Vec::new();
-    while let Poll::Issue(permit) = stage.scheduler.poll(stage.now) {
+    while let PollOutcome::Issue(permit) = stage.scheduler.poll(stage.now) {
         permits.push(permit);
     }
     permits
@@ -331,7 +331,7 @@ fn concurrency_bounds_all() {
     }
     let mut out = permits(&mut stage);
     assert_eq!((out.len(), stage.scheduler.in_flight()), (5, 5));
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.end(out.remove(0).spend(), ANSWERED);
     assert_eq!(permits(&mut stage).len(), 1);
 }
@@ -454,7 +454,7 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
     let other_host = host("http://other.s.example", elsewhere);
     let now = stage.now;
     let mut poll_host = |host| match stage.scheduler.poll_host(now, host) {
-        Poll::Issue(permit) => Some(permit.spend()),
+        PollOutcome::Issue(permit) => Some(permit.spend()),
         _ => None,
     };
     let at_address = poll_host(&neighbour).unwrap();

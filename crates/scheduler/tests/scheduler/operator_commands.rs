@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, Poll, Purpose, RobotsState, Scheduler, SnapshotKind, Tick,
+    OutcomeKind, Politeness, PollOutcome, Purpose, RobotsState, Scheduler, SnapshotCompleteness,
+    Tick,
 };
 use crawl_weburl::HostKey;
 
@@ -40,7 +41,7 @@ fn a_parked_host_gets_no_permit_until_it_is_unparked() {
     stage.end(other, ANSWERED);
     assert!(matches!(
         stage.scheduler.poll(stage.now + 3600 * SECOND),
-        Poll::Idle
+        PollOutcome::Idle
     ));
     let resting = stage.scheduler.host_summary(stage.now);
     assert_eq!((resting.parked, resting.soonest), (vec![a.clone()], None));
@@ -63,17 +64,17 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
     stage
         .scheduler
         .queue_request(START, &a, Purpose::Hop { of });
-    assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(START), PollOutcome::Idle));
     // The host's robots.txt was unreachable. At the time to retry no request is issued, because the
     // host is parked.
     let retry_at = START + SECOND;
     stage
         .scheduler
         .set_robots(START, &origin, RobotsState::Unreachable { retry_at });
-    assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(START), PollOutcome::Idle));
     assert!(matches!(
         stage.scheduler.poll(START + 2 * SECOND),
-        Poll::Idle
+        PollOutcome::Idle
     ));
     stage.now = START + 2 * SECOND;
     stage.scheduler.unpark(stage.now, &a);
@@ -92,11 +93,11 @@ fn a_host_stays_parked_while_it_is_evicted() {
     let now = stage.now;
     stage
         .scheduler
-        .restore(now, &a, &evicted.bytes, SnapshotKind::Complete);
+        .restore(now, &a, &evicted.bytes, SnapshotCompleteness::Complete);
     stage.scheduler.set_pending(now, &origin, 2);
     assert!(matches!(
         stage.scheduler.poll(now + 60 * SECOND),
-        Poll::Idle
+        PollOutcome::Idle
     ));
     assert_eq!(stage.scheduler.parked().collect::<Vec<_>>(), [&a]);
 }

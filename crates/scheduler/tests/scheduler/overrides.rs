@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::{
     DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, PolitenessOverride,
-    PolitenessOverrides, Poll, Purpose,
+    PolitenessOverrides, PollOutcome, Purpose,
 };
 
 use crate::robots_pace::clock;
@@ -156,7 +156,7 @@ fn a_day_of_quiet_hours_never_ends() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 10);
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     let paused = stage.scheduler.host_summary(stage.now).paused;
     assert_eq!(paused[0].why, PauseReason::QuietHours);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_scheduler::{
     GapReason, HostWait, OutcomeKind, PauseReason, Politeness, RateLimit, RequestOutcome,
-    Scheduler, SnapshotKind,
+    Scheduler, SnapshotCompleteness,
 };
 
 use crate::stage::{ANSWER, SECOND, Stage};
@@ -176,7 +176,7 @@ fn a_limit_outlives_the_process() {
         stage.scheduler = Scheduler::new(Politeness::default(), 2);
         stage
             .scheduler
-            .restore(stage.now, &host, &bytes, SnapshotKind::Complete);
+            .restore(stage.now, &host, &bytes, SnapshotCompleteness::Complete);
         stage.open("http://example.org", 10);
         assert_eq!(stage.next(), (waited, why));
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_scheduler::{OutcomeKind, Politeness, Poll, Purpose, RobotsPace, RobotsState};
+use crawl_scheduler::{OutcomeKind, Politeness, PollOutcome, Purpose, RobotsPace, RobotsState};
 
 use crate::stage::{SECOND, Stage, origin};
 
@@ -24,9 +24,9 @@ fn rfc9309_2_3_robots_come_before_pages() {
         }
     );
     // No other request is issued until the answer for robots.txt has been judged.
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.end(permit.spend(), ANSWERED);
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.open("http://example.org", 10);
     assert_eq!(stage.wait().0.purpose(), &Purpose::Page { origin });
 }
@@ -147,7 +147,7 @@ fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_the_retry() {
         .set_robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
     // robots.txt is fetched again only if URLs are pending.
     stage.scheduler.set_pending(stage.now, &origin, 0);
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.scheduler.set_pending(stage.now, &origin, 1);
     let (permit, waited) = stage.wait();
     assert_eq!(waited, 600 * SECOND);
@@ -186,7 +186,7 @@ fn robots_can_be_queued_without_urls_but_pages_cannot() {
         origin: origin.clone(),
     };
     stage.scheduler.queue_request(now, &host, page);
-    assert!(matches!(stage.scheduler.poll(now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(now), PollOutcome::Idle));
     let robots = Purpose::Robots { origin };
     stage.scheduler.queue_request(now, &host, robots.clone());
     assert_eq!(stage.issue().purpose(), &robots);
@@ -210,14 +210,14 @@ fn page_permits_count_against_the_pending_urls() {
     });
     let origin = stage.open("http://example.org", 2);
     let (first, _second) = (stage.issue(), stage.issue());
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     // A permit that is given back makes its URL pending again.
     stage.scheduler.give_back(stage.now, first);
     let third = stage.issue();
     // No URL was left for the permit `third`.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     stage.scheduler.give_back(stage.now, third);
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
 }
 
 #[test]

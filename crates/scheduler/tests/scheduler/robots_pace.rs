@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    DailyHours, GapReason, OutcomeKind, PaceRate, PauseReason, Politeness, Purpose, RobotsPace,
-    Tick,
+    DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, Purpose, RobotsPace,
+    RobotsRequestRate, Tick,
 };
 
 use crate::stage::{ANSWER, SECOND, Stage, origin};
@@ -19,15 +19,15 @@ pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
     Tick::from_micros(midnight + (hour * 60 + minute) * 60_000_000)
 }
 
-fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> PaceRate {
-    PaceRate {
+fn rate(requests: u32, seconds: u64, during: Option<(u16, u16)>) -> RobotsRequestRate {
+    RobotsRequestRate {
         requests,
         per: Duration::from_secs(seconds),
         during: during.map(|(from, until)| DailyHours::new(from * 60, until * 60)),
     }
 }
 
-fn rates(rates: &[PaceRate]) -> RobotsPace {
+fn rates(rates: &[RobotsRequestRate]) -> RobotsPace {
     RobotsPace {
         request_rates: rates.to_vec(),
         ..RobotsPace::default()

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, OutcomeKind, PauseReason, Politeness, Poll, Purpose, RequestOutcome, RobotsState,
-    Tick,
+    GapReason, OutcomeKind, PauseReason, Politeness, PollOutcome, Purpose, RequestOutcome,
+    RobotsState, Tick,
 };
 
 use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait, origin, origin_of};
@@ -44,29 +44,29 @@ fn poll_host_issues_for_one_host_and_keeps_its_gap() {
     let [a, b] = hosts.map(|host| origin(host).host_key());
     let unknown = origin("http://c.example").host_key();
     // Host `a` has been ready longer, but `poll_host` ignores it.
-    let Poll::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
+    let PollOutcome::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
         panic!("no permit");
     };
     assert_eq!(*permit.host(), b);
     assert!(matches!(
         stage.scheduler.poll_host(stage.now, &b),
-        Poll::Idle
+        PollOutcome::Idle
     ));
     stage.end(permit.spend(), ANSWERED);
     let next = stage.now + SECOND;
     let poll = stage.scheduler.poll_host(stage.now, &b);
-    assert!(matches!(poll, Poll::SleepUntil(at) if at == next));
+    assert!(matches!(poll, PollOutcome::SleepUntil(at) if at == next));
     assert!(matches!(
         stage.scheduler.poll_host(stage.now, &unknown),
-        Poll::Idle
+        PollOutcome::Idle
     ));
     assert!(matches!(
         stage.scheduler.poll_host(stage.now, &a),
-        Poll::Issue(_)
+        PollOutcome::Issue(_)
     ));
     assert!(matches!(
         stage.scheduler.poll_host(next, &b),
-        Poll::Issue(_)
+        PollOutcome::Issue(_)
     ));
 }
 
@@ -76,9 +76,9 @@ fn one_request_in_flight_per_host_whatever_the_scheme() {
     stage.open("http://example.org", 5);
     stage.open("https://example.org:8443", 5);
     let first = stage.issue();
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.now = stage.now + 60 * SECOND;
-    assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
+    assert!(matches!(stage.scheduler.poll(stage.now), PollOutcome::Idle));
     stage.end(first.spend(), ANSWERED);
     let (second, waited) = stage.wait();
     assert_eq!(waited, SECOND);
@@ -457,7 +457,7 @@ fn a_late_now_does_not_turn_time_back() {
     stage.exchange(ANSWERED);
     assert!(matches!(
         stage.scheduler.poll(Tick::ZERO),
-        Poll::SleepUntil(_)
+        PollOutcome::SleepUntil(_)
     ));
     stage.now = stage.now + SECOND;
     let permit = stage.issue();

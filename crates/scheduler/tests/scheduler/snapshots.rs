@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Evicted, GapReason, OutcomeKind, Politeness, Poll, Scheduler, SnapshotKind, Tick,
-    stored_address,
+    EvictedHost, GapReason, OutcomeKind, Politeness, PollOutcome, Scheduler, SnapshotCompleteness,
+    Tick, stored_address,
 };
 use crawl_weburl::Origin;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use crate::stage::{SECOND, Stage, asked_to_wait};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 /// Kills the scheduler and starts a new one that knows only the stored state.
-fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: SnapshotKind) {
+fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: SnapshotCompleteness) {
     let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
     stage.now = stage.now + away;
     stage.scheduler = Scheduler::new(stage.scheduler.politeness().clone(), 2);
@@ -29,7 +29,12 @@ fn the_rest_of_a_requested_wait_is_kept_after_a_kill() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     stage.exchange(asked_to_wait(Some(3600)));
-    restart(&mut stage, &origin, 600 * SECOND, SnapshotKind::Complete);
+    restart(
+        &mut stage,
+        &origin,
+        600 * SECOND,
+        SnapshotCompleteness::Complete,
+    );
     let (permit, waited) = stage.wait();
     assert_eq!(
         (waited, permit.why()),
@@ -44,14 +49,14 @@ fn levels_and_failures_survive_a_restart() {
     let origin = stage.open("http://example.org", 100);
     for _ in 0..3 {
         stage.exchange(asked_to_wait(None));
-        restart(&mut stage, &origin, SECOND, SnapshotKind::Complete);
+        restart(&mut stage, &origin, SECOND, SnapshotCompleteness::Complete);
     }
     let (waited, learned) = stage.exchange(asked_to_wait(None));
     assert_eq!(waited, 239 * SECOND);
     assert_eq!(learned.wait_asked, Some(480 * SECOND));
     stage.exchange(OutcomeKind::NoConnection);
     stage.exchange(OutcomeKind::NoConnection);
-    restart(&mut stage, &origin, SECOND, SnapshotKind::Complete);
+    restart(&mut stage, &origin, SECOND, SnapshotCompleteness::Complete);
     assert_eq!(stage.exchange(OutcomeKind::UrlFailed).0, 19 * SECOND);
     assert_eq!(stage.wait().1, 40 * SECOND);
 }
@@ -61,7 +66,12 @@ fn the_gap_survives_a_kill_with_its_crawl_delay() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open_with("http://example.org", 10, Some(20 * SECOND));
     stage.exchange(ANSWERED);
-    restart(&mut stage, &origin, 5 * SECOND, SnapshotKind::Complete);
+    restart(
+        &mut stage,
+        &origin,
+        5 * SECOND,
+        SnapshotCompleteness::Complete,
+    );
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (15 * SECOND, GapReason::CrawlDelay));
 }
@@ -71,7 +81,12 @@ fn a_slot_in_flight_at_the_kill_ends_with_it() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     let _lost = stage.issue();
-    restart(&mut stage, &origin, 5 * SECOND, SnapshotKind::Complete);
+    restart(
+        &mut stage,
+        &origin,
+        5 * SECOND,
+        SnapshotCompleteness::Complete,
+    );
     assert_eq!(stage.wait().1, SECOND);
 }
 
@@ -87,7 +102,7 @@ fn a_full_gap_comes_first_after_a_power_loss() {
         &mut stage,
         &origin,
         60 * SECOND,
-        SnapshotKind::WritesMayBeLost,
+        SnapshotCompleteness::WritesMayBeLost,
     );
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Restart));
@@ -101,7 +116,7 @@ fn garbage_restores_nothing_and_waits_a_full_gap() {
         let (host, now) = (origin.host_key(), stage.now);
         stage
             .scheduler
-            .restore(now, &host, bytes, SnapshotKind::Complete);
+            .restore(now, &host, bytes, SnapshotCompleteness::Complete);
         assert_eq!(stage.wait().1, SECOND);
     }
 }
@@ -116,8 +131,12 @@ fn a_wrong_clock_blocks_no_host_for_years() {
     past.now = Tick::from_micros(1_000_000);
     past.open("http://example.org", 10);
     let now = past.now;
-    past.scheduler
-        .restore(now, &origin.host_key(), &bytes, SnapshotKind::Complete);
+    past.scheduler.restore(
+        now,
+        &origin.host_key(),
+        &bytes,
+        SnapshotCompleteness::Complete,
+    );
     past.scheduler
         .note_past_request(now, &origin.host_key(), stage.now, SECOND, Some(stage.now));
     assert!(past.wait().1 <= 24 * 3600 * SECOND);
@@ -140,7 +159,7 @@ proptest! {
 
         let mut past = Stage::new(Politeness::default());
         past.open("http://example.org", 10);
-        past.scheduler.restore(past.now, &host, &bytes, SnapshotKind::Complete);
+        past.scheduler.restore(past.now, &host, &bytes, SnapshotCompleteness::Complete);
         let (again, _) = past.scheduler.snapshot(&host).unwrap();
         prop_assert_eq!(again.since(past.now), wake.since(learned));
     }
@@ -159,7 +178,7 @@ fn past_requests_keep_their_gap_and_wait() {
             .scheduler
             .note_past_request(now, &host, ended, 10 * SECOND, None);
     }
-    let Poll::SleepUntil(at) = stage.scheduler.poll(now) else {
+    let PollOutcome::SleepUntil(at) = stage.scheduler.poll(now) else {
         panic!()
     };
     assert_eq!(at, ended + 10 * SECOND);
@@ -177,7 +196,7 @@ fn an_evicted_idle_host_is_restored_unchanged() {
     let busy = stage.open("http://busy.example", 5);
     stage.exchange(asked_to_wait(Some(100)));
     assert_eq!(stage.scheduler.hosts(), 2);
-    let Evicted {
+    let EvictedHost {
         host,
         origins,
         wake,
@@ -193,7 +212,7 @@ fn an_evicted_idle_host_is_restored_unchanged() {
     stage.scheduler.set_pending(stage.now, &busy, 0);
     stage
         .scheduler
-        .restore(stage.now, &host, &bytes, SnapshotKind::Complete);
+        .restore(stage.now, &host, &bytes, SnapshotCompleteness::Complete);
     stage.open("http://example.org", 1);
     assert_eq!(stage.wait().1, 100 * SECOND);
 }

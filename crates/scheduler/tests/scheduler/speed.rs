@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, Poll, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
+    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RobotsPace, RobotsState, Scheduler, Tick,
 };
 
 use crate::stage::{SECOND, START, origin};
@@ -39,13 +39,13 @@ fn run(hosts: usize, requests: u64) -> Tick {
     let mut made = 0;
     while made < requests {
         let wake = match scheduler.poll(now) {
-            Poll::Issue(permit) => {
+            PollOutcome::Issue(permit) => {
                 ends.push(Reverse((now + answer, flying.len())));
                 flying.push(Some(permit.spend()));
                 continue;
             }
-            Poll::SleepUntil(at) => at,
-            Poll::Idle => Tick::from_micros(u64::MAX),
+            PollOutcome::SleepUntil(at) => at,
+            PollOutcome::Idle => Tick::from_micros(u64::MAX),
         };
         let end = ends.peek().map(|Reverse((end, _))| *end);
         now = end.map_or(wake, |end| end.min(wake));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    HostWait, OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, RobotsPace,
-    RobotsState, Scheduler, Spent, Tick,
+    HostWait, OutcomeKind, Permit, Politeness, PollOutcome, Purpose, RequestOutcome, RobotsPace,
+    RobotsState, Scheduler, SpentPermit, Tick,
 };
 use crawl_weburl::Origin;
 
@@ -67,7 +67,7 @@ impl Stage {
     /// Returns the permit that is due now.
     pub(crate) fn issue(&mut self) -> Permit {
         match self.scheduler.poll(self.now) {
-            Poll::Issue(permit) => permit,
+            PollOutcome::Issue(permit) => permit,
             other => panic!("no permit at {}: {other:?}", self.now),
         }
     }
@@ -77,22 +77,22 @@ impl Stage {
         let begin = self.now;
         loop {
             match self.scheduler.poll(self.now) {
-                Poll::Issue(permit) => return (permit, self.now.since(begin)),
-                Poll::SleepUntil(at) => {
+                PollOutcome::Issue(permit) => return (permit, self.now.since(begin)),
+                PollOutcome::SleepUntil(at) => {
                     assert!(at > self.now, "asked to sleep until the past");
                     self.now = at;
                 }
-                Poll::Idle => panic!("idle at {}", self.now),
+                PollOutcome::Idle => panic!("idle at {}", self.now),
             }
         }
     }
 
     pub(crate) fn assert_closed(&mut self) {
         let poll = self.scheduler.poll(self.now);
-        assert!(!matches!(poll, Poll::Issue(_)), "{poll:?}");
+        assert!(!matches!(poll, PollOutcome::Issue(_)), "{poll:?}");
     }
 
-    pub(crate) fn end(&mut self, spent: Spent, kind: OutcomeKind) -> HostWait {
+    pub(crate) fn end(&mut self, spent: SpentPermit, kind: OutcomeKind) -> HostWait {
         let signal = RequestOutcome {
             end: self.now,
             response_time: ANSWER,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    DailyHours, PaceRate, Politeness, PolitenessOverride, PolitenessOverrides, RobotsPace, Tick,
+    DailyHours, Politeness, PolitenessOverride, PolitenessOverrides, RobotsPace, RobotsRequestRate,
+    Tick,
 };
 use crawl_weburl::Origin;
 
@@ -159,7 +160,7 @@ impl WorldPace {
         RobotsPace {
             crawl_delay: Some(self.crawl_delay).filter(|delay| !delay.is_zero()),
             request_rates: rates
-                .map(|rate| PaceRate {
+                .map(|rate| RobotsRequestRate {
                     requests: rate.requests,
                     per: Duration::from_secs(u64::from(rate.seconds)),
                     during: rate.during.map(hours),

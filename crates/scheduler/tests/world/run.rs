@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Admission, Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RobotsState,
-    Scheduler, SnapshotKind, Spent, Tick,
+    Admission, EvictedHost, OutcomeKind, Permit, PollOutcome, Purpose, RateLimit, RequestOutcome,
+    RobotsState, Scheduler, SnapshotCompleteness, SpentPermit, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -64,7 +64,7 @@ pub(crate) struct Tally {
 }
 
 struct Flight {
-    spent: Spent,
+    spent: SpentPermit,
     sent: Sent,
     took: Duration,
     kind: OutcomeKind,
@@ -116,7 +116,7 @@ impl World {
     /// Evicts every idle host. Returns the number of hosts and of bytes stored.
     pub(crate) fn evict_all(&mut self) -> (u64, u64) {
         let (mut hosts, mut stored) = (0, 0);
-        while let Some(Evicted { bytes, .. }) = self.scheduler.evict() {
+        while let Some(EvictedHost { bytes, .. }) = self.scheduler.evict() {
             hosts += 1;
             stored += bytes.len() as u64;
         }
@@ -138,18 +138,18 @@ impl World {
                 continue;
             }
             match self.scheduler.poll(self.now) {
-                Poll::Issue(permit) => self.look_up(permit),
-                Poll::SleepUntil(at) if at <= self.now => {
+                PollOutcome::Issue(permit) => self.look_up(permit),
+                PollOutcome::SleepUntil(at) if at <= self.now => {
                     return Err(format!("sleep until the past: {at}"));
                 }
-                Poll::SleepUntil(at) => self.step(wake.into_iter().chain([at]).min())?,
-                Poll::Idle if self.is_over() => {
+                PollOutcome::SleepUntil(at) => self.step(wake.into_iter().chain([at]).min())?,
+                PollOutcome::Idle if self.is_over() => {
                     return match self.scheduler.in_flight() {
                         0 => Ok(()),
                         left => Err(format!("{left} in flight, and all is over")),
                     };
                 }
-                Poll::Idle => self.step(wake)?,
+                PollOutcome::Idle => self.step(wake)?,
             }
         }
         Err(format!(
@@ -230,7 +230,7 @@ impl World {
     fn restore_host(&mut self, host: u32, key: &HostKey) {
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
-                .restore(self.now, key, &bytes, SnapshotKind::Complete);
+                .restore(self.now, key, &bytes, SnapshotCompleteness::Complete);
         }
     }
 
@@ -472,7 +472,7 @@ impl World {
             return;
         }
         if self.dice.percent(self.plan.churn)
-            && let Some(Evicted {
+            && let Some(EvictedHost {
                 host: key, bytes, ..
             }) = self.scheduler.evict()
         {
@@ -513,7 +513,7 @@ impl World {
             if let Some(bytes) = stored.remove(&(number / 2)) {
                 let key = origin.host_key();
                 self.scheduler
-                    .restore(self.now, &key, &bytes, SnapshotKind::Complete);
+                    .restore(self.now, &key, &bytes, SnapshotCompleteness::Complete);
             }
             self.report_pending(origin, *number);
         }

@@ -4,7 +4,7 @@ use crawl_weburl::{HostKey, HostTable, canonicalize};
 use expect_test::{Expect, expect};
 
 use super::{Scope, ScopeMode, ScopeVerdict};
-use crate::seed_areas::{AreaKind, SeedTerms};
+use crate::seed_areas::{AreaKind, SeedSettings};
 
 fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>) -> Scope {
     let owned = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect::<Vec<_>>();
@@ -251,12 +251,12 @@ fn any_with_include_and_depth() {
 fn a_seed_has_its_own_area_and_depth() {
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], Some(1)).unwrap();
     let url = |text: &str| canonicalize(None, text).unwrap();
-    let terms = |scope, max_depth| SeedTerms {
+    let terms = |scope, max_depth| SeedSettings {
         scope,
         max_depth,
         label: None,
     };
-    let mut add = |seed: &str, terms: &SeedTerms| {
+    let mut add = |seed: &str, terms: &SeedSettings| {
         scope.add_seed_with(&url(seed), terms).unwrap();
     };
     let docs = terms(Some(AreaKind::Prefix), Some(3));

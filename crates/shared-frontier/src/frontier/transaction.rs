@@ -8,28 +8,28 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
-    AdmitAction, CurrentState, QueuePlace, QueueReader as _, Queued, Rank, RecordState,
+    AdmitAction, CurrentState, QueuePlace, QueueRank, QueueReader as _, QueuedUrl, RecordState,
     StoredVisit, UrlRecord, meet,
 };
-use crawl_frontier::shared::{ReopenedUrls, WorkerTransaction};
+use crawl_frontier::worker_frontier::{ReopenedUrls, WorkerTransaction};
 use crawl_frontier::{
-    Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
-    Transaction, Visit,
+    Admission, AdmissionResult, CommitResult, Fingerprint, FrontierError, Lease, LeaseOutcome,
+    RequestedState, Transaction, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_rows::CommitRows;
-use super::{SharedFrontier, Writer};
+use super::{SharedFrontier, WriterState};
 use crate::connection::{Param, params};
-use crate::rows::{BucketToReopen, Reader, SentLinkKey, UrlKey, state_columns};
-use crate::sql::Sql;
+use crate::row_keys::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
+use crate::sql_statements::Sql;
 
 /// A transaction. Changes are collected here until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
-    writer: MutexGuard<'f, Writer>,
+    writer: MutexGuard<'f, WriterState>,
     seq: u64,
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
@@ -74,7 +74,7 @@ struct Change {
 struct Before {
     /// The number of the state.
     state: i16,
-    rank: Option<Rank>,
+    rank: Option<QueueRank>,
 }
 
 impl Before {
@@ -95,7 +95,7 @@ struct FoundUrl {
 impl<'f> SharedTransaction<'f> {
     pub(super) fn new(
         frontier: &'f SharedFrontier,
-        writer: MutexGuard<'f, Writer>,
+        writer: MutexGuard<'f, WriterState>,
     ) -> SharedTransaction<'f> {
         SharedTransaction {
             frontier,
@@ -132,7 +132,7 @@ impl<'f> SharedTransaction<'f> {
 
     /// Returns the committed entry of a URL that is leased and that this transaction did not
     /// settle.
-    fn leased(&self, key: Fingerprint) -> Option<Queued> {
+    fn leased(&self, key: Fingerprint) -> Option<QueuedUrl> {
         match self.settled.contains(&key) {
             true => None,
             false => self.frontier.memory().leases.leased(key).cloned(),
@@ -167,18 +167,18 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Sends a link to the owner of its host, unless the link would change nothing there.
-    fn send_link(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> Admitted {
+    fn send_link(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> AdmissionResult {
         let known_state = match self.sent_states.get(&key) {
             Some(state) => Some(*state),
             None => self.frontier.memory().recent.get(key),
         };
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
-            AdmitAction::Stay => return Admitted::Known,
+            AdmitAction::Stay => return AdmissionResult::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // The owner may have deferred the URL, and then this excluded link does not change it.
             // So remember the URL as deferred on the longest path, so that any later link that is
             // not excluded is sent.
-            _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
+            _ if matches!(admission.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
             },
@@ -190,8 +190,8 @@ impl<'f> SharedTransaction<'f> {
         self.links.push((b, admission.clone()));
         match admission.state {
             // Only the owner lists the excluded URL, so it is not new to this worker.
-            NewState::Excluded(_) => Admitted::Known,
-            _ => Admitted::New,
+            RequestedState::Excluded(_) => AdmissionResult::Known,
+            _ => AdmissionResult::New,
         }
     }
 
@@ -282,14 +282,14 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    fn admit_one(&mut self, admission: &Admission) -> Result<Admitted, FrontierError> {
+    fn admit_one(&mut self, admission: &Admission) -> Result<AdmissionResult, FrontierError> {
         let key = self.fingerprint(&admission.url);
         if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
             return Ok(self.send_link(b, key, admission));
         }
         let state = self.state_in_memory(key);
         if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
-            return Ok(Admitted::Known);
+            return Ok(AdmissionResult::Known);
         }
         let found_url = self.find(key, &admission.url)?;
         let now = match &found_url {
@@ -305,12 +305,14 @@ impl<'f> SharedTransaction<'f> {
             (AdmitAction::Improve { place, nearer }, Some(record)) => {
                 let record = self.improved(record, place, nearer, admission);
                 self.put(key, url, before, record);
-                return Ok(Admitted::Known);
+                return Ok(AdmissionResult::Known);
             }
-            (AdmitAction::Enter, _) => Admitted::New,
-            (AdmitAction::Revive, _) => Admitted::Revived,
-            (AdmitAction::DeferNearer, _) => Admitted::Known,
-            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => return Ok(Admitted::Known),
+            (AdmitAction::Enter, _) => AdmissionResult::New,
+            (AdmitAction::Revive, _) => AdmissionResult::Revived,
+            (AdmitAction::DeferNearer, _) => AdmissionResult::Known,
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => {
+                return Ok(AdmissionResult::Known);
+            }
         };
         let record = UrlRecord::admitted(admission.clone(), self.take_seq());
         self.put(key, url, before, record);
@@ -360,7 +362,7 @@ impl<'f> SharedTransaction<'f> {
         let mut due: Vec<(Fingerprint, StoredVisit, Option<Before>)> = Vec::new();
         let tables = &self.frontier.tables;
         for row in tables.read(sql, params)? {
-            let stored = Reader::new(&row).visit();
+            let stored = ColumnReader::new(&row).visit();
             let (_, stored, state) = stored.ok_or_else(|| tables.corrupt("visit"))?;
             let key = self.fingerprint(&stored.url);
             if !self.visits.contains_key(&key) {
@@ -388,7 +390,7 @@ impl<'f> SharedTransaction<'f> {
 }
 
 impl Transaction for SharedTransaction<'_> {
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+    fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError> {
         let key = self.fingerprint(&lease.url);
         let Some(queued) = self.leased(key) else {
             return Err(FrontierError::NotLeased { url: lease.url });
@@ -408,7 +410,7 @@ impl Transaction for SharedTransaction<'_> {
         self.settled.insert(key);
         // Only a retry gets a new sequence number, because only a retry moves in the queue.
         let seq = match outcome {
-            Outcome::Retry => self.take_seq(),
+            LeaseOutcome::Retry => self.take_seq(),
             _ => record.place.seq,
         };
         self.put(key, lease.url, before, record.ended(outcome, seq));
@@ -418,10 +420,10 @@ impl Transaction for SharedTransaction<'_> {
     fn settle_until(
         &mut self,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
-        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
+        let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let key = self.fingerprint(&lease.url);
         let stored = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
@@ -470,11 +472,14 @@ impl Transaction for SharedTransaction<'_> {
         Ok(is_older)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
         self.admit_one(&admission)
     }
 
-    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+    fn admit_all(
+        &mut self,
+        admissions: &[Admission],
+    ) -> Result<Vec<AdmissionResult>, FrontierError> {
         self.look_up(admissions.iter())?;
         let each = admissions.iter();
         each.map(|admission| self.admit_one(admission)).collect()
@@ -540,7 +545,7 @@ impl WorkerTransaction for SharedTransaction<'_> {
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
         let rows = tables.read(Sql::Links, params)?;
-        let links = rows.iter().map(|row| Reader::new(row).link());
+        let links = rows.iter().map(|row| ColumnReader::new(row).link());
         let links: Option<Vec<_>> = links.collect();
         let links = links.ok_or_else(|| tables.corrupt("link"))?;
         let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();

@@ -4,28 +4,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crawl_frontier::conformance::RestartableFrontier;
-use crawl_frontier::shared::WorkerFrontier as _;
+use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Admission, Frontier, FrontierError, Transaction};
-use crawl_shared_frontier::{Options, SharedFrontier};
+use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 
 use crate::postgres::{Served, execute};
 
 pub(crate) struct OnEngine {
     frontier: Option<SharedFrontier>,
-    options: Options,
+    options: SharedFrontierOptions,
     served: Served,
 }
 
 /// Returns options of a worker whose heartbeats are only sent by the test. The limits for queue
 /// heads and recent URLs are minimal, so that a few URLs exceed them.
-pub(crate) fn options(crawl: &str, worker: &str) -> Options {
-    Options {
+pub(crate) fn options(crawl: &str, worker: &str) -> SharedFrontierOptions {
+    SharedFrontierOptions {
         buckets: 4,
         heartbeat: Duration::from_secs(3600),
         lease: Duration::from_secs(7200),
         head_entries: 0,
         recent_urls: 4,
-        ..Options::new(crawl, worker)
+        ..SharedFrontierOptions::new(crawl, worker)
     }
 }
 

@@ -2,10 +2,14 @@
 
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::admit;
-use crawl_frontier::parts::{StoredPart, Totals, UrlRecord};
-use crawl_frontier::shared::{ImportedWorker, MoveTarget as _, MovedOut as _, WorkerFrontier as _};
-use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, Options, UrlCounts};
-use crawl_shared_frontier::{Credentials, Export, ImportTarget, OpenError};
+use crawl_frontier::parts::{CommittedCounts, StoredPart, UrlRecord};
+use crawl_frontier::worker_frontier::{
+    ImportedWorker, MoveTarget as _, OutgoingCrawl as _, WorkerFrontier as _,
+};
+use crawl_frontier::{
+    Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, UrlCounts,
+};
+use crawl_shared_frontier::{CrawlExport, Credentials, ImportTarget, SharedOpenError};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -62,7 +66,7 @@ impl Moved {
     /// Moves everything in a database server into a new frontier.
     fn export(&mut self, crawl: &str) {
         let urls = [self.served.url.clone()];
-        let begun = Export::begin(&urls, &Credentials::default(), crawl, "there");
+        let begun = CrawlExport::begin(&urls, &Credentials::default(), crawl, "there");
         let export = begun.unwrap();
         let dir = TempDir::new().unwrap();
         let to = on_disk(&dir);
@@ -101,15 +105,15 @@ impl RestartableFrontier for Moved {
 }
 
 fn on_disk(dir: &TempDir) -> FjallFrontier {
-    let options = Options {
+    let options = FjallFrontierOptions {
         durability: Durability::ProcessDeath,
-        ..Options::default()
+        ..FjallFrontierOptions::default()
     };
     FjallFrontier::open(dir.path(), &options).unwrap()
 }
 
-fn totals(counts: UrlCounts) -> Totals {
-    Totals {
+fn totals(counts: UrlCounts) -> CommittedCounts {
+    CommittedCounts {
         pending: counts.pending + counts.leased,
         deferred: counts.deferred,
         fetched: counts.fetched,
@@ -135,7 +139,7 @@ fn a_frontier_survives_import_and_export_unchanged() {
 #[ignore = "needs PostgreSQL"]
 fn no_worker_continues_a_moved_crawl() {
     let two = TwoGroups::new();
-    let begin = |to| Export::begin(&two.urls, &Credentials::default(), &two.crawl, to);
+    let begin = |to| CrawlExport::begin(&two.urls, &Credentials::default(), &two.crawl, to);
     let [one, other] = two.two_workers();
     let buckets = [one.owned_buckets(), other.owned_buckets()];
     let [own, foreign] = [buckets[0][0], buckets[1][0]];
@@ -143,7 +147,7 @@ fn no_worker_continues_a_moved_crawl() {
     admit(&one, [link_to(url_in(&one, foreign, "foreign"))]);
     let at_work = begin("there").err().unwrap();
     assert!(
-        matches!(at_work, OpenError::StillAtWork { .. }),
+        matches!(at_work, SharedOpenError::StillAtWork { .. }),
         "{at_work}"
     );
     one.give_up().unwrap();
@@ -161,26 +165,29 @@ fn no_worker_continues_a_moved_crawl() {
     assert_eq!(links, [url_in(&one, foreign, "foreign")]);
     let again = two.open("w2");
     let living = export.finish().unwrap_err();
-    assert!(matches!(living, OpenError::WentOn { .. }), "{living}");
+    assert!(matches!(living, SharedOpenError::WentOn { .. }), "{living}");
     admit(&again, [link_to(url_in(&one, foreign, "more"))]);
     again.give_up().unwrap();
     let went_on = export.finish().unwrap_err();
-    assert!(matches!(went_on, OpenError::WentOn { .. }), "{went_on}");
+    assert!(
+        matches!(went_on, SharedOpenError::WentOn { .. }),
+        "{went_on}"
+    );
     two.open("w2").give_up().unwrap();
 
     let elsewhere_too = begin("elsewhere").unwrap();
     begin("there").unwrap().finish().unwrap();
     // Of two moves at the same time, only the first to finish succeeds.
     let moved = elsewhere_too.finish().unwrap_err();
-    assert!(matches!(moved, OpenError::WentOn { .. }), "{moved}");
+    assert!(matches!(moved, SharedOpenError::WentOn { .. }), "{moved}");
     for worker in ["w1", "w2", "w3", "w4"] {
         let refused = two.try_open(worker).err().unwrap();
-        let is_so = matches!(&refused, OpenError::Exported { to, .. } if to == "there");
+        let is_so = matches!(&refused, SharedOpenError::Exported { to, .. } if to == "there");
         assert!(is_so, "{worker}: {refused}");
     }
     let elsewhere = begin("elsewhere").err().unwrap();
     assert!(
-        matches!(elsewhere, OpenError::Exported { .. }),
+        matches!(elsewhere, SharedOpenError::Exported { .. }),
         "{elsewhere}"
     );
     // A move to the same directory can be repeated, and can be undone.
@@ -194,7 +201,7 @@ fn no_worker_continues_a_moved_crawl() {
 #[ignore = "needs PostgreSQL"]
 fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     let two = TwoGroups::new();
-    let begin = || Export::begin(&two.urls, &Credentials::default(), &two.crawl, "there");
+    let begin = || CrawlExport::begin(&two.urls, &Credentials::default(), &two.crawl, "there");
     let [one, other] = two.two_workers();
     let own = one.owned_buckets()[0];
     admit(&one, [link_to(url_in(&one, own, "own"))]);
@@ -205,7 +212,10 @@ fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
         &format!("UPDATE crawl_frontier.bucket SET moving_to = 1 WHERE crawl = $K AND b = {own}"),
     );
     let moves = begin().err().unwrap();
-    assert!(matches!(moves, OpenError::BucketsMove { .. }), "{moves}");
+    assert!(
+        matches!(moves, SharedOpenError::BucketsMove { .. }),
+        "{moves}"
+    );
     two.execute(
         0,
         "UPDATE crawl_frontier.bucket SET moving_to = NULL WHERE crawl = $K",
@@ -217,7 +227,7 @@ fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     );
     let to_reopen = begin().err().unwrap();
     assert!(
-        matches!(to_reopen, OpenError::ToReopen { buckets: 1, .. }),
+        matches!(to_reopen, SharedOpenError::ToReopen { buckets: 1, .. }),
         "{to_reopen}"
     );
 }

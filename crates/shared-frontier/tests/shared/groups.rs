@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawl_frontier::conformance::helpers::{admit, settle, url};
-use crawl_frontier::shared::WorkerFrontier as _;
-use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
+use crawl_frontier::worker_frontier::WorkerFrontier as _;
+use crawl_frontier::{Admission, Exclusion, Frontier as _, LeaseOutcome, Reason, RequestedState};
 use crawl_shared_frontier::{
-    BucketChoice, Credentials, GroupName, MovedBuckets, OpenError, Options, SharedFrontier,
-    move_buckets, overview, reopen,
+    BucketChoice, BucketMoveResult, Credentials, ServerGroupId, SharedFrontier,
+    SharedFrontierOptions, SharedOpenError, move_buckets, overview, reopen,
 };
 use crawl_weburl::CanonicalUrl;
 
 use crate::bench::{end_leases, new_crawl, options};
 use crate::postgres::{Postgres, Served, Setup, execute, number, text};
 
-pub(crate) const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+pub(crate) const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 
 /// Two servers, and a crawl that is spread over both of them.
 pub(crate) struct TwoGroups {
@@ -36,7 +36,7 @@ impl TwoGroups {
         }
     }
 
-    pub(crate) fn try_open(&self, worker: &str) -> Result<SharedFrontier, OpenError> {
+    pub(crate) fn try_open(&self, worker: &str) -> Result<SharedFrontier, SharedOpenError> {
         SharedFrontier::open_groups(&self.urls, &options(&self.crawl, worker))
     }
 
@@ -81,13 +81,17 @@ impl TwoGroups {
         )
     }
 
-    pub(crate) fn move_to(&self, buckets: &[i32], to: i32) -> Result<MovedBuckets, OpenError> {
+    pub(crate) fn move_to(
+        &self,
+        buckets: &[i32],
+        to: i32,
+    ) -> Result<BucketMoveResult, SharedOpenError> {
         let wanted = BucketChoice::Numbers(buckets.iter().copied().collect());
         move_buckets(
             &self.urls,
             &Credentials::default(),
             &self.crawl,
-            (&wanted, &GroupName::Number(to)),
+            (&wanted, &ServerGroupId::Number(to)),
             &mut |_| std::ops::ControlFlow::Continue(()),
         )
     }
@@ -104,7 +108,7 @@ pub(crate) fn link_to(url: CanonicalUrl) -> Admission {
     Admission::link(url, 1, self::url("/"))
 }
 
-fn refusal(opened: Result<SharedFrontier, OpenError>) -> String {
+fn refusal(opened: Result<SharedFrontier, SharedOpenError>) -> String {
     opened.err().unwrap().to_string()
 }
 
@@ -228,7 +232,7 @@ fn a_name_is_used_once_over_all_groups() {
     let (began, refused): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
     assert_eq!((began.len(), refused.len()), (1, 2));
     for why in refused {
-        assert!(matches!(why, Err(OpenError::WorkerInUse { .. })));
+        assert!(matches!(why, Err(SharedOpenError::WorkerInUse { .. })));
     }
 }
 
@@ -236,19 +240,25 @@ fn a_name_is_used_once_over_all_groups() {
 #[ignore = "needs PostgreSQL"]
 fn workers_of_two_groups_have_the_same_settings() {
     let groups = TwoGroups::new();
-    let with = |worker: &str, settings: &str| Options {
+    let with = |worker: &str, settings: &str| SharedFrontierOptions {
         settings: settings.to_owned(),
         ..options(&groups.crawl, worker)
     };
     let first = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 1")).unwrap();
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w2", "a = 2"));
-    assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
+    assert!(matches!(
+        refused,
+        Err(SharedOpenError::OtherSettings { .. })
+    ));
     let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
     first.give_up().unwrap();
     assert_eq!(second.home(), 1);
     // A worker in the second server group still has the old settings.
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
-    assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
+    assert!(matches!(
+        refused,
+        Err(SharedOpenError::OtherSettings { .. })
+    ));
     second.give_up().unwrap();
     SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2")).unwrap();
 }
@@ -260,7 +270,7 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     let [first, second] = groups.two_workers();
     let (page, target) = (url_in(&first, 0, "page"), url_in(&first, 1, "target"));
     let out = Admission {
-        state: NewState::Excluded(Exclusion::of(Reason::Scope)),
+        state: RequestedState::Excluded(Exclusion::of(Reason::Scope)),
         ..link_to(url_in(&first, 3, "out"))
     };
     admit(&first, [link_to(page.clone())]);
@@ -363,7 +373,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     let groups = TwoGroups::new();
     let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
     let through = [groups.urls[0].clone(), proxy.url.clone()];
-    let brief = Options {
+    let brief = SharedFrontierOptions {
         lease: Duration::from_secs(2),
         heartbeat: Duration::from_millis(200),
         ..options(&groups.crawl, "w1")

@@ -4,26 +4,27 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::conformance::helpers::{admit, excluded, lease, link, origin, settle, url};
-use crawl_frontier::shared::{SharedError, WorkerFrontier as _};
+use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
 use crawl_frontier::{
-    Admission, Exclusion, Frontier as _, FrontierError, KnownState, Lease, NewState, Outcome,
-    Reason, UrlKind, Visit,
+    Admission, Exclusion, Frontier as _, FrontierError, KnownState, Lease, LeaseOutcome, Reason,
+    RequestedState, UrlKind, Visit,
 };
 use crawl_shared_frontier::{
-    Credentials, LostWorker, OpenError, Options, SharedFrontier, overview, reopen,
+    Credentials, LostWorker, SharedFrontier, SharedFrontierOptions, SharedOpenError, overview,
+    reopen,
 };
 use crawl_weburl::CanonicalUrl;
 
 use crate::bench::{end_leases, new_crawl, options};
 use crate::postgres::Served;
 
-const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 
-fn open(served: &Served, options: &Options) -> SharedFrontier {
+fn open(served: &Served, options: &SharedFrontierOptions) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, OpenError> {
+fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, SharedOpenError> {
     reopen(
         std::slice::from_ref(&served.url),
         &Credentials::default(),
@@ -74,8 +75,8 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
             _ => UrlKind::Page,
         },
         state: match n % 8 {
-            7 => NewState::Excluded(Exclusion::of(Reason::Scope)),
-            _ => NewState::Pending,
+            7 => RequestedState::Excluded(Exclusion::of(Reason::Scope)),
+            _ => RequestedState::Pending,
         },
         ..Admission::link(url, n % 4, self::url(&format!("/via/{n}")))
     }
@@ -96,11 +97,11 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
             bytes: b"kept".to_vec(),
         };
         let outcome = match n % 5 {
-            0 => Outcome::Failed {
+            0 => LeaseOutcome::Failed {
                 why: "silent".to_owned(),
             },
-            1 => Outcome::Excluded(Exclusion::of(Reason::Robots)),
-            2 => Outcome::Deferred(Exclusion::of(Reason::Trap)),
+            1 => LeaseOutcome::Excluded(Exclusion::of(Reason::Robots)),
+            2 => LeaseOutcome::Deferred(Exclusion::of(Reason::Trap)),
             _ => FETCHED,
         };
         leases.push((lease.url.clone(), leased_as(&lease)));
@@ -121,7 +122,7 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
 
 /// Opens two workers, and makes each settle the URLs of its half of the hosts.
 fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
-    let half = |name: &str| Options {
+    let half = |name: &str| SharedFrontierOptions {
         most_buckets: 2,
         ..options(crawl, name)
     };
@@ -272,7 +273,10 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
         .map(|admission| admission.url.path())
         .collect();
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
-    assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
+    assert!(matches!(
+        reopened.excluded[0].state,
+        RequestedState::Excluded(_)
+    ));
     assert_eq!(reopened.origins, [origin()]);
     // The transaction reopened `/a`, so an admitted link finds it pending, and shortens its path.
     transaction.admit(link("/a", 2)).unwrap();
@@ -332,11 +336,11 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     admit(&first, [link("/a", 1), link("/b", 1)]);
     settle(&first, lease(&first), FETCHED);
     let refused = lose(&served, &crawl, "w1").unwrap_err();
-    assert!(matches!(refused, OpenError::WorkerAlive { .. }));
+    assert!(matches!(refused, SharedOpenError::WorkerAlive { .. }));
     assert!(refused.to_string().contains("\nhint: "), "{refused}");
     for (crawl, worker) in [(crawl.as_str(), "w2"), ("no such crawl", "w1")] {
         let refused = lose(&served, crawl, worker).unwrap_err();
-        assert!(matches!(refused, OpenError::NoSuchWorker { .. }));
+        assert!(matches!(refused, SharedOpenError::NoSuchWorker { .. }));
     }
     // The worker is frozen before its commit. In the meantime its directory is declared lost.
     let mut transaction = first.begin().unwrap();

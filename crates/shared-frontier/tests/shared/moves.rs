@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::conformance::helpers::{admit, settle_until};
-use crawl_frontier::shared::WorkerFrontier as _;
-use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
+use crawl_frontier::worker_frontier::WorkerFrontier as _;
+use crawl_frontier::{Admission, Exclusion, Frontier as _, LeaseOutcome, Reason, RequestedState};
 use crawl_shared_frontier::{
-    BucketChoice, Credentials, GroupName, MoveStep, OpenError, SharedFrontier, move_buckets,
+    BucketChoice, Credentials, MoveStep, ServerGroupId, SharedFrontier, SharedOpenError,
+    move_buckets,
 };
 
 use crate::groups::{FETCHED, TwoGroups, link_to, url_in};
@@ -33,7 +34,7 @@ fn fill(owner: &SharedFrontier) {
         let url = |path: &str| url_in(owner, b, path);
         let mut links: Vec<Admission> = (0..40).map(|n| link_to(url(&format!("p{n}")))).collect();
         links.push(Admission {
-            state: NewState::Excluded(Exclusion::of(Reason::Scope)),
+            state: RequestedState::Excluded(Exclusion::of(Reason::Scope)),
             ..link_to(url("out"))
         });
         admit(owner, links);
@@ -43,11 +44,11 @@ fn fill(owner: &SharedFrontier) {
             settle_until(owner, lease, n, n + 100);
         }
         let outcomes = [
-            Outcome::Failed {
+            LeaseOutcome::Failed {
                 why: "\"silent\" \\ \u{e9}\u{1f600}".to_owned(),
             },
-            Outcome::Deferred(Exclusion::of(Reason::Trap)),
-            Outcome::Excluded(Exclusion::of(Reason::Robots)),
+            LeaseOutcome::Deferred(Exclusion::of(Reason::Trap)),
+            LeaseOutcome::Excluded(Exclusion::of(Reason::Robots)),
             FETCHED,
         ];
         for outcome in outcomes {
@@ -75,14 +76,14 @@ fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
 }
 
 /// Moves the bucket, and stops after the step with the number `last`.
-fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, OpenError> {
+fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, SharedOpenError> {
     let wanted = BucketChoice::Numbers([MOVED].into());
     let mut steps = Vec::new();
     move_buckets(
         &groups.urls,
         &Credentials::default(),
         &groups.crawl,
-        (&wanted, &GroupName::Number(to)),
+        (&wanted, &ServerGroupId::Number(to)),
         &mut |step| {
             steps.push(step);
             match steps.len() > last {
@@ -271,7 +272,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
                 .collect();
             for mover in movers {
                 let ended = mover.join().unwrap();
-                let is_refused = matches!(ended, Err(OpenError::BucketMoves { .. }));
+                let is_refused = matches!(ended, Err(SharedOpenError::BucketMoves { .. }));
                 assert!(ended.is_ok() || is_refused, "{ended:?}");
             }
             is_over.store(true, Ordering::SeqCst);
@@ -304,8 +305,8 @@ fn invalid_moves_are_refused() {
         "{refused}"
     );
     let one = [groups.urls[0].clone()];
-    let all = BucketChoice::AllOf(GroupName::Url(groups.urls[1].clone()));
-    let to = GroupName::Number(0);
+    let all = BucketChoice::AllOf(ServerGroupId::Url(groups.urls[1].clone()));
+    let to = ServerGroupId::Number(0);
     let on_step = &mut |_| ControlFlow::Continue(());
     let alone = move_buckets(
         &one,
@@ -316,7 +317,7 @@ fn invalid_moves_are_refused() {
     );
     assert!(matches!(
         alone,
-        Err(OpenError::GroupMissing { number: 1, .. })
+        Err(SharedOpenError::GroupMissing { number: 1, .. })
     ));
     // Moves all buckets of a server group, which is named by its URL.
     second.give_up().unwrap();

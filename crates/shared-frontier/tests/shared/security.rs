@@ -5,8 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_frontier::conformance::helpers::{admit, lease, link, order, settle};
-use crawl_frontier::{Frontier as _, Outcome};
-use crawl_shared_frontier::{Credentials, OpenError, Options, Password, SharedFrontier};
+use crawl_frontier::{Frontier as _, LeaseOutcome};
+use crawl_shared_frontier::{
+    Credentials, Password, SharedFrontier, SharedFrontierOptions, SharedOpenError,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio_postgres::error::SqlState;
@@ -95,8 +97,8 @@ impl Guarded {
     }
 }
 
-fn with_password(crawl: &str) -> Options {
-    Options {
+fn with_password(crawl: &str) -> SharedFrontierOptions {
+    SharedFrontierOptions {
         credentials: Credentials {
             password: Some(Password::new(PASSWORD)),
             password_file: None,
@@ -107,7 +109,7 @@ fn with_password(crawl: &str) -> Options {
 
 /// Opens a frontier, which must fail. Returns the error, after checking that it has a hint and
 /// shows no password.
-fn refused(url: &str, options: &Options) -> OpenError {
+fn refused(url: &str, options: &SharedFrontierOptions) -> SharedOpenError {
     let error = SharedFrontier::open(url, options).err().unwrap();
     let mut shown = format!("{error} {error:?}");
     assert!(error.to_string().contains("\nhint: "), "{error}");
@@ -131,7 +133,7 @@ fn workers_with_the_least_role_crawl_over_encrypted_connections() {
     settle(
         &frontier,
         lease(&frontier),
-        Outcome::Fetched { status: 200 },
+        LeaseOutcome::Fetched { status: 200 },
     );
     let mut transaction = frontier.begin().unwrap();
     transaction.mark("pages.jsonl", 7);
@@ -205,37 +207,42 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
 fn an_engine_with_a_wrong_identity_is_refused() {
     let guarded = Guarded::start();
     let options = with_password(&new_crawl());
-    let check = |url: &str, is_expected: fn(&OpenError) -> bool| {
+    let check = |url: &str, is_expected: fn(&SharedOpenError) -> bool| {
         let error = refused(url, &options);
         assert!(is_expected(&error), "{url}: {error:?}");
     };
     let by_other = guarded.trusting("localhost", "other.pem");
-    check(&by_other, |why| matches!(why, OpenError::NotTrusted { .. }));
+    check(&by_other, |why| {
+        matches!(why, SharedOpenError::NotTrusted { .. })
+    });
     let by_namesake = guarded.trusting("localhost", "namesake.pem");
     check(&by_namesake, |why| {
-        matches!(why, OpenError::NotTrusted { .. })
+        matches!(why, SharedOpenError::NotTrusted { .. })
     });
     let by_system = guarded.workers("localhost", "sslmode=verify-full");
     check(&by_system, |why| {
         // The second error occurs on a machine that has no root certificates at all.
-        matches!(why, OpenError::NotTrusted { .. } | OpenError::Roots { .. })
+        matches!(
+            why,
+            SharedOpenError::NotTrusted { .. } | SharedOpenError::Roots { .. }
+        )
     });
     let other_name = guarded.trusting("127.0.0.1", "trusted.pem");
     check(&other_name, |why| {
-        matches!(why, OpenError::OtherName { .. })
+        matches!(why, SharedOpenError::OtherName { .. })
     });
     let no_file = guarded.trusting("localhost", "nothing.pem");
-    check(&no_file, |why| matches!(why, OpenError::Roots { .. }));
+    check(&no_file, |why| matches!(why, SharedOpenError::Roots { .. }));
     fs::write(guarded.file("empty.pem"), "no certificate\n").unwrap();
     let empty = guarded.trusting("localhost", "empty.pem");
-    check(&empty, |why| matches!(why, OpenError::Roots { .. }));
+    check(&empty, |why| matches!(why, SharedOpenError::Roots { .. }));
     // The server accepts the role of workers only with TLS.
     let plain = guarded.workers("localhost", "sslmode=disable");
-    check(&plain, |why| matches!(why, OpenError::Refused { .. }));
+    check(&plain, |why| matches!(why, SharedOpenError::Refused { .. }));
 
     let served = Served::new();
     let without = format!("{}?sslmode=verify-full", served.url);
-    check(&without, |why| matches!(why, OpenError::NoTls { .. }));
+    check(&without, |why| matches!(why, SharedOpenError::NoTls { .. }));
 }
 
 #[test]
@@ -244,23 +251,29 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     let guarded = Guarded::start();
     let url = guarded.trusting("localhost", "trusted.pem");
     let plain = options(&new_crawl(), "w1");
-    assert!(matches!(refused(&url, &plain), OpenError::Refused { .. }));
-    let wrong = Options {
+    assert!(matches!(
+        refused(&url, &plain),
+        SharedOpenError::Refused { .. }
+    ));
+    let wrong = SharedFrontierOptions {
         credentials: Credentials {
             password: Some(Password::new("sesame")),
             password_file: None,
         },
         ..plain.clone()
     };
-    assert!(matches!(refused(&url, &wrong), OpenError::Refused { .. }));
+    assert!(matches!(
+        refused(&url, &wrong),
+        SharedOpenError::Refused { .. }
+    ));
     let in_string = url.replace("crawl_worker@", "crawl_worker:sesame@");
     assert!(matches!(
         refused(&in_string, &plain),
-        OpenError::Refused { .. }
+        SharedOpenError::Refused { .. }
     ));
 
     let path = guarded.file("pgpass");
-    let by_file = Options {
+    let by_file = SharedFrontierOptions {
         credentials: Credentials {
             password: None,
             password_file: Some(path.clone()),
@@ -275,14 +288,17 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     );
     assert!(matches!(
         refused(&url, &by_file),
-        OpenError::PasswordFile { .. }
+        SharedOpenError::PasswordFile { .. }
     ));
     written(
         &path,
         &format!("localhost:{port}:other:crawl_worker:{PASSWORD}\n"),
         0o600,
     );
-    assert!(matches!(refused(&url, &by_file), OpenError::Refused { .. }));
+    assert!(matches!(
+        refused(&url, &by_file),
+        SharedOpenError::Refused { .. }
+    ));
     written(
         &path,
         &format!("localhost:{port}:guarded:crawl_worker:{PASSWORD}\n"),

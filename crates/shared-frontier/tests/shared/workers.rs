@@ -6,22 +6,22 @@ use std::time::Duration;
 use crawl_frontier::conformance::helpers::{
     admit, deferred, excluded, lease, link, order, origin, settle, url,
 };
-use crawl_frontier::shared::{SharedError, WorkerFrontier as _};
-use crawl_frontier::{Admission, Frontier as _, FrontierError, Outcome, Reason};
-use crawl_shared_frontier::{OpenError, Options, SharedFrontier};
+use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
+use crawl_frontier::{Admission, Frontier as _, FrontierError, LeaseOutcome, Reason};
+use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions, SharedOpenError};
 
 use crate::bench::{end_leases, new_crawl, options};
 use crate::postgres::{Postgres, Served, Setup, execute, number};
 use crate::proxy::{Cut, Proxy};
 
-const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 
-fn open(served: &Served, options: &Options) -> SharedFrontier {
+fn open(served: &Served, options: &SharedFrontierOptions) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
 /// Returns the error of opening, with its causes.
-fn refusal(url: &str, options: &Options) -> String {
+fn refusal(url: &str, options: &SharedFrontierOptions) -> String {
     let refused = SharedFrontier::open(url, options).err().unwrap();
     let mut text = refused.to_string();
     let mut source = std::error::Error::source(&refused);
@@ -104,7 +104,7 @@ fn a_name_is_used_once_at_a_time() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     let refused = SharedFrontier::open(&served.url, &options(&crawl, "w1"));
-    assert!(matches!(refused, Err(OpenError::WorkerInUse { .. })));
+    assert!(matches!(refused, Err(SharedOpenError::WorkerInUse { .. })));
     // Another worker's name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);
@@ -208,7 +208,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
     let threads = (0..4).map(|n| {
         let (served, crawl) = (Arc::clone(&served), crawl.clone());
         std::thread::spawn(move || {
-            let options = Options {
+            let options = SharedFrontierOptions {
                 buckets: 64,
                 most_buckets: 24,
                 // The crawl has no settings yet, so no worker is refused because of different
@@ -236,7 +236,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
     // The memory drops entries at random, so it is made large enough for all URLs.
-    let remembering = Options {
+    let remembering = SharedFrontierOptions {
         recent_urls: 64,
         ..options(&crawl, "w2")
     };
@@ -444,7 +444,7 @@ fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
     let served = Served::new();
     let late = Proxy::late(served.port, Duration::from_millis(150));
     let url = late.url(&served);
-    let brief = Options {
+    let brief = SharedFrontierOptions {
         lease: Duration::from_secs(1),
         ..options("x", "w1")
     };
@@ -455,7 +455,7 @@ fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
         "{message}"
     );
     // With a longer lease, the same database server is accepted.
-    let long = Options {
+    let long = SharedFrontierOptions {
         lease: Duration::from_secs(3_600),
         ..options("x", "w1")
     };

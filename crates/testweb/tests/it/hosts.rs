@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crawl_testweb::{ConnectionMode, TestWeb, gaps};
+use crawl_testweb::{ConnectionBehaviour, TestWeb, gaps};
 
 use crate::client::{get, get_with, talk};
 
@@ -53,14 +53,14 @@ fn a_dropped_web_listens_no_more() {
 #[test]
 fn doors_refuse_stay_silent_and_open_again() {
     let web = TestWeb::builder()
-        .connection_mode(0, ConnectionMode::Refused)
+        .connection_mode(0, ConnectionBehaviour::Refused)
         .start();
     let get_status = || get_with(web.address(0), "/", "").map(|got| got.status);
     assert_eq!(
         get_status().unwrap_err().kind(),
         ErrorKind::ConnectionRefused
     );
-    web.connection_mode(0, ConnectionMode::Silent).unwrap();
+    web.connection_mode(0, ConnectionBehaviour::Silent).unwrap();
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_millis(50)))
@@ -72,9 +72,10 @@ fn doors_refuse_stay_silent_and_open_again() {
         stream.read(&mut [0]).unwrap_err().kind(),
         ErrorKind::WouldBlock
     );
-    web.connection_mode(0, ConnectionMode::Open).unwrap();
+    web.connection_mode(0, ConnectionBehaviour::Open).unwrap();
     assert_eq!(get_status().unwrap(), 200);
-    web.connection_mode(0, ConnectionMode::Refused).unwrap();
+    web.connection_mode(0, ConnectionBehaviour::Refused)
+        .unwrap();
     assert_eq!(
         get_status().unwrap_err().kind(),
         ErrorKind::ConnectionRefused

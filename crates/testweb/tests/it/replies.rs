@@ -4,29 +4,29 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Reply, ReplyStep, Script, TestWeb};
+use crawl_testweb::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply, TestWeb};
 use flate2::read::GzDecoder;
 
 use crate::client::{get, get_with, talk};
 
 const GET: &str = "GET /x HTTP/1.1\r\nhost: x\r\n\r\n";
 
-fn web(script: impl Into<Script>) -> TestWeb {
+fn web(script: impl Into<ReplyScript>) -> TestWeb {
     TestWeb::builder().script(0, "/x", script).start()
 }
 
 /// Returns all bytes that a scripted path sends.
-fn wire(script: impl Into<Script>) -> String {
+fn wire(script: impl Into<ReplyScript>) -> String {
     let web = web(script);
     String::from_utf8_lossy(&talk(web.address(0), GET).unwrap()).into_owned()
 }
 
 #[test]
 fn a_sequence_goes_on_to_its_last_reply() {
-    let busy = Answer::of(503).header("retry-after", "2");
-    let script = Script::always(busy)
-        .then(Answer::of(429))
-        .then(Reply::usual());
+    let busy = HttpAnswer::of(503).header("retry-after", "2");
+    let script = ReplyScript::always(busy)
+        .then(HttpAnswer::of(429))
+        .then(ScriptedReply::usual());
     let web = TestWeb::builder().script(0, "/", script).start();
     let statuses = [(); 4].map(|()| get(web.address(0), "/").status);
     assert_eq!(statuses, [503, 429, 200, 200]);
@@ -36,20 +36,20 @@ fn a_sequence_goes_on_to_its_last_reply() {
 
 #[test]
 fn raw_steps_are_sent_as_scripted() {
-    let answer = Answer::html("<p>abcdef").header("connection", "close");
-    assert!(wire(Reply::garbage()).contains("I speak no HTTP"));
-    assert_eq!(wire(Reply::close()), "");
-    let short = wire(Reply::short_body(&answer, 7));
+    let answer = HttpAnswer::html("<p>abcdef").header("connection", "close");
+    assert!(wire(ScriptedReply::garbage()).contains("I speak no HTTP"));
+    assert_eq!(wire(ScriptedReply::close()), "");
+    let short = wire(ScriptedReply::short_body(&answer, 7));
     assert!(
         short.contains("content-length: 16\r\n") && short.ends_with("<p>abcdef"),
         "{short}"
     );
-    assert!(wire(Reply::bad_chunk()).ends_with("5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n"));
-    assert!(wire(Reply::drip(answer, 2, Duration::from_millis(1))).ends_with("<p>abcdef"));
+    assert!(wire(ScriptedReply::bad_chunk()).ends_with("5\r\nhello\r\nxyz\r\nworld\r\n0\r\n\r\n"));
+    assert!(wire(ScriptedReply::drip(answer, 2, Duration::from_millis(1))).ends_with("<p>abcdef"));
     assert_eq!(
-        wire(Reply::raw([
-            ReplyStep::Send(b"a".to_vec()),
-            ReplyStep::Send(b"b".to_vec())
+        wire(ScriptedReply::raw([
+            RawReplyStep::Send(b"a".to_vec()),
+            RawReplyStep::Send(b"b".to_vec())
         ])),
         "ab"
     );
@@ -57,8 +57,11 @@ fn raw_steps_are_sent_as_scripted() {
 
 #[test]
 fn resets_are_resets() {
-    let answer = Answer::html(&"y".repeat(1000));
-    for reply in [Reply::reset(), Reply::reset_in_body(&answer)] {
+    let answer = HttpAnswer::html(&"y".repeat(1000));
+    for reply in [
+        ScriptedReply::reset(),
+        ScriptedReply::reset_in_body(&answer),
+    ] {
         let web = web(reply);
         let error = talk(web.address(0), GET).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
@@ -67,7 +70,10 @@ fn resets_are_resets() {
 
 #[test]
 fn endless_replies_end_when_the_client_disconnects() {
-    for reply in [Reply::endless_body(), Reply::endless_headers()] {
+    for reply in [
+        ScriptedReply::endless_body(),
+        ScriptedReply::endless_headers(),
+    ] {
         let web = web(reply);
         let mut stream = TcpStream::connect(web.address(0)).unwrap();
         stream.write_all(GET.as_bytes()).unwrap();
@@ -81,8 +87,8 @@ fn endless_replies_end_when_the_client_disconnects() {
 #[test]
 fn silence_ends_with_the_client() {
     for reply in [
-        Reply::silence(),
-        Reply::stall_in_body(&Answer::html("<p>half of this")),
+        ScriptedReply::silence(),
+        ScriptedReply::stall_in_body(&HttpAnswer::html("<p>half of this")),
     ] {
         let web = web(reply);
         let mut stream = TcpStream::connect(web.address(0)).unwrap();
@@ -96,7 +102,7 @@ fn silence_ends_with_the_client() {
 
 #[test]
 fn a_gzip_bomb_is_small_on_the_wire() {
-    let web = web(Reply::gzip_bomb(20_000_001));
+    let web = web(ScriptedReply::gzip_bomb(20_000_001));
     let got = get(web.address(0), "/x");
     assert!(got.body.len() < 200_000, "{}", got.body.len());
     let mut decoded = Vec::new();
@@ -112,7 +118,11 @@ fn a_late_reply_is_late() {
     let latency = Duration::from_millis(20);
     let web = TestWeb::builder()
         .latency_of(0, latency)
-        .script(0, "/x", Reply::from(Answer::text("a")).after(delay))
+        .script(
+            0,
+            "/x",
+            ScriptedReply::from(HttpAnswer::text("a")).after(delay),
+        )
         .start();
     get(web.address(0), "/x");
     let entry = &web.log()[0];
@@ -127,7 +137,7 @@ fn a_handler_answers_from_the_request() {
     let web = TestWeb::builder()
         .handler(0, |request| {
             let day: u32 = request.path.strip_prefix("/calendar/")?.parse().ok()?;
-            Some(Answer::html(&format!("<a href=/calendar/{}>on</a>", day + 1)).into())
+            Some(HttpAnswer::html(&format!("<a href=/calendar/{}>on</a>", day + 1)).into())
         })
         .start();
     assert_eq!(
@@ -140,7 +150,7 @@ fn a_handler_answers_from_the_request() {
 #[test]
 fn pages_come_gzipped_to_those_who_take_it() {
     let web = TestWeb::builder().pages(30).start();
-    let urls = web.truth(crawl_testweb::CrawlReach::Host).fetched;
+    let urls = web.truth(crawl_testweb::AllowedHosts::Host).fetched;
     let paths = urls
         .iter()
         .filter(|(_, page)| page.status == 200)

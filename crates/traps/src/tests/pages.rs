@@ -4,19 +4,20 @@ use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
 use super::prose;
 use crate::{
-    Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps, stable_hash,
+    AnswerEvidence, Disposition, MAX_LEVEL, PageEvidence, PageFingerprint, TrapDetector,
+    stable_hash,
 };
 
 /// Observes a page of a host, and the URLs first found on it. Returns whether this defers a kind of
 /// URLs that was not deferred before.
-fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
+fn visited(traps: &mut TrapDetector, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
     let gist = PageFingerprint::of_markup(text, &at);
     let visit = PageEvidence {
         url: &at,
         level,
-        answer: PageAnswer::Text(&gist),
+        answer: AnswerEvidence::Text(&gist),
     };
     traps.observe(&visit);
     let new: Vec<_> = new.iter().map(|path| url(path)).collect();
@@ -28,7 +29,7 @@ fn a_repeated_text_defers_its_links_from_the_third_page_on() {
     let sorry = "Sorry, nothing is here, go on with another page of this site";
     let host = HostKey::parse("a.example").unwrap();
     let check = |second: u8, third: u8, new: &[&str], looks: &str, enough: bool| {
-        let mut traps = Traps::new(SpellingRules::default(), true);
+        let mut traps = TrapDetector::new(SpellingRules::default(), true);
         let path = |folder: &str| format!("/{folder}/lost{looks}");
         visited(&mut traps, &path("a"), 0, sorry, &[]);
         assert!(!visited(
@@ -58,7 +59,7 @@ fn a_repeated_text_defers_its_links_from_the_third_page_on() {
 fn a_host_is_known_once_a_spelling_is_learned() {
     let host = HostKey::parse("a.example").unwrap();
     for defers in [false, true] {
-        let mut traps = Traps::new(SpellingRules::default(), defers);
+        let mut traps = TrapDetector::new(SpellingRules::default(), defers);
         let states: Vec<_> = (1..=3)
             .map(|n| {
                 let text = prose(&n.to_string(), 60);
@@ -80,7 +81,7 @@ fn a_host_is_known_once_a_spelling_is_learned() {
 #[test]
 fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     assert!(traps.needs_care(&url("/list?page=9"), 0));
     assert!(!traps.needs_care(&url("/about"), 0));
     assert!(!traps.needs_care(&url("/about"), 1));
@@ -96,7 +97,7 @@ fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
 /// Threads may compare pages in another order than the one in which they are observed.
 #[test]
 fn the_first_observed_of_two_equal_pages_is_new() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     visited(&mut traps, "/", 0, &prose("home", 50), &[]);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let urls = [url("/list?a=1"), url("/list?a=2")];
@@ -107,7 +108,7 @@ fn the_first_observed_of_two_equal_pages_is_new() {
         (at, fingerprint)
     });
     let is_barren = pages.iter().rev().map(|(at, fingerprint)| {
-        let answer = PageAnswer::Text(fingerprint);
+        let answer = AnswerEvidence::Text(fingerprint);
         let visit = PageEvidence {
             url: at,
             level: 0,
@@ -120,7 +121,7 @@ fn the_first_observed_of_two_equal_pages_is_new() {
 
 #[test]
 fn the_weight_of_a_host_grows_with_its_pages() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     visited(&mut traps, "/", 0, &prose("home", 50), &[]);
     let one = traps.hosts.weigh();
     assert!((2_500..5_000).contains(&one), "{one}");
@@ -136,7 +137,7 @@ fn the_weight_of_a_host_grows_with_its_pages() {
 
 #[test]
 fn one_in_eight_proven_pages_is_compared_word_by_word() {
-    let mut traps = Traps::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingRules::default(), true);
     let prose_of = |page: u32| prose(&format!("page {page}"), 200);
     for page in 0..64 {
         visited(&mut traps, &format!("/{page}/a/"), 0, &prose_of(page), &[]);
@@ -158,7 +159,7 @@ fn one_in_eight_proven_pages_is_compared_word_by_word() {
         let visit = PageEvidence {
             url: &at,
             level: 0,
-            answer: PageAnswer::Text(&gist),
+            answer: AnswerEvidence::Text(&gist),
         };
         levels.push(traps.observe(&visit).level);
         expected.push(u8::from(page >= chosen));
@@ -182,21 +183,25 @@ fn the_level_rises_with_pages_without_anything_new() {
     ]
     .map(url);
     for (answer, level, expected) in [
-        (PageAnswer::Text(&new), 7, (0, false)),
-        (PageAnswer::Text(&known_page), 0, (1, true)),
-        (PageAnswer::Text(&known_page), 7, (8, true)),
-        (PageAnswer::Text(&known_page), MAX_LEVEL, (MAX_LEVEL, true)),
-        (PageAnswer::Other, 7, (0, false)),
-        (PageAnswer::Nothing, 7, (7, false)),
+        (AnswerEvidence::Text(&new), 7, (0, false)),
+        (AnswerEvidence::Text(&known_page), 0, (1, true)),
+        (AnswerEvidence::Text(&known_page), 7, (8, true)),
+        (
+            AnswerEvidence::Text(&known_page),
+            MAX_LEVEL,
+            (MAX_LEVEL, true),
+        ),
+        (AnswerEvidence::Other, 7, (0, false)),
+        (AnswerEvidence::Nothing, 7, (7, false)),
         // A cut redirect raises the level (number of consecutive pages with nothing new) only if it
         // leads to a URL of the same kind.
-        (PageAnswer::CutRedirect(&on), 7, (8, true)),
-        (PageAnswer::CutRedirect(&at), 7, (7, false)),
-        (PageAnswer::CutRedirect(&elsewhere), 7, (7, false)),
-        (PageAnswer::CutRedirect(&same), 7, (7, false)),
-        (PageAnswer::CutRedirect(&away), 7, (7, false)),
+        (AnswerEvidence::CutRedirect(&on), 7, (8, true)),
+        (AnswerEvidence::CutRedirect(&at), 7, (7, false)),
+        (AnswerEvidence::CutRedirect(&elsewhere), 7, (7, false)),
+        (AnswerEvidence::CutRedirect(&same), 7, (7, false)),
+        (AnswerEvidence::CutRedirect(&away), 7, (7, false)),
     ] {
-        let mut traps = Traps::new(SpellingRules::default(), true);
+        let mut traps = TrapDetector::new(SpellingRules::default(), true);
         visited(&mut traps, "/said", 0, &prose("said", 30), &[]);
         let judgement = traps.observe(&PageEvidence {
             url: &at,
@@ -218,7 +223,7 @@ fn a_repeated_text_is_named_by_its_trap_signs() {
         ("/8f3a91c0d4e75b26", "session-ids "),
         ("/x/x/2031/5", "repeated-path "),
     ] {
-        let mut traps = Traps::new(SpellingRules::default(), true);
+        let mut traps = TrapDetector::new(SpellingRules::default(), true);
         let path = |folder: &str| format!("/{folder}{looks}/lost");
         for (level, folder) in (0..).zip(["a", "b", "c"]) {
             visited(&mut traps, &path(folder), level, sorry, &["/1", "/2"]);

@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use xtask::tools;
+use xtask::pinned_tools;
 use xtask::workspace::{Workspace, run};
 
 use super::crawl::{GeneratedWeb, WebPlan};
-use super::program::{Cost, Profile, Program, build, cost_until_end};
+use super::measured_program::{BuildProfile, ProcessCost, Program, build, cost_until_end};
 
 /// Maximum time for an extraction. A slower extraction is ended.
 const MAX_TIME: Duration = Duration::from_mins(20);
@@ -94,8 +94,8 @@ pub(crate) struct ExtractArgs {
 }
 
 pub(super) fn measure(workspace: &Workspace, args: &ExtractArgs) -> Result<()> {
-    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
-    let python = tools::scrapy(workspace)?.join("bin/python");
+    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let python = pinned_tools::scrapy(workspace)?.join("bin/python");
     let folder = workspace.target.join("bench-extract");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
@@ -185,13 +185,13 @@ impl Bench<'_> {
     }
 }
 
-fn cost(command: &mut Command) -> Result<Cost> {
+fn cost(command: &mut Command) -> Result<ProcessCost> {
     let (cost, is_ended) = cost_until_end(command, MAX_TIME)?;
     ensure!(!is_ended, "{command:?} took longer than {MAX_TIME:?}");
     Ok(cost)
 }
 
-fn median(mut runs: Vec<Cost>) -> Cost {
+fn median(mut runs: Vec<ProcessCost>) -> ProcessCost {
     runs.sort_by_key(|run| run.wall);
     runs.swap_remove(runs.len() / 2)
 }
@@ -213,7 +213,7 @@ fn fields_of(file: &Path, inner: &str) -> Result<BTreeMap<String, Value>> {
     rows.collect()
 }
 
-fn table(pages: u32, ours: Cost, theirs: Cost) -> String {
+fn table(pages: u32, ours: ProcessCost, theirs: ProcessCost) -> String {
     let mut text = format!(
         "{pages} pages\n\n\
          | program | time | pages/s | relative to Scrapy | CPU a page | peak of memory |\n\

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use crawl_testweb::{Answer, Misbehaviour, TestWeb, misbehaviours};
+use crawl_testweb::{HttpAnswer, Misbehaviour, TestWeb, misbehaviours};
 
-use super::program::{Profile, Program, build, peak_until_end};
+use super::measured_program::{BuildProfile, Program, build, peak_until_end};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -68,7 +68,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
             )
         }
     };
-    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
+    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);
@@ -107,7 +107,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
 fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
     let web = TestWeb::builder().hosts(hosts).sitemap(false).start();
     for (host, kind) in (0..hosts).zip(kinds.iter().cycle()) {
-        web.script(host, "/robots.txt", Answer::of(404));
+        web.script(host, "/robots.txt", HttpAnswer::of(404));
         web.script(host, "/", kind.reply.clone());
     }
     web
@@ -117,7 +117,7 @@ fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
 fn sitemap_bomb() -> TestWeb {
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     let xml = |text: String| {
-        Answer::of(200)
+        HttpAnswer::of(200)
             .header("content-type", "text/xml")
             .body(text)
     };

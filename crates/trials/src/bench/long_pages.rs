@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::program::{Profile, Program, build, peak_until_end};
+use super::measured_program::{BuildProfile, Program, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -45,7 +45,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
     let links: String = (0..args.pages)
         .map(|n| format!("<a href=/p{n}>page {n}</a> "))
         .collect();
-    let home = Answer::html(&format!("<title>Home</title><p>{links}"));
+    let home = HttpAnswer::html(&format!("<title>Home</title><p>{links}"));
     let mut web = TestWeb::builder()
         .pages(1)
         .mix(LinkMix::plain())
@@ -56,10 +56,10 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
             true => page(n, args.megabytes, english),
             false => page(n, args.megabytes, chinese),
         };
-        web = web.script(0, &format!("/p{n}"), Answer::html(&page));
+        web = web.script(0, &format!("/p{n}"), HttpAnswer::html(&page));
     }
     let web = web.start();
-    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
+    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
     let dir = workspace.target.join("bench-long-pages");
     let _ = fs::remove_dir_all(&dir);
     let mut command = workspace.program(program);

@@ -1,16 +1,16 @@
 //! Benchmarks that take too long or too much disk for tests, or measure what tests can't.
 
+mod cost_breakdown;
 mod crawl;
 mod extract;
 mod frontier;
 mod hostile_servers;
 mod long_pages;
-mod names;
-mod parts;
-mod program;
-mod records;
+mod measured_program;
+mod read_records;
 mod render;
 mod search;
+mod slow_name_server;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -21,31 +21,32 @@ use xtask::workspace::Workspace;
 pub(crate) enum Bench {
     /// Crawl a site of documentation with this program and others; prints a table
     Crawl(crawl::CrawlArgs),
-    /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a table
+    /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a
+    /// table
     Extract(extract::ExtractArgs),
     /// Only fetch URLs: the baseline of `bench crawl`
     #[command(hide = true)]
-    Floor(crawl::FloorArgs),
+    Floor(crawl::MinimumCostArgs),
     /// Fill a frontier on disk as a crawl does; prints a table row
     Frontier(frontier::FrontierArgs),
     /// Fill frontiers in a PostgreSQL with 1, 2 and 4 workers, beside one on disk; prints a table
     Shared,
     /// Crawl growing numbers of generated pages; prints the cost of a page
-    Growth(crawl::GrowthArgs),
+    Growth(crawl::CrawlGrowthArgs),
     /// Crawl many slow hosts with this program and wget2; prints a table
-    Hosts(crawl::HostsArgs),
+    Hosts(crawl::ManyHostsArgs),
     /// Crawl hosts that misbehave; prints the crawler's peak memory
     Hostile(hostile_servers::HostileArgs),
     /// Crawl and index long pages; prints the crawler's peak memory
     LongPages(long_pages::LongPagesArgs),
     /// Crawl many hosts through a failing and a healthy name server; prints a table
-    Names(names::NamesArgs),
+    Names(slow_name_server::SlowNamesArgs),
     /// Time each part of a crawl's work on real pages; prints a table
-    Parts(parts::PartsArgs),
+    Parts(cost_breakdown::CostBreakdownArgs),
     /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
-    Polite(crawl::PoliteArgs),
+    Polite(crawl::PoliteCrawlArgs),
     /// Generate the records of a large crawl; prints the cost of its report and tables
-    Records(records::RecordsArgs),
+    Records(read_records::ReadRecordsArgs),
     /// Crawl pages that scripts build, and render them with Playwright; prints a table
     Render(render::RenderArgs),
     /// Search documentation with judged queries; prints quality and speed of the results
@@ -54,7 +55,7 @@ pub(crate) enum Bench {
     Tls(crawl::TlsArgs),
     /// Only fetch URLs over TLS: the baseline of `bench tls`
     #[command(hide = true)]
-    TlsFloor(crawl::TlsFloorArgs),
+    TlsFloor(crawl::TlsMinimumCostArgs),
 }
 
 /// Runs a benchmark. The process of a bare loop is measured as a whole. So it does not look for the
@@ -71,10 +72,10 @@ pub(crate) fn bench(bench: &Bench) -> Result<()> {
         Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
         Bench::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
         Bench::LongPages(args) => long_pages::crawl(&workspace()?, args),
-        Bench::Names(args) => names::measure(&workspace()?, args),
-        Bench::Parts(args) => parts::parts(&workspace()?, args),
+        Bench::Names(args) => slow_name_server::measure(&workspace()?, args),
+        Bench::Parts(args) => cost_breakdown::parts(&workspace()?, args),
         Bench::Polite(args) => crawl::polite(&workspace()?, args),
-        Bench::Records(args) => records::measure(&workspace()?, args),
+        Bench::Records(args) => read_records::measure(&workspace()?, args),
         Bench::Render(args) => render::measure(&workspace()?, args),
         Bench::Search(args) => search::measure(&workspace()?, args),
         Bench::Tls(args) => crawl::tls(&workspace()?, args),

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::program::{Profile, Program, build};
-use xtask::browser;
+use super::measured_program::{BuildProfile, Program, build};
+use xtask::browser_tests;
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -60,8 +60,8 @@ pub(super) fn measure(workspace: &Workspace, args: &RenderArgs) -> Result<()> {
     let urls: Vec<String> = (0..args.pages)
         .map(|page| web.url(0, &format!("/{page}")))
         .collect();
-    let program = build(workspace, Profile::of(args.dev), Program::Crawl)?;
-    let variables: BTreeMap<_, _> = browser::environment(workspace)?.into_iter().collect();
+    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let variables: BTreeMap<_, _> = browser_tests::environment(workspace)?.into_iter().collect();
     let variable = |name: &str| variables.get(name).with_context(|| format!("no {name}"));
     let chromium = variable("CRAWL_CHROMIUM")?;
     let folder = workspace.target.join("bench-render");
@@ -111,7 +111,7 @@ pub(super) fn measure(workspace: &Workspace, args: &RenderArgs) -> Result<()> {
 /// Serves pages that a script fills with text from JSON, and a page that links to them.
 fn site(pages: usize) -> TestWeb {
     let kind = |kind: &str, body: &str| {
-        Answer::of(200)
+        HttpAnswer::of(200)
             .header("content-type", kind)
             .body(body.to_owned())
     };
@@ -122,13 +122,13 @@ fn site(pages: usize) -> TestWeb {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&format!("<p>about{links}")))
+        .script(0, "/", HttpAnswer::html(&format!("<p>about{links}")))
         .script(0, "/app.js", kind("text/javascript", APP));
     for page in 0..pages {
         let text = vec![format!("All about page {page} and its tea. ").repeat(10); 20];
         let article = serde_json::json!({"title": format!("Page {page}"), "text": text});
         web = web
-            .script(0, &format!("/{page}"), Answer::html(SHELL))
+            .script(0, &format!("/{page}"), HttpAnswer::html(SHELL))
             .script(
                 0,
                 &format!("/api/{page}"),

@@ -20,8 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(super) struct Browsers(BTreeSet<i32>);
 
 impl Browsers {
-    /// Finds the browsers whose profiles are below `folder`. Renderers don't name their profile, but
-    /// they are in the group of a process that does.
+    /// Finds the browsers whose profiles are below `folder`. Renderers don't name their profile,
+    /// but they are in the group of a process that does.
     pub(super) fn below(folder: &Path) -> Browsers {
         let profile = format!("{}/", folder.display());
         let processes = processes().filter_map(|(id, group)| {

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, RequestRow};
-use crawl_frontier::{FjallFrontier, Frontier as _, KnownState, Options};
+use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, KnownState};
 use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
 use super::breaches::{Breaches, Tally};
 use super::browsers::Browsers;
-use super::pace::Events;
-use super::program_run::{Death, Program};
-use super::web::{Web, settles};
-use super::{archive, index, pace, rendered};
+use super::check_pace::CrawlDisturbances;
+use super::program_run::{KillInterval, Program};
+use super::random_web::{RandomWeb, settles};
+use super::{check_archive, check_index, check_pace, check_rendered};
 
 /// The row files of a crawl.
 #[derive(Default)]
@@ -25,7 +25,11 @@ pub(super) struct Rows {
     pub(super) requests: Vec<RequestRow>,
 }
 
-pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result<Tally> {
+pub(super) fn finished(
+    web: &RandomWeb,
+    program: &Program,
+    deaths: &[KillInterval],
+) -> Result<Tally> {
     let output = program.output();
     let log = web.web.log();
     let rows = Rows {
@@ -43,13 +47,13 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
-    let events = Events::of_one(deaths);
-    let mut tally = pace::check(web, &log, &rows.requests, events, &mut breaches);
-    tally.records = archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
-    tally.rendered = rendered::pages(web, &rows.pages, &mut breaches);
-    rendered::resources(web, &log, deaths.len() + 1, &mut breaches);
+    let events = CrawlDisturbances::of_one(deaths);
+    let mut tally = check_pace::check(web, &log, &rows.requests, events, &mut breaches);
+    tally.records = check_archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
+    tally.rendered = check_rendered::pages(web, &rows.pages, &mut breaches);
+    check_rendered::resources(web, &log, deaths.len() + 1, &mut breaches);
     if web.index {
-        tally.indexed = index::holds_all(&output, &rows.pages, &mut breaches)?;
+        tally.indexed = check_index::holds_all(&output, &rows.pages, &mut breaches)?;
     }
     state_is_settled(&output, &rows, &mut breaches)?;
     breaches.end()?;
@@ -76,7 +80,7 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
 /// Checks a crawl that resumed after a power cut. `promised` are the page rows that were committed
 /// before the cut. Requests are not checked, because the web's log also has those of other crawls.
 /// Returns the number of pages.
-pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
+pub(super) fn after_power_cut(web: &RandomWeb, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
     let page_rows = fs::read(output.join("pages.jsonl"))?;
     ensure!(
@@ -97,9 +101,9 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
     }
     let mut breaches = Breaches::default();
     rows_are_the_truth(web, &rows, &[], &mut breaches);
-    archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
+    check_archive::check(&output, web, &rows.pages, &rows.requests, &mut breaches)?;
     if web.index {
-        index::holds_all(&output, &rows.pages, &mut breaches)?;
+        check_index::holds_all(&output, &rows.pages, &mut breaches)?;
     }
     state_is_settled(&output, &rows, &mut breaches)?;
     breaches.end()?;
@@ -111,7 +115,7 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
 /// Checks a crawl that visited everything again: each page occurs once per round. There may be more
 /// than two rounds, because a kill after the end of a round starts another one. Returns the number
 /// of pages.
-pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u64> {
+pub(super) fn rounds(web: &RandomWeb, program: &Program, deaths: &[KillInterval]) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
     let pages: Vec<PageRow> = read(&output.join("pages.jsonl"))?;
@@ -122,12 +126,12 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     let mut breaches = Breaches::default();
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
-    let events = Events::of_one(deaths);
-    pace::check(web, &log, &requests, events, &mut breaches);
-    archive::check(&output, web, &pages, &requests, &mut breaches)?;
-    rendered::pages(web, &pages, &mut breaches);
+    let events = CrawlDisturbances::of_one(deaths);
+    check_pace::check(web, &log, &requests, events, &mut breaches);
+    check_archive::check(&output, web, &pages, &requests, &mut breaches)?;
+    check_rendered::pages(web, &pages, &mut breaches);
     if web.index {
-        index::holds_all(&output, &pages, &mut breaches)?;
+        check_index::holds_all(&output, &pages, &mut breaches)?;
     }
     let last = pages.iter().map(|page| page.round).max().unwrap_or(1);
     let again = pages.iter().filter(|page| page.round > 1).count();
@@ -150,7 +154,7 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
             breaches.add(format!("{url} is lost in round {round}"));
         }
     }
-    let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
+    let frontier = FjallFrontier::open(&output.join("state"), &FjallFrontierOptions::default())?;
     let counts = frontier.counts();
     drop(frontier);
     let first_urls: BTreeSet<_> = pages.iter().map(|page| page.url.as_str()).collect();
@@ -242,7 +246,7 @@ fn extracts_once(extracts: &[ExtractRow], pages: &[PageRow]) -> Result<()> {
 /// Checks the rows against what the web requires. Returns the number of pages given up because of
 /// kills.
 pub(super) fn rows_are_the_truth(
-    web: &Web,
+    web: &RandomWeb,
     rows: &Rows,
     log: &[LogEntry],
     breaches: &mut Breaches,
@@ -287,14 +291,14 @@ pub(super) fn rows_are_the_truth(
 
 /// Returns whether the page was given up because reading it crashed the crawler: the page's row
 /// states this, and the page was requested at least four times.
-fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
+fn is_given_up(page: &PageRow, web: &RandomWeb, log: &[LogEntry]) -> bool {
     let requests = log
         .iter()
         .filter(|entry| web.web.url(entry.host, &entry.path) == page.url);
     page.error.as_deref() == Some("reader_killed") && requests.count() >= 4
 }
 
-pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
+pub(super) fn log_is_allowed(web: &RandomWeb, log: &[LogEntry], breaches: &mut Breaches) {
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
@@ -310,10 +314,10 @@ pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breache
 
 /// Checks that each request is in requests.jsonl, except those in flight at a kill.
 fn log_has_its_rows(
-    web: &Web,
+    web: &RandomWeb,
     log: &[LogEntry],
     rows: &[RequestRow],
-    deaths: &[Death],
+    deaths: &[KillInterval],
     breaches: &mut Breaches,
 ) {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
@@ -345,7 +349,7 @@ fn log_has_its_rows(
 }
 
 fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
-    let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
+    let frontier = FjallFrontier::open(&output.join("state"), &FjallFrontierOptions::default())?;
     let counts = frontier.counts();
     let settled = (counts.fetched + counts.failed) as usize;
     let barred = (counts.excluded + counts.deferred) as usize;

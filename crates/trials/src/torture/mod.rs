@@ -6,18 +6,18 @@
 //! the rows, the archive and the state are compared with what the web requires. Half of the crawls
 //! then visit everything again, with kills as well. After that the next web begins.
 
-mod archive;
 mod breaches;
 mod browsers;
 mod check;
-mod index;
-mod pace;
+mod check_archive;
+mod check_index;
+mod check_pace;
+mod check_rendered;
 pub(crate) mod power_cuts;
 mod program_run;
 pub(crate) mod random;
-mod rendered;
-mod shared;
-mod web;
+mod random_web;
+mod shared_frontier;
 
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
@@ -32,11 +32,11 @@ use anyhow::{Result, bail, ensure};
 
 use self::breaches::Tally;
 use self::browsers::Browsers;
-use self::program_run::{Aim, Death, End, Kill, Program};
+use self::program_run::{KillInterval, KillPlan, KillTrigger, Program, ProgramEnd};
 use self::random::SeededRandom;
-use self::web::Web;
+use self::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
-use xtask::browser;
+use xtask::browser_tests;
 use xtask::workspace::{Workspace, run as run_program};
 
 /// The amount, and of what.
@@ -102,7 +102,7 @@ struct Rack<'a> {
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.shared {
-        return shared::run(workspace, args);
+        return shared_frontier::run(workspace, args);
     }
     let seed = args.seed.unwrap_or_else(fresh_seed);
     eprintln!("seed {seed}");
@@ -120,7 +120,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         dir: &dir,
         kills: args.kills,
         browser: match args.rendering {
-            true => Some(browser::variables(workspace)?.into()),
+            true => Some(browser_tests::variables(workspace)?.into()),
             false => None,
         },
         next_web: Mutex::new(seed),
@@ -181,13 +181,13 @@ impl Rack<'_> {
         }
         fs::create_dir_all(dir.join("home"))?;
         let web = match self.browser {
-            Some(_) => Web::draw_scripted(seed)?,
-            None => Web::draw(seed)?,
+            Some(_) => RandomWeb::draw_scripted(seed)?,
+            None => RandomWeb::draw(seed)?,
         };
         let program = Program::new(self.program, dir, &web);
         let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
-        let mut deaths: Vec<Death> = Vec::new();
+        let mut deaths: Vec<KillInterval> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
         let mut tally = check::finished(&web, &program, &deaths)?;
         if dice.below(2) == 0 {
@@ -213,9 +213,9 @@ impl Rack<'_> {
     fn lives(
         &self,
         program: &Program,
-        web: &Web,
+        web: &RandomWeb,
         dice: &mut SeededRandom,
-        deaths: &mut Vec<Death>,
+        deaths: &mut Vec<KillInterval>,
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);
@@ -225,12 +225,12 @@ impl Rack<'_> {
                 sum.longest_restart = sum.longest_restart.max(life.opening.unwrap_or_default());
             }
             match (life.end, kill) {
-                (End::Killed(death), Some(kill)) => {
+                (ProgramEnd::Killed(death), Some(kill)) => {
                     deaths.push(death);
                     sum.note(kill.aim.name());
                     drop(sum);
                     if web.index {
-                        index::holds_no_more(&program.output())?;
+                        check_index::holds_no_more(&program.output())?;
                     }
                 }
                 (_, kill) => {
@@ -242,14 +242,14 @@ impl Rack<'_> {
     }
 
     /// Draws when to kill the program next. `None` if all kills are done.
-    fn kill(&self, dice: &mut SeededRandom) -> Option<Kill> {
+    fn kill(&self, dice: &mut SeededRandom) -> Option<KillPlan> {
         let mut sum = self.sum();
         sum.starts += 1;
         (sum.kills < self.kills).then(|| {
             sum.kills += 1;
             let is_rendering = self.browser.is_some();
-            Kill {
-                aim: Aim::draw(dice, is_rendering),
+            KillPlan {
+                aim: KillTrigger::draw(dice, is_rendering),
                 with_browser: is_rendering && dice.below(4) == 0,
             }
         })

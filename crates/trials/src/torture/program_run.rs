@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::browsers::Browsers;
 use super::random::SeededRandom;
-use super::web::Web;
+use super::random_web::RandomWeb;
 
 /// Maximum time for a process. A process that runs longer is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Interval between two checks whether it is time to kill the process.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
-/// Files whose growth may trigger a kill ([`Aim::Growth`]).
+/// Files whose growth may trigger a kill ([`KillTrigger::Growth`]).
 const GROWING: [&str; 6] = [
     "archive",
     "archive/captures.cdxj",
@@ -38,14 +38,14 @@ const RULES_FILE: &str = "rules.toml";
 const RULES: &str = "[[extract]]\nname = \"titles\"\nfields = { title = \"title\" }\n";
 
 /// When to kill the process, and whether to kill its browser too.
-pub(super) struct Kill {
-    pub(super) aim: Aim,
+pub(super) struct KillPlan {
+    pub(super) aim: KillTrigger,
     /// Whether to kill the browser too, with the guardian process that cleans up after it.
     pub(super) with_browser: bool,
 }
 
 /// The event that triggers the kill of the process.
-pub(super) enum Aim {
+pub(super) enum KillTrigger {
     /// Kill this long after the start, while the program opens existing files.
     Opening(Duration),
     /// Kill this long after the start.
@@ -63,15 +63,15 @@ pub(super) enum Aim {
     Ending(Duration),
 }
 
-impl Aim {
-    pub(super) fn draw(dice: &mut SeededRandom, is_rendering: bool) -> Aim {
+impl KillTrigger {
+    pub(super) fn draw(dice: &mut SeededRandom, is_rendering: bool) -> KillTrigger {
         // In a rendering crawl a browser must start first, so allow more time.
         let max_millis = if is_rendering { 4000 } else { 900 };
         match dice.below(30) {
-            0..6 => Aim::Opening(dice.millis(150)),
-            6..12 => Aim::Time(dice.millis(max_millis)),
-            12..17 => Aim::Requests(1 + dice.below(60) as usize),
-            17..29 => Aim::Growth {
+            0..6 => KillTrigger::Opening(dice.millis(150)),
+            6..12 => KillTrigger::Time(dice.millis(max_millis)),
+            12..17 => KillTrigger::Requests(1 + dice.below(60) as usize),
+            17..29 => KillTrigger::Growth {
                 file: GROWING[dice.below(GROWING.len() as u64) as usize],
                 times: 1 + dice.below(8),
                 after: match dice.below(3) {
@@ -79,37 +79,37 @@ impl Aim {
                     _ => dice.millis(4),
                 },
             },
-            _ => Aim::Ending(dice.millis(3)),
+            _ => KillTrigger::Ending(dice.millis(3)),
         }
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Aim::Opening(_) => "while opening",
-            Aim::Time(_) => "at some moment",
-            Aim::Requests(_) => "after some requests",
-            Aim::Growth { .. } => "after a file grew",
-            Aim::Ending(_) => "at the end",
+            KillTrigger::Opening(_) => "while opening",
+            KillTrigger::Time(_) => "at some moment",
+            KillTrigger::Requests(_) => "after some requests",
+            KillTrigger::Growth { .. } => "after a file grew",
+            KillTrigger::Ending(_) => "at the end",
         }
     }
 }
 
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Death {
+pub(super) struct KillInterval {
     /// A time shortly before the kill, when the program was still running.
     pub(super) before: u64,
     /// A time shortly after the kill, when the program had ended.
     pub(super) after: u64,
 }
 
-pub(super) enum End {
-    Killed(Death),
+pub(super) enum ProgramEnd {
+    Killed(KillInterval),
     Finished,
 }
 
-pub(super) struct Life {
-    pub(super) end: End,
+pub(super) struct ProgramRun {
+    pub(super) end: ProgramEnd,
     /// Time from the start until all files were open; `None` if the program was killed before that.
     pub(super) opening: Option<Duration>,
 }
@@ -127,7 +127,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(program: &Path, dir: &Path, web: &Web) -> Program {
+    pub(super) fn new(program: &Path, dir: &Path, web: &RandomWeb) -> Program {
         let delay = format!("{}ms", web.delay.as_millis());
         let seed = web.web.url(0, "/");
         let mut args: Vec<String> = ["--seed", &seed, "--output", "crawl", "--delay", &delay]
@@ -226,7 +226,7 @@ impl Program {
     }
 
     /// Starts or resumes the crawl. Waits for its end, or kills it at the moment that `kill` names.
-    pub(super) fn live(&self, web: &Web, kill: Option<&Kill>) -> Result<Life> {
+    pub(super) fn live(&self, web: &RandomWeb, kill: Option<&KillPlan>) -> Result<ProgramRun> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, kill, &mut opening);
@@ -235,7 +235,7 @@ impl Program {
             let _ = child.kill();
             let _ = child.wait();
         }
-        Ok(Life {
+        Ok(ProgramRun {
             end: watched?,
             opening: opening.took,
         })
@@ -244,10 +244,10 @@ impl Program {
     fn watch(
         &self,
         child: &mut Child,
-        web: &Web,
-        kill: Option<&Kill>,
+        web: &RandomWeb,
+        kill: Option<&KillPlan>,
         opening: &mut Opening,
-    ) -> Result<End> {
+    ) -> Result<ProgramEnd> {
         let aim = kill.map(|kill| &kill.aim);
         let started = opening.started;
         let requests_before = web.web.log().len();
@@ -261,15 +261,15 @@ impl Program {
             ensure!(now < PATIENCE, "no end after {} s", now.as_secs());
             let has_come = match aim {
                 None => false,
-                Some(Aim::Opening(time) | Aim::Time(time)) => now >= *time,
-                Some(Aim::Requests(count)) => web
+                Some(KillTrigger::Opening(time) | KillTrigger::Time(time)) => now >= *time,
+                Some(KillTrigger::Requests(count)) => web
                     .web
                     .wait_for(LOOK_EVERY, |log| log.len() >= requests_before + count),
-                Some(Aim::Growth { file, times, after }) => {
+                Some(KillTrigger::Growth { file, times, after }) => {
                     growth.look(self.bytes(file));
                     growth.times >= *times && wait(*after)
                 }
-                Some(Aim::Ending(after)) => self.writes_index() && wait(*after),
+                Some(KillTrigger::Ending(after)) => self.writes_index() && wait(*after),
             };
             if has_come {
                 break;
@@ -290,14 +290,14 @@ impl Program {
             Browsers::below(&self.temporary()).wait()?;
         }
         match status.signal() {
-            Some(9) => Ok(End::Killed(Death { before, after })),
+            Some(9) => Ok(ProgramEnd::Killed(KillInterval { before, after })),
             _ => self.finished(status),
         }
     }
 
-    fn finished(&self, status: ExitStatus) -> Result<End> {
+    fn finished(&self, status: ExitStatus) -> Result<ProgramEnd> {
         if status.success() {
-            return Ok(End::Finished);
+            return Ok(ProgramEnd::Finished);
         }
         bail!("the crawl ended with {status}: {}", self.last_words());
     }

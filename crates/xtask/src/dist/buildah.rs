@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::debian::{self, Debian};
+use crate::debian::{self, DebianPackages};
 use crate::workspace::{Workspace, output, run};
 
 /// A policy that trusts all images, because every image in this storage was built here.
@@ -22,7 +22,7 @@ pub(super) struct Buildah {
 impl Buildah {
     /// Fetches buildah and writes the settings that confine it to `folder`.
     pub(super) fn fetch(workspace: &Workspace, folder: &Path) -> Result<Buildah> {
-        let root = Debian::of(workspace).unpack_whole("buildah")?;
+        let root = DebianPackages::of(workspace).unpack_whole("buildah")?;
         let buildah = Buildah {
             program: root.join("usr/bin/buildah"),
             folder: folder.to_owned(),
@@ -149,7 +149,7 @@ impl Drop for Container<'_> {
 /// Stores the library path in a program file, because buildah restarts itself for each container
 /// without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
-    let root = Debian::of(workspace).unpack_whole("patchelf")?;
+    let root = DebianPackages::of(workspace).unpack_whole("patchelf")?;
     let own_libraries = debian::libraries(&root)?;
     let patchelf = || {
         let mut command = Command::new(root.join("usr/bin/patchelf"));

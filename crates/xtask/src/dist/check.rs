@@ -8,11 +8,11 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::chroot::Chroot;
-use super::layout;
-use super::product::{PROGRAM, Product};
+use super::install_layout;
+use super::package_metadata::{PROGRAM, ProductMetadata};
 use super::site::Site;
 use crate::debian::make_empty;
-use crate::tools;
+use crate::pinned_tools;
 use crate::workspace::{Workspace, output, run};
 
 /// The releases of Debian on which the package is installed.
@@ -27,7 +27,7 @@ const OUTPUT: &str = "/tmp/crawled";
 /// The packages to check, and the program that they must contain.
 pub(super) struct Check<'a> {
     pub(super) workspace: &'a Workspace,
-    pub(super) product: &'a Product,
+    pub(super) product: &'a ProductMetadata,
     /// The built program, which each package must contain unchanged.
     pub(super) program: &'a Path,
     /// The folder of the packages.
@@ -94,7 +94,7 @@ impl Check<'_> {
 
     /// Installs the wheel into a new environment, without a registry.
     fn wheel(&self, folder: &Path) -> Result<PathBuf> {
-        let python = tools::packaging(self.workspace).join("python");
+        let python = pinned_tools::packaging(self.workspace).join("python");
         run(Command::new(&python)
             .args(["-m", "venv", "--without-pip"])
             .arg(folder))?;
@@ -110,8 +110,8 @@ impl Check<'_> {
     /// Installs the npm package, without a registry.
     fn npm(&self, folder: &Path) -> Result<PathBuf> {
         // Without a package.json here, npm would install into a parent folder that has one.
-        layout::write_file(&folder.join("package.json"), "{\"private\": true}\n")?;
-        let mut npm = tools::node_program(self.workspace, "npm");
+        install_layout::write_file(&folder.join("package.json"), "{\"private\": true}\n")?;
+        let mut npm = pinned_tools::node_program(self.workspace, "npm");
         npm.args([
             "install",
             "--offline",
@@ -171,7 +171,7 @@ impl Check<'_> {
 
     /// Returns the only package whose name ends with `end`.
     fn package(&self, end: &str) -> Result<PathBuf> {
-        layout::only(self.packages, end)
+        install_layout::only(self.packages, end)
     }
 }
 

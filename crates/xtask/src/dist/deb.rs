@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::layout::{self, Parts};
-use super::product::{PROGRAM, Product};
-use super::program;
+use super::build_program;
+use super::install_layout::{self, PackageContents};
+use super::package_metadata::{PROGRAM, ProductMetadata};
 use crate::debian::make_empty;
 use crate::workspace::{Workspace, output, run};
 
@@ -34,14 +34,14 @@ const OVERRIDES: &[(&str, &str)] = &[(
 /// Writes `NAME_VERSION_amd64.deb`.
 pub(super) fn write(
     workspace: &Workspace,
-    product: &Product,
-    parts: &Parts<'_>,
+    product: &ProductMetadata,
+    parts: &PackageContents<'_>,
     to: &Path,
 ) -> Result<()> {
     let root = parts.folder.join("deb");
     make_empty(&root)?;
     let usr = root.join("usr");
-    layout::write(workspace, product, parts, &usr)?;
+    install_layout::write(workspace, product, parts, &usr)?;
     documents(workspace, product, &usr)?;
     compress(&usr.join("share/man/man1"))?;
     let size = output(
@@ -50,9 +50,9 @@ pub(super) fn write(
             .arg(&usr),
     )?;
     let size = size.split_whitespace().next().unwrap_or("0");
-    let glibc = program::oldest_glibc(parts.program)?;
+    let glibc = build_program::oldest_glibc(parts.program)?;
     let control = control(product, size, glibc);
-    layout::write_file(&root.join("DEBIAN/control"), control)?;
+    install_layout::write_file(&root.join("DEBIAN/control"), control)?;
     let mut sums = Command::new("sh");
     sums.args([
         "-ec",
@@ -74,35 +74,35 @@ pub(super) fn write(
 }
 
 /// Writes the licenses, the change logs and the overrides for lintian.
-fn documents(workspace: &Workspace, product: &Product, usr: &Path) -> Result<()> {
-    let folder = layout::documents(product, usr);
+fn documents(workspace: &Workspace, product: &ProductMetadata, usr: &Path) -> Result<()> {
+    let folder = install_layout::documents(product, usr);
     let mit = workspace.root.join("LICENSE-MIT");
     let mit = fs::read_to_string(&mit).with_context(|| format!("no {}", mit.display()))?;
-    layout::write_file(&folder.join("copyright"), copyright(&mit)?)?;
+    install_layout::write_file(&folder.join("copyright"), copyright(&mit)?)?;
     let changes = folder.join("changelog");
-    layout::copy(&workspace.root.join("CHANGELOG.md"), &changes)?;
+    install_layout::copy(&workspace.root.join("CHANGELOG.md"), &changes)?;
     let mut date = Command::new("date");
     date.args(["--utc", "--rfc-email"])
         .arg(format!("--date=@{}", product.epoch));
     let own = folder.join("changelog.Debian");
-    layout::write_file(&own, own_changes(product, output(&mut date)?.trim()))?;
+    install_layout::write_file(&own, own_changes(product, output(&mut date)?.trim()))?;
     gzip(&[changes, own])?;
     let overrides: String = OVERRIDES
         .iter()
         .map(|(tag, reason)| format!("# {reason}\n{}: {tag}\n", product.name))
         .collect();
-    layout::write_file(
+    install_layout::write_file(
         &usr.join("share/lintian/overrides").join(&product.name),
         overrides,
     )
 }
 
-fn version(product: &Product) -> String {
+fn version(product: &ProductMetadata) -> String {
     format!("{}-{REVISION}", product.version)
 }
 
-fn control(product: &Product, size: &str, (major, minor): (u32, u32)) -> String {
-    let Product {
+fn control(product: &ProductMetadata, size: &str, (major, minor): (u32, u32)) -> String {
+    let ProductMetadata {
         name, maintainer, ..
     } = product;
     let summary = product.description.trim_start_matches("A ");
@@ -115,7 +115,7 @@ fn control(product: &Product, size: &str, (major, minor): (u32, u32)) -> String 
     )
 }
 
-fn own_changes(product: &Product, date: &str) -> String {
+fn own_changes(product: &ProductMetadata, date: &str) -> String {
     format!(
         "{} ({}) unstable; urgency=medium\n\n  * Package of version {}.\n\n -- {}  {date}\n",
         product.name,
@@ -148,7 +148,7 @@ fn copyright(mit: &str) -> Result<String> {
          Comment: The program contains libraries under other licenses. {} has them all.\n\n\
          License: Expat\n{}\n\nLicense: Apache-2.0\n \
          On Debian systems, the text of this license is in /usr/share/common-licenses/Apache-2.0.\n",
-        layout::NOTICES,
+        install_layout::NOTICES,
         text.join("\n")
     ))
 }
@@ -169,11 +169,11 @@ fn gzip(files: &[PathBuf]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{control, copyright};
-    use crate::dist::product::Product;
+    use crate::dist::package_metadata::ProductMetadata;
 
     #[test]
     fn control_declares_the_c_library_that_the_program_needs() {
-        let product = Product {
+        let product = ProductMetadata {
             name: "other".to_owned(),
             version: "1.2.3".to_owned(),
             description: "A crawler".to_owned(),

@@ -1,5 +1,5 @@
-//! Builds the container's image from `docker/Dockerfile` and runs `docker/compose.yaml` with it, on a
-//! machine without a container engine.
+//! Builds the container's image from `docker/Dockerfile` and runs `docker/compose.yaml` with it, on
+//! a machine without a container engine.
 //!
 //! Debian's buildah builds the image, as root. The services run in a chroot. The images in the
 //! `FROM` lines are built from Debian packages and this machine's Rust.
@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::buildah::Buildah;
 use super::site::Site;
-use super::{bases, trial};
-use crate::debian::Debian;
+use super::{base_images, image_trial};
+use crate::debian::DebianPackages;
 use crate::workspace::{Workspace, output, run as run_program};
-use crate::{compose, docker, tools};
+use crate::{compose, docker, pinned_tools};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -58,14 +58,14 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let buildah = Buildah::fetch(workspace, &folder)?;
     if args.trial {
-        trial::loopback_up(&busybox(workspace)?)?;
-        return trial::run(workspace, &buildah, &folder);
+        image_trial::loopback_up(&busybox(workspace)?)?;
+        return image_trial::run(workspace, &buildah, &folder);
     }
-    tools::python(workspace)?;
+    pinned_tools::python(workspace)?;
     let begin = Instant::now();
     let recipe = fs::read_to_string(workspace.root.join(docker::RECIPE))
         .with_context(|| format!("cannot read {}", docker::RECIPE))?;
-    bases::make(workspace, &buildah, &recipe)?;
+    base_images::make(workspace, &buildah, &recipe)?;
     eprintln!("base images: {} s", begin.elapsed().as_secs());
     let compose = compose::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
@@ -74,7 +74,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     fs::write(&profile, QUICK_PROFILE)?;
     let begin = Instant::now();
     let profile = args.quick.then_some(profile.as_path());
-    bases::build(workspace, &buildah, image, profile)?;
+    base_images::build(workspace, &buildah, image, profile)?;
     eprintln!("image: {} s", begin.elapsed().as_secs());
     busybox(workspace)?;
     Site::build(workspace)?;
@@ -85,7 +85,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             .args(["dist", "image", "--trial"]),
     )?;
     buildah.list_images()?;
-    let caches = bases::size(&buildah.caches())?;
+    let caches = base_images::size(&buildah.caches())?;
     eprintln!("crates and build in the cache: {caches}");
     for what in NOT_SEEN {
         eprintln!("not seen: {what}");
@@ -113,7 +113,7 @@ pub(super) fn check_machine() -> Result<()> {
 
 /// Returns a program that can bring up loopback on machines without `ip`.
 fn busybox(workspace: &Workspace) -> Result<PathBuf> {
-    let debian = Debian::of(workspace);
+    let debian = DebianPackages::of(workspace);
     debian.unpack("busybox", &["busybox-static"])?;
     let program = ["bin/busybox", "usr/bin/busybox"].map(|path| debian.root().join(path));
     let busybox_path = program.into_iter().find(|path| path.is_file());

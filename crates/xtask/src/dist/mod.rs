@@ -1,22 +1,22 @@
 //! `cargo xtask dist`: builds and checks the packages and the container image. All files are kept
 //! in `target/dist`.
 
-mod bases;
+mod base_images;
+mod build_program;
 mod buildah;
 mod check;
 mod chroot;
 mod container_service;
 mod deb;
 mod image;
-mod layout;
+mod image_trial;
+mod install_layout;
 mod notices;
-mod packages;
-mod product;
-mod program;
+mod package_metadata;
 mod sbom;
 mod service;
 mod site;
-mod trial;
+mod tarball_and_npm;
 
 use std::fs;
 use std::path::Path;
@@ -25,11 +25,11 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
+use self::build_program::Place;
 use self::check::Check;
-use self::layout::Parts;
-use self::product::Product;
-use self::program::Place;
-use crate::tools;
+use self::install_layout::PackageContents;
+use self::package_metadata::ProductMetadata;
+use crate::pinned_tools;
 use crate::workspace::{Workspace, output};
 
 #[derive(clap::Args)]
@@ -66,44 +66,44 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
 /// Builds the packages and prints their checksums.
 fn packages(workspace: &Workspace) -> Result<()> {
-    let product = Product::read(workspace)?;
+    let product = ProductMetadata::read(workspace)?;
     fetch_tools(workspace)?;
     pack(workspace, &product, &Place::usual(workspace)).map(drop)
 }
 
 fn fetch_tools(workspace: &Workspace) -> Result<()> {
-    tools::fetch_packaging(workspace)?;
+    pinned_tools::fetch_packaging(workspace)?;
     // The Python tools include npm.
-    tools::python(workspace)
+    pinned_tools::python(workspace)
 }
 
 /// Builds the program and its packages. Returns the checksums of the program and of each package.
-fn pack(workspace: &Workspace, product: &Product, place: &Place) -> Result<String> {
+fn pack(workspace: &Workspace, product: &ProductMetadata, place: &Place) -> Result<String> {
     let begin = Instant::now();
     place.build(workspace, product)?;
     eprintln!("program and wheel: {} s", begin.elapsed().as_secs());
     let begin = Instant::now();
     let (program, to) = (place.program(), place.packages());
-    let (major, minor) = program::oldest_glibc(&program)?;
+    let (major, minor) = build_program::oldest_glibc(&program)?;
     ensure!(
-        (major, minor) <= program::GLIBC,
+        (major, minor) <= build_program::GLIBC,
         "the program needs glibc {major}.{minor}, newer than the packages say"
     );
-    let parts = Parts {
+    let parts = PackageContents {
         program: &program,
         sbom: &to.join(product.sbom()),
         notices: &place.notices(),
         folder: &place.folder,
     };
-    packages::tarball(workspace, product, &parts, &to)?;
-    packages::npm(workspace, product, &parts, &to)?;
+    tarball_and_npm::tarball(workspace, product, &parts, &to)?;
+    tarball_and_npm::npm(workspace, product, &parts, &to)?;
     deb::write(workspace, product, &parts, &to)?;
     eprintln!("the other packages: {} s", begin.elapsed().as_secs());
     let sums = checksums(&to)?;
     fs::write(to.join("SHA256SUMS"), &sums)?;
     let program = output(
         Command::new("sha256sum")
-            .arg(product::PROGRAM)
+            .arg(package_metadata::PROGRAM)
             .current_dir(program.parent().unwrap_or(&place.folder)),
     )?;
     eprint!("{}:\n{program}{sums}", to.display());
@@ -121,7 +121,7 @@ fn check(workspace: &Workspace) -> Result<()> {
     let begin = Instant::now();
     Check {
         workspace,
-        product: &Product::read(workspace)?,
+        product: &ProductMetadata::read(workspace)?,
         program: &place.program(),
         packages: &place.packages(),
     }
@@ -139,7 +139,7 @@ fn reproduce(workspace: &Workspace) -> Result<()> {
         changes.is_empty(),
         "files differ from the last commit:\n{changes}hint: commit or remove them first"
     );
-    let product = Product::read(workspace)?;
+    let product = ProductMetadata::read(workspace)?;
     fetch_tools(workspace)?;
     let here = pack(workspace, &product, &Place::usual(workspace))?;
     let there = pack(workspace, &product, &Place::elsewhere(workspace)?)?;

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::layout;
+use super::install_layout;
 use crate::debian::make_empty;
-use crate::tools;
+use crate::pinned_tools;
 use crate::workspace::{Workspace, run};
 
 /// The path that replaces the source folder in the SBOM.
@@ -28,11 +28,13 @@ sys.exit(f'{sys.argv[1]} breaks CycloneDX 1.5: {fault.data.message}' if fault el
 pub(super) fn from_wheel(workspace: &Workspace, sources: &Path, folder: &Path) -> Result<String> {
     let unpacked = folder.join("unpacked");
     make_empty(&unpacked)?;
-    let mut unzip = workspace.program(tools::packaging(workspace).join("python"));
+    let mut unzip = workspace.program(pinned_tools::packaging(workspace).join("python"));
     unzip.args(["-m", "zipfile", "-e"]);
-    run(unzip.arg(layout::only(folder, ".whl")?).arg(&unpacked))?;
-    let sboms = layout::only(&unpacked, ".dist-info")?.join("sboms");
-    let file = layout::only(&sboms, ".cyclonedx.json")?;
+    run(unzip
+        .arg(install_layout::only(folder, ".whl")?)
+        .arg(&unpacked))?;
+    let sboms = install_layout::only(&unpacked, ".dist-info")?.join("sboms");
+    let file = install_layout::only(&sboms, ".cyclonedx.json")?;
     let text = fs::read_to_string(&file).with_context(|| format!("no {}", file.display()))?;
     without_paths(&text, sources)
 }
@@ -46,7 +48,7 @@ fn without_paths(sbom: &str, sources: &Path) -> Result<String> {
 
 /// Checks that the SBOM is valid and lists libraries with their checksums.
 pub(super) fn validate(workspace: &Workspace, file: &Path) -> Result<()> {
-    let mut python = workspace.program(tools::packaging(workspace).join("python"));
+    let mut python = workspace.program(pinned_tools::packaging(workspace).join("python"));
     run(python.args(["-c", VALIDATE]).arg(file))?;
     let sbom: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
     let components = sbom["components"].as_array().context("it has no list")?;

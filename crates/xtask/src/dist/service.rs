@@ -12,7 +12,7 @@ use crate::compose::{expand, strings};
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Values that the compose file refers to but doesn't contain.
-pub(super) struct Surroundings<'a> {
+pub(super) struct ComposeContext<'a> {
     /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
     /// The folder of volumes and mounted files, which keep their names.
@@ -56,7 +56,7 @@ impl Service {
     pub(super) fn read(
         compose: &Value,
         name: &str,
-        surroundings: &Surroundings<'_>,
+        surroundings: &ComposeContext<'_>,
     ) -> Result<Service> {
         let service = &compose["services"][name];
         ensure!(service.is_object(), "there is no service {name}");
@@ -117,7 +117,10 @@ impl Volume {
     }
 }
 
-fn environment(service: &Value, surroundings: &Surroundings<'_>) -> Result<Vec<(String, String)>> {
+fn environment(
+    service: &Value,
+    surroundings: &ComposeContext<'_>,
+) -> Result<Vec<(String, String)>> {
     let variables = service["environment"].as_object().into_iter().flatten();
     let expanded = variables.map(|(name, value)| {
         let value = value
@@ -148,7 +151,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Service, Surroundings, Volume};
+    use super::{ComposeContext, Service, Volume};
 
     #[test]
     fn a_service_is_parsed() {
@@ -159,7 +162,7 @@ mod tests {
             "command": ["--every", "1d"], "environment": {"WHO": "${WHO:?say who}"},
             "volumes": ["data:/data", "../config/a.toml:/etc/a.toml:ro"],
             "healthcheck": {"test": ["CMD", "bash", "-c", "echo $$x"]}}}});
-        let surroundings = Surroundings {
+        let surroundings = ComposeContext {
             variables: &[("WHO", "me")],
             folder: Path::new("/f"),
             entry_point: &["crawl".to_owned()],

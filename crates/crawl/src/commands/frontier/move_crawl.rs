@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::AtomicFolder;
-use crawl_engine::{GatheredWorker, ImportTarget, MovedCrawl, export, import};
-use crawl_frontier::shared::MovedOut as _;
-use crawl_gather::Purpose;
-use crawl_shared_frontier::{Export, ImportTarget as EngineTarget};
+use crawl_engine::{GatheredWorker, ImportTarget, MovedRecordCounts, export, import};
+use crawl_frontier::worker_frontier::OutgoingCrawl as _;
+use crawl_gather::GatherPurpose;
+use crawl_shared_frontier::{CrawlExport, ImportTarget as EngineTarget};
 use serde_json::{Value, json};
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
 use crate::error::engine::of_engine;
-use crate::error::shared::of_shared;
+use crate::error::shared_frontier::of_shared;
 use crate::error::{CommandError, unwritable};
 use crate::settings::check_name;
 use crate::shared_frontier::credentials;
@@ -86,7 +86,7 @@ pub(super) fn export_crawl(
     let folder = folder.map_err(|error| of_folder(&error, output))?;
     let whole = std::path::absolute(output).map_err(|why| unwritable(output, &why))?;
     let to = whole.display().to_string();
-    let source = Export::begin(&urls, &credentials(), &crawl, &to);
+    let source = CrawlExport::begin(&urls, &credentials(), &crawl, &to);
     let source = source.map_err(|why| of_shared(&why))?;
     let workers = source.workers().iter();
     let excluded = workers.map(|worker| {
@@ -94,7 +94,7 @@ pub(super) fn export_crawl(
         (worker.name.clone(), committed.unwrap_or(0))
     });
     let excluded: BTreeMap<String, u64> = excluded.collect();
-    let purpose = Purpose::GoingOn {
+    let purpose = GatherPurpose::GoingOn {
         excluded: &excluded,
     };
     let gathered = crawl_gather::gather(dirs, folder.beside(), &purpose);
@@ -130,7 +130,7 @@ pub(super) fn export_crawl(
     Ok(code)
 }
 
-fn object(moved: &MovedCrawl, crawl: &str) -> Value {
+fn object(moved: &MovedRecordCounts, crawl: &str) -> Value {
     let states = moved.states;
     json!({
         "crawl": crawl,
@@ -146,7 +146,11 @@ fn object(moved: &MovedCrawl, crawl: &str) -> Value {
 }
 
 /// Prints the counts of a moved crawl: as `json` if given, otherwise as text.
-fn print_counts(moved: &MovedCrawl, crawl: &str, json: Option<Value>) -> Result<u8, CommandError> {
+fn print_counts(
+    moved: &MovedRecordCounts,
+    crawl: &str,
+    json: Option<Value>,
+) -> Result<u8, CommandError> {
     let states = moved.states;
     let text = match json {
         Some(json) => format!("{json:#}\n"),

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use crawl_shared_frontier::{BucketChoice, GroupName, MoveStep, MovedBuckets, move_buckets};
+use crawl_shared_frontier::{
+    BucketChoice, BucketMoveResult, MoveStep, ServerGroupId, move_buckets,
+};
 use serde_json::json;
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
-use crate::error::shared::of_shared;
+use crate::error::shared_frontier::of_shared;
 use crate::error::{CommandError, FINISHED};
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
@@ -63,7 +65,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
+fn object(done: &BucketMoveResult, crawl: &str) -> serde_json::Value {
     json!({
         "crawl": crawl,
         "group": done.to,
@@ -74,12 +76,12 @@ fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
 }
 
 /// Parses an engine group, given by its number or by its connection string.
-fn group(text: &str) -> Result<GroupName, CommandError> {
+fn group(text: &str) -> Result<ServerGroupId, CommandError> {
     match text.parse() {
-        Ok(number) => Ok(GroupName::Number(number)),
+        Ok(number) => Ok(ServerGroupId::Number(number)),
         Err(_) if text.contains("://") => {
             check_url(text)?;
-            Ok(GroupName::Url(text.to_owned()))
+            Ok(ServerGroupId::Url(text.to_owned()))
         }
         Err(_) => Err(CommandError::usage(format!("`{text}` isn't a group"))
             .hint("give its URL, or its number in `crawl frontier status`, such as 1")),
@@ -118,9 +120,9 @@ mod tests {
         let numbers = |of: &[i32]| BucketChoice::Numbers(of.iter().copied().collect());
         assert_eq!(choice("7").unwrap(), numbers(&[7]));
         assert_eq!(choice("0-2, 9,1-3").unwrap(), numbers(&[0, 1, 2, 3, 9]));
-        let all = BucketChoice::AllOf(GroupName::Number(1));
+        let all = BucketChoice::AllOf(ServerGroupId::Number(1));
         assert_eq!(choice("all-of:1").unwrap(), all);
-        let by_url = BucketChoice::AllOf(GroupName::Url("postgres://db/c".to_owned()));
+        let by_url = BucketChoice::AllOf(ServerGroupId::Url("postgres://db/c".to_owned()));
         assert_eq!(choice("all-of:postgres://db/c").unwrap(), by_url);
         for text in ["", "x", "3-1", "-1", "1-", "0-99999999", "1,,2", "all-of:x"] {
             let refused = choice(text).unwrap_err();

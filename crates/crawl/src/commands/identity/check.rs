@@ -4,7 +4,7 @@ use bytes::Bytes;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_fetcher::{FetchConfig, Truncation};
 use crawl_identity::{
-    DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, Message, PublicKey, check_directory,
+    DIRECTORY_PATH, DIRECTORY_TYPE, KeySet, PublicKey, SignableMessage, check_directory,
     verify_directory_response,
 };
 use crawl_weburl::canonicalize;
@@ -169,7 +169,7 @@ impl Answer<'_> {
 
     fn judge_signatures(&self, published: &[PublicKey], now: u64, findings: &mut Found) {
         let fields = self.headers.iter();
-        let response = Message {
+        let response = SignableMessage {
             authority: self.authority.to_owned(),
             fields: fields
                 .map(|(name, value)| {
@@ -178,7 +178,7 @@ impl Answer<'_> {
                 })
                 .collect(),
             is_response: true,
-            ..Message::default()
+            ..SignableMessage::default()
         };
         let (valid, faults) = verify_directory_response(&response, self.body, published, now);
         let is_signed = valid > 0 || !faults.is_empty();

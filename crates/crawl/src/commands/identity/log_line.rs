@@ -1,18 +1,18 @@
 //! Reads requests with their header fields from the lines of a log.
 
-use crawl_identity::Message;
+use crawl_identity::SignableMessage;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::combined_log_format;
 use super::logged_request::LoggedRequest;
-use super::text_line;
 
 /// Reads a line of a log: JSON, or the form of [`text_line`]. `None` if the line doesn't describe a
 /// request.
 pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     match line.trim_start().starts_with('{') {
         true => read_json(line),
-        false => text_line::read(line),
+        false => combined_log_format::read(line),
     }
 }
 
@@ -37,7 +37,7 @@ fn read_json(line: &str) -> Option<LoggedRequest> {
         let mut values = names.iter().filter_map(|name| request.get(*name)?.as_str());
         values.next().unwrap_or_default().to_owned()
     };
-    let mut message = Message {
+    let mut message = SignableMessage {
         method: text(&["method", "request_method"]),
         scheme: text(&["scheme", "request_scheme"]),
         authority: text(&["host", "http_host", "authority"]),

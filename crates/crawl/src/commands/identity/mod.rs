@@ -1,16 +1,16 @@
 //! `crawl identity`: keys, their publication, and the verification of signed requests.
 
 mod check;
+mod combined_log_format;
 mod directory;
 mod log_line;
 mod logged_request;
 mod new;
 mod page;
-mod text_line;
 mod verdicts;
 mod verify;
 
-use crate::cli::identity::{IdentityArgs, IdentityCommand, WhoArgs};
+use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};
 use crate::error::CommandError;
 use crate::settings::{Layer, Settings, UserFolders, gather};
 use crate::values::Span;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
             max_lifetime,
             clock_tolerance,
             json,
-        } => verify::run(&verify::Request {
+        } => verify::run(&verify::SignatureCheckOptions {
             logs: &logs,
             keys: &keys,
             hosts: &hosts,
@@ -47,7 +47,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
     }
 }
 
-fn settings(who: WhoArgs) -> Result<Settings, CommandError> {
+fn settings(who: CrawlerIdentityArgs) -> Result<Settings, CommandError> {
     let layer = Layer {
         operator: who.operator,
         ..Layer::default()

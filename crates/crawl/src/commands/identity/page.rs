@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_engine::Forbidden;
+use crawl_engine::ForbiddenRobotsPolicy;
 use crawl_fetcher::SignWhen;
 use crawl_records::BotPage;
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::settings::{
-    Settings, SiteTerms, check_agent, check_contact, fastest_pace, key_url, user_agent,
+    Settings, SiteSettings, check_agent, check_contact, fastest_pace, key_url, user_agent,
 };
 use crate::terminal::note;
-use crate::values::Period;
+use crate::values::Interval;
 
 pub(super) fn run(
     out: &Path,
@@ -46,14 +46,15 @@ pub(super) fn run(
             .meaning()
             .map(|purpose| purpose.to_string()),
         archives: settings.output.warc.is_on(),
-        keeps_cookies: sites.clone().any(SiteTerms::keeps_cookies),
-        logs_in: sites.any(SiteTerms::has_login),
-        revisits: recrawl.recrawl.is_on() || recrawl.every != Period::NEVER,
+        keeps_cookies: sites.clone().any(SiteSettings::keeps_cookies),
+        logs_in: sites.any(SiteSettings::has_login),
+        revisits: recrawl.recrawl.is_on() || recrawl.every != Interval::NEVER,
         delay: delay.to_string(),
         per_host,
         robots_max_age: settings.exclusion.robots_max_age.to_string(),
         robots_last_good: (!last_good.get().is_zero()).then(|| last_good.to_string()),
-        closed_by_refusal: settings.exclusion.robots_forbidden.meaning() == Forbidden::Deny,
+        closed_by_refusal: settings.exclusion.robots_forbidden.meaning()
+            == ForbiddenRobotsPolicy::Deny,
         key_url: match operator.signature.meaning() {
             None => None,
             Some(_) => Some(key_url(operator)?),

@@ -21,7 +21,7 @@ const MAX_SIGNERS: usize = 1000;
 
 /// Numbers of requests and signatures in the logs, by verdict.
 #[derive(Default)]
-pub(super) struct Verdicts {
+pub(super) struct VerdictCounts {
     pub(super) requests: u64,
     unsigned: u64,
     /// Number of signatures that hold, by agent and key.
@@ -45,12 +45,12 @@ pub(super) struct Verdicts {
     hosts_given: bool,
 }
 
-impl Verdicts {
-    pub(super) fn new(as_json: bool, hosts_given: bool) -> Verdicts {
-        Verdicts {
+impl VerdictCounts {
+    pub(super) fn new(as_json: bool, hosts_given: bool) -> VerdictCounts {
+        VerdictCounts {
             as_json,
             hosts_given,
-            ..Verdicts::default()
+            ..VerdictCounts::default()
         }
     }
 

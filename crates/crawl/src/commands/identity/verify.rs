@@ -5,16 +5,18 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{ReadError, WarcReader};
-use crawl_identity::{Directory, PublicKey, SeenNonces, Terms, verify, verify_document};
+use crawl_identity::{
+    KeyDirectory, PublicKey, SeenNonces, SignatureConditions, verify, verify_document,
+};
 use crawl_records::signed_message;
 use crawl_weburl::{HostKey, canonicalize};
 use flate2::bufread::MultiGzDecoder;
 
 use super::log_line;
 use super::logged_request::LoggedRequest;
-use super::verdicts::Verdicts;
+use super::verdicts::VerdictCounts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
-use crate::identity::{PublishedKeysOption, published_keys};
+use crate::identity::{PublishedKeysFile, published_keys};
 use crate::terminal::print;
 use crate::values::Span;
 
@@ -28,9 +30,9 @@ const MAGIC_BYTES: usize = 16;
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The arguments of `crawl identity verify`.
-pub(super) struct Request<'a> {
+pub(super) struct SignatureCheckOptions<'a> {
     pub(super) logs: &'a [PathBuf],
-    pub(super) keys: &'a [PublishedKeysOption],
+    pub(super) keys: &'a [PublishedKeysFile],
     /// The hosts for which signatures may be valid. Empty for all hosts.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: Span,
@@ -40,16 +42,16 @@ pub(super) struct Request<'a> {
 
 /// Verifies the signatures of all requests in the given files, and counts the verdicts.
 struct Verifier {
-    keys: Vec<Directory>,
+    keys: Vec<KeyDirectory>,
     /// The hosts for which signatures may be valid. Empty for all hosts.
     hosts: Vec<HostKey>,
     max_lifetime: u64,
     clock_tolerance: u64,
     seen: SeenNonces,
-    found: Verdicts,
+    found: VerdictCounts,
 }
 
-pub(super) fn run(request: &Request<'_>) -> Result<u8, CommandError> {
+pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandError> {
     let hosts = request.hosts.iter().map(|host| {
         HostKey::parse(host)
             .map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))
@@ -60,9 +62,9 @@ pub(super) fn run(request: &Request<'_>) -> Result<u8, CommandError> {
         max_lifetime: request.max_lifetime.get().as_secs(),
         clock_tolerance: request.clock_tolerance.get().as_secs(),
         seen: SeenNonces::default(),
-        found: Verdicts::new(request.as_json, !request.hosts.is_empty()),
+        found: VerdictCounts::new(request.as_json, !request.hosts.is_empty()),
     };
-    let keys = verifier.keys.iter().flat_map(Directory::keys);
+    let keys = verifier.keys.iter().flat_map(KeyDirectory::keys);
     let keys: Vec<PublicKey> = keys.cloned().collect();
     let mut documents = Vec::new();
     for log in request.logs {
@@ -180,7 +182,7 @@ impl Verifier {
     /// `None` for a log, which has only the request's own fields.
     fn judge(&mut self, request: &LoggedRequest, target: Option<&str>) -> Result<(), CommandError> {
         let message = &request.message;
-        let mut terms = Terms {
+        let mut terms = SignatureConditions {
             at: request.at.unwrap_or(0),
             before: self.clock_tolerance,
             after: self.clock_tolerance.max(target.map_or(0, |_| WARC_DELAY)),

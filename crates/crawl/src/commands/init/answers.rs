@@ -3,7 +3,7 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::settings::seeds::Seed;
-use crate::settings::{Reach, reach};
+use crate::settings::{HostNetwork, reach};
 
 /// The purpose of a crawl, which selects what is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,6 @@ impl Answers {
     /// Returns whether the seed's host is public, so that a contact is required.
     pub(super) fn needs_contact(&self) -> bool {
         self.url()
-            .is_some_and(|url| reach(url, &[]) == Reach::Public)
+            .is_some_and(|url| reach(url, &[]) == HostNetwork::Public)
     }
 }

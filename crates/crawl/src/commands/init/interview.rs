@@ -63,7 +63,7 @@ pub(super) struct Question {
 
 /// Facts that `crawl init` knows before its first question.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct InterviewContext {
     /// The contact in the environment or in the user's own config.toml. Empty if there is none.
     pub(super) contact: String,
     /// The working directory, an absolute path.
@@ -75,13 +75,13 @@ pub(super) struct Surroundings {
 /// The dialogue of `crawl init`.
 #[derive(Clone, Debug)]
 pub(super) struct Interview {
-    surroundings: Surroundings,
+    surroundings: InterviewContext,
     pub(super) answers: Answers,
 }
 
 impl Interview {
     /// Starts the dialogue.
-    pub(super) fn new(surroundings: Surroundings) -> Interview {
+    pub(super) fn new(surroundings: InterviewContext) -> Interview {
         Interview {
             surroundings,
             answers: Answers::default(),
@@ -299,7 +299,7 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
 }
 
 /// Checks the crawl's folder, which must not be the folder of the config file.
-fn read_output(text: String, surroundings: &Surroundings) -> Result<String, CommandError> {
+fn read_output(text: String, surroundings: &InterviewContext) -> Result<String, CommandError> {
     let output = surroundings.working_folder.join(&text);
     // Compare components, because they leave out `.` and trailing slashes.
     match output
@@ -318,10 +318,10 @@ fn read_output(text: String, surroundings: &Surroundings) -> Result<String, Comm
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Interview, Surroundings, Topic};
+    use super::{Interview, InterviewContext, Topic};
 
     fn interview(contact: &str) -> Interview {
-        Interview::new(Surroundings {
+        Interview::new(InterviewContext {
             contact: contact.to_owned(),
             working_folder: PathBuf::from("/work"),
             config_folder: PathBuf::from("/work"),

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, ErrorKind, IsTerminal as _, Read as _, Write};
 use std::path::Path;
 
 use self::config_text::config_text;
-use self::interview::{Interview, Question, Surroundings};
+use self::interview::{Interview, InterviewContext, Question};
 use crate::cli::args::DEFAULT_CONFIG;
 use crate::error::{CommandError, INTERRUPTED, unwritable};
 use crate::settings::{UserFolders, check_without_seeds, parse, user_contact};
@@ -108,7 +108,7 @@ fn exists(file: &Path) -> CommandError {
 }
 
 /// Collects the facts that `crawl init` knows before its first question.
-fn surroundings(file: &Path) -> Result<Surroundings, CommandError> {
+fn surroundings(file: &Path) -> Result<InterviewContext, CommandError> {
     let absolute = |path: &Path| {
         std::path::absolute(path)
             .map_err(|why| CommandError::disk(format!("can't read the current folder: {why}")))
@@ -118,7 +118,7 @@ fn surroundings(file: &Path) -> Result<Surroundings, CommandError> {
         _ => user_contact(&UserFolders::of_process())?.unwrap_or_default(),
     };
     let config_folder = absolute(file)?;
-    Ok(Surroundings {
+    Ok(InterviewContext {
         contact,
         working_folder: absolute(Path::new("."))?,
         config_folder: config_folder.parent().unwrap_or(&config_folder).to_owned(),
@@ -227,13 +227,13 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::config_text::config_text;
-    use super::interview::{Interview, Surroundings};
+    use super::interview::{Interview, InterviewContext};
     use crate::settings::{check, parse};
 
     /// Compares the config file for these answers with an expectation, and checks it as a crawl
     /// would.
     fn check_config(answers: &[&str], expect: Expect) {
-        let mut interview = Interview::new(Surroundings::default());
+        let mut interview = Interview::new(InterviewContext::default());
         for answer in answers {
             interview.answer(answer).unwrap();
         }

@@ -1,14 +1,14 @@
 //! `crawl inspect`: prints what the extractor reads from a page or a sitemap, as JSON.
 
-mod text_json;
+mod content_json;
 
 use crawl_engine::extract_rows;
 use crawl_extractor::{
-    Content, ContentLimits, DocumentOddity, Limits, Page, PageContext, PageText, Sitemap, is_html,
-    read_page, read_sitemap,
+    Content, ContentLimits, DocumentOddity, Page, PageContext, PageText, ReadingLimits, Sitemap,
+    is_html, read_page, read_sitemap,
 };
 use crawl_fields::{PageFacts, Rules, tree_listing};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::error::{CommandError, left_out};
 use crate::input::read_file;
 use crate::settings::{rules_of_file, seeds};
 use crate::terminal::{note, print, print_json, print_json_lines};
-use text_json::text_object;
+use content_json::text_object;
 
 /// Maximum bytes read from a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     if let Some(config) = &args.config {
         return print_fields(&rules_of_file(config)?, &base, content_type, &body);
     }
-    let limits = Limits::default();
+    let limits = ReadingLimits::default();
     let object = match is_html(content_type, &body) {
         true => {
             let context = PageContext {
@@ -119,7 +119,7 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
 /// directive.
 fn directives_object(page: &Page) -> Value {
     let agent = ProductToken::leading("crawl");
-    let directives = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());
+    let directives = PageDirectives::read([], page.meta_pairs(), &agent, RobotsProfile::default());
     json!({
         "noindex": directives.noindex.map(|source| source.text),
         "nofollow": directives.nofollow.map(|source| source.text),

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 
-use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
+use crawl_policy::{AgentRules, ProductToken, RequestPath, RobotsProfile};
 use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ enum Body {
 }
 
 /// Judges each line of stdin. `agent` applies to lines that don't name an agent.
-pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandError> {
+pub(super) fn run(agent: &ProductToken, profile: RobotsProfile) -> Result<u8, CommandError> {
     let mut lines = BufReader::new(io::stdin().lock());
     let mut answers = BufWriter::new(io::stdout().lock());
     match answer_all(&mut lines, &mut answers, agent, profile) {
@@ -45,7 +45,7 @@ fn answer_all(
     lines: &mut BufReader<impl io::Read>,
     answers: &mut impl Write,
     agent: &ProductToken,
-    profile: Profile,
+    profile: RobotsProfile,
 ) -> io::Result<bool> {
     let mut line = Vec::new();
     let mut all_sound = true;
@@ -71,7 +71,7 @@ fn answer_all(
     }
 }
 
-fn answer(line: &[u8], agent: &ProductToken, profile: Profile) -> Result<Value, String> {
+fn answer(line: &[u8], agent: &ProductToken, profile: RobotsProfile) -> Result<Value, String> {
     let question: Question = serde_json::from_slice(line).map_err(|why| why.to_string())?;
     let agent = match &question.agent {
         Some(name) => &ProductToken::leading(name),

@@ -9,12 +9,14 @@ use crawl_fetcher::{
     Clock, Contact, Exchange, Failure, FetchConfig, FetchRequest, Fetcher, Validators,
 };
 use crawl_policy::ProductToken;
-use crawl_scheduler::{OutcomeKind, Permit, Politeness, Poll, Purpose, RequestOutcome, Scheduler};
+use crawl_scheduler::{
+    OutcomeKind, Permit, Politeness, PollOutcome, Purpose, RequestOutcome, Scheduler,
+};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::error::{CommandError, no_threads};
 use crate::settings::{
-    Reach, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
+    HostNetwork, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
 /// A fetched robots.txt, or the reason why it could not be fetched.
@@ -35,7 +37,9 @@ pub(super) fn robots_of(
         None => user_contact(&UserFolders::of_process())?,
     };
     let contact = check_contact(contact.as_deref().unwrap_or_default())?;
-    let public = urls.iter().find(|url| reach(url, &[]) == Reach::Public);
+    let public = urls
+        .iter()
+        .find(|url| reach(url, &[]) == HostNetwork::Public);
     if let (Some(url), None) = (public, &contact) {
         return Err(no_contact(url));
     }
@@ -161,9 +165,9 @@ impl RobotsFetcher {
         loop {
             let now = self.clock.now();
             match self.scheduler.poll(now) {
-                Poll::Issue(permit) => return Some(permit),
-                Poll::SleepUntil(tick) => tokio::time::sleep(tick.since(now)).await,
-                Poll::Idle => return None,
+                PollOutcome::Issue(permit) => return Some(permit),
+                PollOutcome::SleepUntil(tick) => tokio::time::sleep(tick.since(now)).await,
+                PollOutcome::Idle => return None,
             }
         }
     }

@@ -2,19 +2,19 @@
 
 mod batch;
 mod fetch;
-mod records;
+mod non_rule_lines;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
+use crawl_policy::{AgentRules, ProductToken, RequestPath, RobotsProfile};
 use crawl_records::evidence_words;
 use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
 pub(crate) use self::fetch::fetch_once;
-use self::records::Record;
+use self::non_rule_lines::NonRuleLine;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::input::read_file;
@@ -107,7 +107,11 @@ struct Source {
 struct Rules(BTreeMap<Option<Origin>, Source>);
 
 impl Rules {
-    fn of_file(path: &Path, agent: &ProductToken, profile: Profile) -> Result<Rules, CommandError> {
+    fn of_file(
+        path: &Path,
+        agent: &ProductToken,
+        profile: RobotsProfile,
+    ) -> Result<Rules, CommandError> {
         let body = read_file(path, MAX_FILE_BYTES)?;
         let source = Source {
             name: path.display().to_string(),
@@ -121,7 +125,7 @@ impl Rules {
         typed: &[TypedUrl],
         args: &RobotsArgs,
         agent: &ProductToken,
-        profile: Profile,
+        profile: RobotsProfile,
     ) -> Result<Rules, CommandError> {
         let urls: Vec<&CanonicalUrl> = typed
             .iter()
@@ -196,7 +200,7 @@ impl Source {
         }
     }
 
-    fn object(&self, typed: &TypedUrl, profile: Profile) -> Value {
+    fn object(&self, typed: &TypedUrl, profile: RobotsProfile) -> Value {
         let robots = self.robots.as_ref();
         let verdict = robots.map(|robots| robots.judge_path(&typed.path));
         let profile = verdict.as_ref().map_or(profile, |verdict| verdict.profile);
@@ -216,12 +220,12 @@ impl Source {
             "answer": self.answer,
             "crawl_delay_ms": delay.map(|(delay, _)| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
             "records": robots
-                .map(records::records)
+                .map(non_rule_lines::records)
                 .unwrap_or_default()
                 .iter()
                 .map(|record| json!({"line": record.line, "field": record.field, "value": record.value}))
                 .collect::<Vec<_>>(),
-            "usage": robots.map(|robots| records::usage(robots, typed.path.as_str())),
+            "usage": robots.map(|robots| non_rule_lines::usage(robots, typed.path.as_str())),
             "sitemaps": sitemaps.iter().map(|sitemap| &sitemap.url).collect::<Vec<_>>(),
             "oddities": oddities
                 .iter()
@@ -234,7 +238,7 @@ impl Source {
         let Some(robots) = &self.robots else {
             return;
         };
-        for Record { line, field, value } in records::records(robots) {
+        for NonRuleLine { line, field, value } in non_rule_lines::records(robots) {
             let _ = writeln!(text, "{} line {line}: {field}: {value}", self.name);
         }
         for oddity in robots.oddities() {

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::robots::{
-    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimes,
+    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimeLimits,
 };
 use crawl_fetcher::{Exchange, Failure, FetchRequest, Fetcher, Validators};
-use crawl_policy::{ProductToken, Profile};
-use crawl_scheduler::{Permit, Poll, Purpose, RobotsState, Scheduler, Spent, Tick};
+use crawl_policy::{ProductToken, RobotsProfile};
+use crawl_scheduler::{Permit, PollOutcome, Purpose, RobotsState, Scheduler, SpentPermit, Tick};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ pub(super) struct Call {
 
 /// A finished request.
 struct Ended {
-    spent: Spent,
+    spent: SpentPermit,
     result: Result<Exchange, Failure>,
     kind: RequestKind,
 }
@@ -58,7 +58,7 @@ pub(super) struct Pacer {
     fetcher: Arc<Fetcher>,
     scheduler: Scheduler,
     agent: ProductToken,
-    times: RobotsTimes,
+    times: RobotsTimeLimits,
     rules: RobotsCache,
     /// Queued calls by origin, oldest first.
     waiting: HashMap<Origin, VecDeque<Call>>,
@@ -82,7 +82,7 @@ impl Pacer {
             fetcher: Arc::new(fetcher),
             scheduler,
             agent,
-            times: RobotsTimes::default(),
+            times: RobotsTimeLimits::default(),
             rules: RobotsCache::new(ROBOTS_BYTES),
             waiting: HashMap::new(),
             hops: HashMap::new(),
@@ -130,9 +130,9 @@ impl Pacer {
     fn issue(&mut self) -> Option<Tick> {
         loop {
             match self.scheduler.poll(self.fetcher.clock().now()) {
-                Poll::Issue(permit) => self.spend(permit),
-                Poll::SleepUntil(wake) => return Some(wake),
-                Poll::Idle => return None,
+                PollOutcome::Issue(permit) => self.spend(permit),
+                PollOutcome::SleepUntil(wake) => return Some(wake),
+                PollOutcome::Idle => return None,
             }
         }
     }
@@ -346,7 +346,7 @@ impl Pacer {
         let before = self.rules.get(&origin);
         let before = before.as_ref().map(|compiled| &compiled.copy);
         let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
-        let compiled = CompiledRobots::new(copy, &self.agent, Profile::Rfc9309);
+        let compiled = CompiledRobots::new(copy, &self.agent, RobotsProfile::Rfc9309);
         let compiled = Arc::new(compiled);
         // Use the time of the answer, not the current time: even rules that expire at once allow
         // one page.

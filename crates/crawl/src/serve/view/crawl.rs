@@ -14,8 +14,8 @@ use super::addresses::place;
 use super::layout::Frame;
 use super::times::{duration, moment};
 use crate::control::protocol::{HostWork, PhaseName, State};
-use crate::serve::guard::Controls;
-use crate::serve::live_state::Moment;
+use crate::serve::guard::ControlAccess;
+use crate::serve::live_state::CrawlSnapshot;
 use crate::serve::state::App;
 
 /// Maximum hosts of the report to list, those with most requests first.
@@ -27,8 +27,8 @@ const MAX_ROWS_LISTED: usize = 50;
 pub(super) fn page(
     app: &App,
     report: &Report,
-    moment: Option<&Moment>,
-    controls: Controls,
+    moment: Option<&CrawlSnapshot>,
+    controls: ControlAccess,
 ) -> Markup {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", place(seed)),
@@ -66,7 +66,7 @@ fn phase(state: &State) -> (&'static str, &'static str) {
 
 /// Renders the current state, which `page/crawl.js` keeps up to date. Totals are only in the
 /// report, so that no number is shown twice.
-fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
+fn live(state: Option<&State>, controls: ControlAccess, has_rounds: bool) -> Markup {
     let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
     html! {
         section #live aria-label="Running crawl" hidden[state.is_none()] {
@@ -183,9 +183,9 @@ fn next(host: &HostWork) -> String {
 
 /// Renders the controls of the crawl, hidden. The page's script reveals them, because they need the
 /// script to work.
-fn steering(state: Option<&State>, controls: Controls) -> Markup {
+fn steering(state: Option<&State>, controls: ControlAccess) -> Markup {
     let is_paused = state.is_some_and(|state| state.paused);
-    if controls == Controls::Closed {
+    if controls == ControlAccess::Closed {
         return html! {
             p.quiet {
                 "Controlling the crawl from here needs a token: start the server with "

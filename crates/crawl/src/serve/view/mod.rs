@@ -18,7 +18,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::api::readable;
-use super::guard::Controls;
+use super::guard::ControlAccess;
 use super::live_state::now;
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
@@ -46,7 +46,7 @@ pub(crate) async fn search(
 
 /// Serves `/crawl`: the report, and the state of the running crawl.
 pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    let controls: Controls = app.guard.controls();
+    let controls: ControlAccess = app.guard.controls();
     let report = app.reports.get().await?;
     // Show the report even if the crawl can't be queried.
     let moment = now(&app.dir).await.ok();

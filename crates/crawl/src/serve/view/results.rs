@@ -1,7 +1,7 @@
 //! Search results. `page/results.js` creates the same elements from the same answer, and the
 //! browser tests compare the two.
 
-use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
+use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
 use crawl_records::grouped;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -117,7 +117,7 @@ fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     })
 }
 
-fn marked(parts: &[TextPart]) -> Markup {
+fn marked(parts: &[HighlightSpan]) -> Markup {
     html! {
         @for part in parts {
             @if part.is_match { mark { (part.text) } } @else { (part.text) }
@@ -154,7 +154,7 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
+    use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
     use expect_test::{Expect, expect};
 
     use super::{results, status};
@@ -164,16 +164,16 @@ mod tests {
         Hit {
             url: "http://e.example/a/<b>".to_owned(),
             title_parts: vec![
-                TextPart {
+                HighlightSpan {
                     text: "<script>".to_owned(),
                     is_match: false,
                 },
-                TextPart {
+                HighlightSpan {
                     text: "a&b".to_owned(),
                     is_match: true,
                 },
             ],
-            excerpt_parts: vec![TextPart {
+            excerpt_parts: vec![HighlightSpan {
                 text: "\"x\"".to_owned(),
                 is_match: false,
             }],

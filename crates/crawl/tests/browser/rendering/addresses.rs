@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use tempfile::TempDir;
 
 use super::{json, rows, run};
@@ -65,7 +65,7 @@ fn site(names: &[&str]) -> TestWeb {
         "<title>shown</title><script>(async () => {{ {fetches}
          document.title += ' done'; }})()</script>"
     );
-    web.script(0, "/", Answer::html(&page));
+    web.script(0, "/", HttpAnswer::html(&page));
     web.script(1, "/data", json("{}"));
     web
 }
@@ -83,7 +83,8 @@ fn crawl(web: &TestWeb, name_server: &str) -> TempDir {
     folder
 }
 
-/// Returns the URLs that were refused because of their addresses, and the pages that requested them.
+/// Returns the URLs that were refused because of their addresses, and the pages that requested
+/// them.
 fn refused(web: &TestWeb, folder: &TempDir) -> Vec<String> {
     let port = format!(":{}", web.address(0).port());
     let rows = rows(folder, "excluded.jsonl").into_iter().map(|row| {

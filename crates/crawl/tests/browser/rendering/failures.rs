@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crawl_testweb::{Answer, LinkMix, Reply, Spec, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, Spec, TestWeb};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,10 +27,10 @@ fn site(pages: &[(&str, &str)]) -> Spec {
         .pages(1)
         .mix(LinkMix::plain())
         .sitemap(false)
-        .script(0, "/", Answer::html(&format!("<p>{text}{links}")));
+        .script(0, "/", HttpAnswer::html(&format!("<p>{text}{links}")));
     for (path, script) in pages {
         let page = format!("<title>sent</title><p>{text}<p id=x><script>{script}</script>");
-        spec = spec.script(0, path, Answer::html(&page));
+        spec = spec.script(0, path, HttpAnswer::html(&page));
     }
     spec
 }
@@ -73,7 +73,7 @@ fn pages_that_misbehave_do_not_stop_the_crawl() {
     ])
     .start();
     let attached = format!("<title>sent</title><script>{DONE}</script>");
-    let attached = Answer::html(&attached).header("Content-Disposition", "attachment");
+    let attached = HttpAnswer::html(&attached).header("Content-Disposition", "attachment");
     web.script(0, "/attached", attached);
     // The browser uses half of this memory for the scripts of one page.
     let args = ["--render", "on", "--delay", "0s", "--render-tabs", "1"];
@@ -144,7 +144,7 @@ fn a_browser_that_is_killed_is_started_again() {
     let waits = "const script = document.createElement('script'); script.src = '/slow.js';
         document.body.append(script)";
     let web = site(&[("/waits", waits), ("/good", DONE)]).start();
-    web.script(0, "/slow.js", Reply::silence());
+    web.script(0, "/slow.js", ScriptedReply::silence());
     let folder = tempfile::tempdir().unwrap();
     let temporary = tempfile::tempdir().unwrap();
     let mut running = crawl(folder.path())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use super::{SHELL, json, render, requests, rows, run, script};
 
@@ -63,7 +63,7 @@ fn site() -> TestWeb {
         .script(
             0,
             "/",
-            Answer::html(&format!("<p>{}{links}", "All pages. ".repeat(120))),
+            HttpAnswer::html(&format!("<p>{}{links}", "All pages. ".repeat(120))),
         )
         .script(0, "/app.js", script(APP))
         .script(0, "/count.js", script(COUNTER))
@@ -72,7 +72,7 @@ fn site() -> TestWeb {
         let path = built(number);
         let text = format!("word{number}built ").repeat(9);
         let article = format!("{{\"title\":\"built{number}\",\"text\":\"{text}\"}}");
-        spec = spec.script(0, &path, Answer::html(SHELL)).script(
+        spec = spec.script(0, &path, HttpAnswer::html(SHELL)).script(
             0,
             &format!("/api{path}"),
             json(&article),
@@ -80,12 +80,12 @@ fn site() -> TestWeb {
     }
     for number in 0..SHORT {
         let page = format!("<title>short{number}</title><p>word{number}short{counter}");
-        spec = spec.script(0, &short(number), Answer::html(&page));
+        spec = spec.script(0, &short(number), HttpAnswer::html(&page));
     }
     for number in 0..LONG {
         let text = format!("word{number}long ").repeat(100);
         let page = format!("<title>long{number}</title><p>{text}{counter}");
-        spec = spec.script(0, &long(number), Answer::html(&page));
+        spec = spec.script(0, &long(number), HttpAnswer::html(&page));
     }
     spec.start()
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -66,7 +66,7 @@ fn serve(app: &str) -> TestWeb {
         .mix(LinkMix::plain())
         .sitemap(false)
         .robots(0, "User-agent: *\nDisallow: /account/\n")
-        .handler(0, move |_| Some(Answer::html(&shell).into()));
+        .handler(0, move |_| Some(HttpAnswer::html(&shell).into()));
     for name in assets(&folder.join("assets")) {
         let source = fs::read_to_string(folder.join("assets").join(&name)).unwrap();
         spec = spec.script(0, &format!("/assets/{name}"), super::script(&source));

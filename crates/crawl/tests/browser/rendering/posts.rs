@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 
 use super::{json, render, rows, run, script};
 
@@ -29,7 +29,7 @@ const SHELL: &str = "<title>Tea</title><div id=root></div><script src=/app.js></
 fn crawl(args: &[&str]) -> (TestWeb, tempfile::TempDir, String) {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")
-        .script(0, "/", Answer::html(SHELL))
+        .script(0, "/", HttpAnswer::html(SHELL))
         .script(0, "/search", json("{\"text\":\"found\"}"))
         .start();
     let other = web.url(1, "").replace("http://", "");

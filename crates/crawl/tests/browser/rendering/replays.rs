@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use crawl_testweb::{Answer, TestWeb};
+use crawl_testweb::{HttpAnswer, TestWeb};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -53,9 +53,9 @@ fn site() -> TestWeb {
     );
     let endless = "<title>Sent</title><script>for (;;);</script>";
     let links = "<a href=/endless>x</a><a href=/two>x</a>";
-    web.script(0, "/", Answer::html(&format!("{links}<body>{page}")));
-    web.script(0, "/two", Answer::html(&format!("<body>{page}")));
-    web.script(0, "/endless", Answer::html(endless));
+    web.script(0, "/", HttpAnswer::html(&format!("{links}<body>{page}")));
+    web.script(0, "/two", HttpAnswer::html(&format!("<body>{page}")));
+    web.script(0, "/endless", HttpAnswer::html(endless));
     let body = format!("addEventListener('DOMContentLoaded', () => {{ {app} }});");
     web.script(0, "/app.js", script(&body));
     web.script(0, "/data.json", json("[1]"));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
 
-use super::HostBudgets;
-use crate::config::{Budgets, HostBudget, HostGroup};
-use crate::summary::Ended;
+use super::HostBudgetTracker;
+use crate::config::{Budgets, HostBudget, HostGroupBudget};
+use crate::summary::EndReason;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -19,12 +19,12 @@ fn at(seconds: u64) -> Tick {
     Tick::from_micros(seconds * 1_000_000)
 }
 
-fn budgets(per_host: HostBudget) -> HostBudgets {
+fn budgets(per_host: HostBudget) -> HostBudgetTracker {
     let budgets = Budgets {
         per_host,
         ..Budgets::default()
     };
-    HostBudgets::new(&budgets)
+    HostBudgetTracker::new(&budgets)
 }
 
 fn two_pages() -> HostBudget {
@@ -72,7 +72,7 @@ fn each_budget_of_a_host_is_spent_when_it_is_reached() {
             budgets.settled(&host);
         }
         assert!(budgets.is_full(at(12), &host), "{name}");
-        assert_eq!(budgets.spent(), Some(Ended::Budget(name)));
+        assert_eq!(budgets.spent(), Some(EndReason::Budget(name)));
         assert_eq!(budgets.served(), 2 * SECOND);
         assert_eq!(budgets.served_micros(), (2_000_000, 2_000_000));
     }
@@ -144,7 +144,7 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
         },
         ..Budgets::default()
     };
-    let mut host_budgets = HostBudgets::new(&budgets);
+    let mut host_budgets = HostBudgetTracker::new(&budgets);
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
     // Four pages and one lease leave room for five more pages of the host, over both schemes.
@@ -161,11 +161,11 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
 }
 
 /// Group `g` of `a.example` and `b.example`, with at most three pages in all and two per host.
-fn grouped() -> HostBudgets {
-    let group = Arc::new(HostGroup {
+fn grouped() -> HostBudgetTracker {
+    let group = Arc::new(HostGroupBudget {
         name: "g".to_owned(),
         max_pages: Some(3),
-        ..HostGroup::default()
+        ..HostGroupBudget::default()
     });
     let mut groups = HostTable::default();
     for host in ["a.example", "b.example"] {
@@ -176,7 +176,7 @@ fn grouped() -> HostBudgets {
         groups,
         ..Budgets::default()
     };
-    HostBudgets::new(&budgets)
+    HostBudgetTracker::new(&budgets)
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_spent_group_ends_the_crawl() {
     assert_eq!(budgets.with_room_again(&a.host_key()), [b.clone()].into());
     budgets.settled(&b.host_key());
     assert_eq!(budgets.with_room(waiting), 2);
-    let ended = Ended::TableBudget("max-pages of group g".to_owned());
+    let ended = EndReason::TableBudget("max-pages of group g".to_owned());
     assert_eq!(budgets.spent(), Some(ended));
 }
 
@@ -281,7 +281,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
             per_site: only_b(of_site),
             ..Budgets::default()
         };
-        let mut budgets = HostBudgets::new(&budgets);
+        let mut budgets = HostBudgetTracker::new(&budgets);
         let host = HostKey::parse(host).unwrap();
         let mut pages = 0;
         while !budgets.is_full(at(10), &host) {
@@ -291,10 +291,10 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
         assert_eq!(budgets.spent_by(&host).as_deref(), Some(name));
-        // Only a command-line option is given as the reason for the end. A `[site]` table's budget has
-        // no such option.
+        // Only a command-line option is given as the reason for the end. A `[site]` table's budget
+        // has no such option.
         assert_eq!(
-            matches!(budgets.spent(), Some(Ended::Budget(_))),
+            matches!(budgets.spent(), Some(EndReason::Budget(_))),
             name == "max-pages-per-host"
         );
     }
@@ -302,7 +302,7 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
         per_site: only_b(own),
         ..Budgets::default()
     };
-    assert!(HostBudgets::new(&of_sites).limit_hosts());
+    assert!(HostBudgetTracker::new(&of_sites).limit_hosts());
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{SnapshotKind, Tick, stored_address};
+use crawl_scheduler::{SnapshotCompleteness, Tick, stored_address};
 use crawl_weburl::HostKey;
 
-use super::super::shared_hosts::SharedHosts;
+use super::super::worker_share::WorkerShare;
 use super::Hosts;
 
 impl Hosts {
@@ -17,7 +17,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The frontier can't be read.
-    pub(crate) fn restore(&mut self, restart: SnapshotKind) -> Result<(), FrontierError> {
+    pub(crate) fn restore(&mut self, restart: SnapshotCompleteness) -> Result<(), FrontierError> {
         self.residents.resume(restart);
         self.share_budgets()
     }
@@ -54,7 +54,7 @@ impl Hosts {
         &mut self,
         now: Tick,
         row: &RequestRow,
-        shared: &SharedHosts,
+        shared: &WorkerShare,
     ) -> Result<(), FrontierError> {
         let Ok(host) = HostKey::parse(&row.host) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Hosts {
     pub(crate) fn note_unknown_requests(
         &mut self,
         now: Tick,
-        shared: &SharedHosts,
+        shared: &WorkerShare,
     ) -> Result<(), FrontierError> {
         self.unknown_before = Some(now);
         for (origin, _) in self.frontier.origins() {
@@ -134,7 +134,7 @@ mod tests {
 
     use crawl_archive::rows::RequestRow;
     use crawl_frontier::Admission;
-    use crawl_scheduler::{PolitenessOverride, Poll, SnapshotKind};
+    use crawl_scheduler::{PolitenessOverride, PollOutcome, SnapshotCompleteness};
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
@@ -173,9 +173,9 @@ mod tests {
         coordinator.hosts.set_robots(at(20), &origin, open_to_all());
         coordinator.hosts.set_pending(at(20), &origin, 1);
         match coordinator.hosts.poll(at(20)) {
-            Poll::Issue(_) => 20,
-            Poll::SleepUntil(tick) => tick.as_micros() / 1_000_000,
-            Poll::Idle => 1_000,
+            PollOutcome::Issue(_) => 20,
+            PollOutcome::SleepUntil(tick) => tick.as_micros() / 1_000_000,
+            PollOutcome::Idle => 1_000,
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
             transaction.commit().unwrap();
             assert_eq!(now.past_address(&host).unwrap(), Some(address));
             assert!(!now.scope.judges_again());
-            now.restore(SnapshotKind::Complete).unwrap();
+            now.restore(SnapshotCompleteness::Complete).unwrap();
             assert!(now.scope.judges_again());
             // The server time of earlier runs is added up at the start only if a budget needs it,
             // since that requires visiting all hosts.

@@ -14,15 +14,15 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{
-    Admission, HostSummary, HostWait, HostWork, OutcomeKind, Permit, Poll, Purpose, RequestOutcome,
-    RobotsPace, RobotsState, Scheduler, Spent, Tick,
+    Admission, HostWait, HostWork, HostsSummary, OutcomeKind, Permit, PollOutcome, Purpose,
+    RequestOutcome, RobotsPace, RobotsState, Scheduler, SpentPermit, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
 #[cfg(test)]
 pub(super) use self::operator_commands::MAX_DELAYS;
 use self::residency::ResidentHosts;
-use super::host_budgets::HostBudgets;
+use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
 use super::requests_in_flight::RequestsInFlight;
 use super::retries::Retries;
@@ -67,7 +67,7 @@ pub(crate) struct Hosts {
     frontier: Arc<dyn Frontier>,
     scheduler: Scheduler,
     residents: ResidentHosts,
-    budgets: HostBudgets,
+    budgets: HostBudgetTracker,
     retries: Retries,
     requests: RequestsInFlight,
     /// The latest time when requests of an earlier run that are missing from the log may have
@@ -87,7 +87,7 @@ impl Hosts {
             frontier: Arc::clone(frontier),
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             residents: ResidentHosts::new(config),
-            budgets: HostBudgets::new(&config.budgets),
+            budgets: HostBudgetTracker::new(&config.budgets),
             retries: Retries::new(config.retries),
             requests: RequestsInFlight::default(),
             unknown_before: None,
@@ -159,11 +159,11 @@ impl Hosts {
         self.scheduler.queue_request(now, host, purpose);
     }
 
-    pub(super) fn poll(&mut self, now: Tick) -> Poll {
+    pub(super) fn poll(&mut self, now: Tick) -> PollOutcome {
         self.scheduler.poll(now)
     }
 
-    pub(super) fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
+    pub(super) fn poll_host(&mut self, now: Tick, host: &HostKey) -> PollOutcome {
         self.scheduler.poll_host(now, host)
     }
 
@@ -246,7 +246,7 @@ impl Hosts {
     pub(super) fn request_ended(
         &mut self,
         now: Tick,
-        spent: Spent,
+        spent: SpentPermit,
         signal: RequestOutcome,
         bytes: u64,
     ) -> HostWait {
@@ -335,11 +335,11 @@ impl Hosts {
         self.scheduler.in_flight()
     }
 
-    pub(super) fn budgets(&self) -> &HostBudgets {
+    pub(super) fn budgets(&self) -> &HostBudgetTracker {
         &self.budgets
     }
 
-    pub(super) fn summary(&self, now: Tick) -> HostSummary {
+    pub(super) fn summary(&self, now: Tick) -> HostsSummary {
         self.scheduler.host_summary(now)
     }
 
@@ -386,7 +386,7 @@ impl Hosts {
     }
 
     #[cfg(test)]
-    pub(super) fn budgets_mut(&mut self) -> &mut HostBudgets {
+    pub(super) fn budgets_mut(&mut self) -> &mut HostBudgetTracker {
         &mut self.budgets
     }
 }
@@ -396,7 +396,7 @@ mod tests {
     use std::sync::Arc;
 
     use crawl_frontier::{Frontier, MemoryFrontier};
-    use crawl_scheduler::{Permit, Poll, Purpose};
+    use crawl_scheduler::{Permit, PollOutcome, Purpose};
     use crawl_weburl::Origin;
 
     use super::super::fixtures::{at, config, open_to_all};
@@ -416,7 +416,7 @@ mod tests {
 
     fn permit(hosts: &mut Hosts) -> Permit {
         match hosts.poll(at(20)) {
-            Poll::Issue(permit) => permit,
+            PollOutcome::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
         }
     }
@@ -469,7 +469,7 @@ mod tests {
         let permit = permit(&mut hosts);
         assert_eq!(*permit.purpose(), Purpose::Hop { of: origin() });
         hosts.give_back_unneeded(at(20), permit);
-        assert!(matches!(hosts.poll(at(20)), Poll::Idle));
+        assert!(matches!(hosts.poll(at(20)), PollOutcome::Idle));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crawl_weburl::HostKey;
 
 use super::super::robots::RobotsStates;
 use super::Hosts;
-use crate::summary::{Ended, UnreachableHost};
+use crate::summary::{EndReason, UnreachableHost};
 
 /// The longest gap that a run waits for. Longer gaps occur, for example because of a `Crawl-delay`
 /// of years.
@@ -21,18 +21,18 @@ impl Hosts {
     /// Returns how a run with nothing in flight ends. `None` if the run continues, because some
     /// host may get a request soon. `robots` provides the reason why the robots.txt of a host is
     /// unreachable.
-    pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<Ended> {
+    pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<EndReason> {
         let resting = self.scheduler.host_summary(now);
         match resting.soonest {
             // The scheduler can't issue any permit: the work is done, or all pending URLs are on
             // parked hosts or on hosts with a spent budget.
             None => Some(
                 match (self.frontier.counts().pending, self.budgets.spent()) {
-                    (0, _) => Ended::Finished,
+                    (0, _) => EndReason::Finished,
                     _ if !resting.parked.is_empty() => {
-                        Ended::Unreachable(self.describe_parked(now, resting.parked).collect())
+                        EndReason::Unreachable(self.describe_parked(now, resting.parked).collect())
                     }
-                    (_, None) => Ended::Finished,
+                    (_, None) => EndReason::Finished,
                     (_, Some(ended)) => ended,
                 },
             ),
@@ -63,7 +63,7 @@ impl Hosts {
                     next_try: Some(rest.until),
                 });
                 let hosts = hosts.chain(self.describe_parked(now, resting.parked));
-                Some(Ended::Unreachable(hosts.collect()))
+                Some(EndReason::Unreachable(hosts.collect()))
             }
             Some(_) => None,
         }
@@ -118,7 +118,7 @@ mod tests {
 
     use super::super::super::fixtures::{at, coordinator, open_to_all};
     use super::describe_pause;
-    use crate::summary::{Ended, UnreachableHost};
+    use crate::summary::{EndReason, UnreachableHost};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -138,7 +138,7 @@ mod tests {
                 why: "its robots.txt is unreachable".to_owned(),
                 next_try: Some(retry_at),
             };
-            let expected = ends.then(|| Ended::Unreachable(vec![resting]));
+            let expected = ends.then(|| EndReason::Unreachable(vec![resting]));
             assert_eq!(
                 coordinator.hosts.natural_end(at(20), &coordinator.robots),
                 expected,
@@ -151,7 +151,7 @@ mod tests {
             scheduler.note_past_request(at(20), &host, at(20), gap * SECOND, None);
             scheduler.set_robots(at(20), &origin, open_to_all());
             scheduler.set_pending(at(20), &origin, 1);
-            let expected = ends.then(|| Ended::Unreachable(Vec::new()));
+            let expected = ends.then(|| EndReason::Unreachable(Vec::new()));
             assert_eq!(
                 coordinator.hosts.natural_end(at(20), &coordinator.robots),
                 expected,
@@ -187,12 +187,12 @@ mod tests {
             why: "it is parked".to_owned(),
             next_try: None,
         };
-        let full = Ended::Budget("max-pages-per-host");
+        let full = EndReason::Budget("max-pages-per-host");
         for (pending, is_parked, is_full, expected) in [
-            (false, true, true, Ended::Finished),
-            (true, true, true, Ended::Unreachable(vec![parked])),
+            (false, true, true, EndReason::Finished),
+            (true, true, true, EndReason::Unreachable(vec![parked])),
             (true, false, true, full),
-            (true, false, false, Ended::Finished),
+            (true, false, false, EndReason::Finished),
         ] {
             let shown = format!("{pending} {is_parked} {is_full}");
             let mut coordinator = coordinator(|config| config.budgets.per_host.max_pages = Some(1));
@@ -231,7 +231,7 @@ mod tests {
         }
         let parked = canonicalize(None, "http://a.example/").unwrap().host_key();
         coordinator.hosts.scheduler().park(at(20), &parked);
-        let Some(Ended::Unreachable(hosts)) =
+        let Some(EndReason::Unreachable(hosts)) =
             coordinator.hosts.natural_end(at(20), &coordinator.robots)
         else {
             panic!("the run goes on");

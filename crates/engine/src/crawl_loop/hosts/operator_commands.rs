@@ -11,9 +11,9 @@ use crawl_weburl::HostKey;
 use super::super::robots::may_be_anothers;
 use super::Hosts;
 use crate::config::{Config, MIN_OTHERS_DELAY};
-use crate::control::{MAX_PARKED, Refused};
+use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::login::LoginFailure;
-use crate::messages::Order;
+use crate::messages::DurableCommand;
 use crate::summary::{LOGIN_FAILED, LOGIN_REFUSED};
 use crate::time::millis;
 
@@ -37,10 +37,14 @@ impl Hosts {
     ///
     /// # Errors
     /// The host is unknown, or too many hosts are parked.
-    pub(crate) fn park(&mut self, now: Tick, host: &HostKey) -> Result<Order, Refused> {
+    pub(crate) fn park(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+    ) -> Result<DurableCommand, CommandRefusal> {
         self.require_known(host)?;
         if !self.scheduler.is_parked(host) && self.scheduler.parked().len() >= MAX_PARKED {
-            return Err(Refused::TooManyParked(MAX_PARKED));
+            return Err(CommandRefusal::TooManyParked(MAX_PARKED));
         }
         self.scheduler.park(now, host);
         self.free_if_idle(host);
@@ -76,10 +80,14 @@ impl Hosts {
     ///
     /// # Errors
     /// The host is not parked.
-    pub(crate) fn unpark(&mut self, now: Tick, host: &HostKey) -> Result<Order, Refused> {
+    pub(crate) fn unpark(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+    ) -> Result<DurableCommand, CommandRefusal> {
         match self.scheduler.unpark(now, host) {
             true => Ok(self.parked_order()),
-            false => Err(Refused::NotParked(host.clone())),
+            false => Err(CommandRefusal::NotParked(host.clone())),
         }
     }
 
@@ -95,8 +103,8 @@ impl Hosts {
     }
 
     /// Returns the list of parked hosts, for the writer to store.
-    pub(crate) fn parked_order(&mut self) -> Order {
-        Order::Parked {
+    pub(crate) fn parked_order(&mut self) -> DurableCommand {
+        DurableCommand::Parked {
             number: self.residents.next_sequence(),
             hosts: self.parked().cloned().collect(),
         }
@@ -112,11 +120,11 @@ impl Hosts {
         now: Tick,
         host: Option<&HostKey>,
         delay: Duration,
-    ) -> Result<DelayRow, Refused> {
+    ) -> Result<DelayRow, CommandRefusal> {
         if let Some(host) = host {
             self.require_known(host)?;
             if self.scheduler.own_delays() >= MAX_DELAYS {
-                return Err(Refused::TooManyDelays(MAX_DELAYS));
+                return Err(CommandRefusal::TooManyDelays(MAX_DELAYS));
             }
         }
         if self.is_quick(delay) {
@@ -138,7 +146,7 @@ impl Hosts {
 
     /// Refuses a short delay for a host that the operator may not own. `None` stands for all known
     /// hosts.
-    fn require_own(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), Refused> {
+    fn require_own(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), CommandRefusal> {
         let anothers = match host {
             Some(host) => Some(host).filter(|host| may_be_anothers(host, None)),
             None => {
@@ -148,7 +156,7 @@ impl Hosts {
         };
         match anothers.cloned() {
             None => Ok(()),
-            Some(host) => Err(Refused::TooShort {
+            Some(host) => Err(CommandRefusal::TooShort {
                 delay,
                 least: MIN_OTHERS_DELAY,
                 host,
@@ -158,7 +166,7 @@ impl Hosts {
 
     /// Refuses a host that the crawl doesn't know: the crawl has no state of the host, and no seed
     /// is on it.
-    fn require_known(&self, host: &HostKey) -> Result<(), Refused> {
+    fn require_known(&self, host: &HostKey) -> Result<(), CommandRefusal> {
         let mut seeds = self.config.seeds.iter();
         let is_known = self.scheduler.knows(host)
             || self.scheduler.is_parked(host)
@@ -166,7 +174,7 @@ impl Hosts {
             || matches!(self.frontier.host(host), Ok(Some(_)));
         match is_known {
             true => Ok(()),
-            false => Err(Refused::UnknownHost(host.clone())),
+            false => Err(CommandRefusal::UnknownHost(host.clone())),
         }
     }
 

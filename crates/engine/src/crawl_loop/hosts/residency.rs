@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Evicted, HandedOver, SnapshotKind, Tick};
+use crawl_scheduler::{EvictedHost, HandedOverHost, SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::super::host_locks::HostLocks;
-use super::super::shared_hosts::SharedHosts;
+use super::super::worker_share::WorkerShare;
 use super::Hosts;
 use crate::config::Config;
 use crate::messages::Effect;
@@ -25,7 +25,7 @@ pub(super) struct ResidentHosts {
     /// Hosts of seeds. They get permits before other hosts that became ready at the same time.
     of_seeds: HashSet<HostKey>,
     /// How the last run ended. It decides how cautiously to treat hosts that are new to this run.
-    snapshot_kind: SnapshotKind,
+    snapshot_kind: SnapshotCompleteness,
     /// For each host, the number of its states that were sent to the writer but are not on disk
     /// yet.
     sent: HashMap<HostKey, u32>,
@@ -44,7 +44,7 @@ impl ResidentHosts {
     pub(super) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
-            snapshot_kind: SnapshotKind::Complete,
+            snapshot_kind: SnapshotCompleteness::Complete,
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
@@ -56,7 +56,7 @@ impl ResidentHosts {
     }
 
     /// Continues an earlier run. `kind` is that of its snapshots.
-    pub(super) fn resume(&mut self, kind: SnapshotKind) {
+    pub(super) fn resume(&mut self, kind: SnapshotCompleteness) {
         self.snapshot_kind = kind;
     }
 
@@ -191,7 +191,7 @@ impl Hosts {
         &mut self,
         now: Tick,
         host: &HostKey,
-        shared: &SharedHosts,
+        shared: &WorkerShare,
     ) -> Result<(), FrontierError> {
         if self.scheduler.knows(host) {
             return Ok(());
@@ -199,7 +199,7 @@ impl Hosts {
         if let Some(bytes) = self.residents.take(host) {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
-                .restore(now, host, bytes, SnapshotKind::Complete);
+                .restore(now, host, bytes, SnapshotCompleteness::Complete);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
@@ -239,7 +239,7 @@ impl Hosts {
         let mut evicted = Vec::new();
         self.residents.drop_until(now);
         while self.scheduler.hosts() > self.config.hosts_in_memory {
-            let Some(Evicted {
+            let Some(EvictedHost {
                 host,
                 origins,
                 wake,
@@ -263,14 +263,14 @@ impl Hosts {
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,
-        shared: &mut SharedHosts,
+        shared: &mut WorkerShare,
         out: &mut Vec<Effect>,
-    ) -> HandedOver {
+    ) -> HandedOverHost {
         let mut busy = shared.busy_buckets(self.residents.sent.keys());
         let hosts = self.scheduler.known_hosts();
         let leaving = hosts.filter(|host| shared.is_leaving(host));
         let leaving: Vec<HostKey> = leaving.cloned().collect();
-        let (mut evicted, mut left) = (HandedOver::default(), Vec::new());
+        let (mut evicted, mut left) = (HandedOverHost::default(), Vec::new());
         for host in leaving {
             match self.scheduler.hand_over(now, &host) {
                 Some(of_host) => {
@@ -318,7 +318,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_scheduler::Poll;
+    use crawl_scheduler::PollOutcome;
     use crawl_weburl::{HostKey, Origin};
 
     use super::super::super::fixtures::{at, config, coordinator, copy, open_to_all};
@@ -480,7 +480,7 @@ mod tests {
         for origin in &origins {
             coordinator.wake(at(20), origin, 1);
         }
-        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
+        let PollOutcome::Issue(permit) = coordinator.hosts.poll(at(20)) else {
             panic!("no permit");
         };
         assert_eq!(permit.host().as_str(), "a.example");

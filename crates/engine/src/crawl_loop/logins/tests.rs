@@ -4,10 +4,10 @@ use crawl_fetcher::{Exchange, Failure, FailureKind, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use super::evidence::MAX_VAIN_LOGINS;
-use super::{LoggedOutPage, LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
+use super::session_evidence::MAX_VAIN_LOGINS;
+use super::{LoggedOutPageAction, LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
 use crate::login::{
-    Credentials, LoginFailure, LoginMethod, PageSign, Session, SiteLogin, fixtures,
+    Credentials, LoginFailure, LoginMethod, PageSign, SessionStatus, SiteLogin, fixtures,
 };
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
@@ -103,15 +103,15 @@ fn submit(logins: &mut Logins) -> LoginRequest {
     request
 }
 
-fn page(logins: &Logins, shown: Session) -> PageSession {
+fn page(logins: &Logins, shown: SessionStatus) -> PageSession {
     PageSession {
         shown,
         ..logins.page_session(&url("https://a.example/")).unwrap()
     }
 }
 
-fn out() -> Session {
-    Session::LoggedOut("it answered 401".to_owned())
+fn out() -> SessionStatus {
+    SessionStatus::LoggedOut("it answered 401".to_owned())
 }
 
 /// Returns logins that have just logged in.
@@ -146,11 +146,11 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
 
 /// Reports a page that looks logged out. Returns whether the page is set aside.
 fn shows_out(logins: &mut Logins, url: &CanonicalUrl) -> bool {
-    logins.page_ended(&page(logins, out()), url).page == LoggedOutPage::SetAside
+    logins.page_ended(&page(logins, out()), url).page == LoggedOutPageAction::SetAside
 }
 
 fn shows_in(logins: &mut Logins, url: &CanonicalUrl) {
-    logins.page_ended(&page(logins, Session::LoggedIn), url);
+    logins.page_ended(&page(logins, SessionStatus::LoggedIn), url);
 }
 
 /// Logs in again after a log-out.
@@ -170,7 +170,7 @@ fn a_session_that_ends_causes_one_login_and_not_more() {
     let (one, two) = (numbered(1), numbered(2));
     let before = page(&logins, out());
     shows_in(&mut logins, &one);
-    logins.page_ended(&page(&logins, Session::Unknown), &one);
+    logins.page_ended(&page(&logins, SessionStatus::Unknown), &one);
     assert!(is_open(&mut logins));
     assert!(!shows_out(&mut logins, &two));
     assert!(!sessions.may_be_logged_in("a.example"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_frontier::{Admission, NewState, Reason, UrlKind};
+use crawl_frontier::{Admission, Reason, RequestedState, UrlKind};
 use crawl_scheduler::RobotsState;
 use crawl_weburl::{CanonicalUrl, HostTable, Origin, canonicalize};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -10,24 +10,24 @@ use tokio::sync::oneshot;
 
 use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all, run_report};
 use super::super::robots::RobotsStep;
-use super::super::{Coordinator, Next};
+use super::super::{Coordinator, DriverStep};
 use super::ResourceAccess;
-use crate::control::Stop;
+use crate::control::StopRequest;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{RenderId, Rendering, WantedResource};
+use crate::messages::render::{RenderId, RenderingStatus, WantedResource};
 use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
 use crate::render::{
-    PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, RenderRequests, Renderer,
-    ResourceKind, ResourceRequest, StoredAnswer,
+    PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
+    ResourceRequest, ResourceRequestSender, UndecodedAnswer,
 };
 use crate::simulated::scripted_servers::{answer, failure};
-use crate::totals::Totals;
+use crate::totals::CrawlTotals;
 use crawl_fetcher::{FailureKind, HostAccess};
 
 struct NoBrowser;
 
 impl Renderer for NoBrowser {
-    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+    fn render(&self, _page: PageToRender, _requests: ResourceRequestSender) -> RenderFuture {
         unreachable!("the driver renders")
     }
 }
@@ -70,7 +70,7 @@ fn rendering() -> (Coordinator, RenderId) {
         host: coordinator.hosts.state(&host),
         lease,
         exchange: Box::new(exchange),
-        rendering: Rendering::Unneeded,
+        rendering: RenderingStatus::Unneeded,
     };
     let mut out = Vec::new();
     coordinator.take_on(at(20), page, &mut out);
@@ -90,7 +90,7 @@ fn know_rules(coordinator: &Coordinator) {
     transaction.commit().unwrap();
 }
 
-type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
 
 fn ask(
     coordinator: &mut Coordinator,
@@ -128,7 +128,7 @@ fn step(coordinator: &mut Coordinator, now: u64) -> Vec<Effect> {
             other => rest.push(other),
         }
     }
-    assert_ne!(coordinator.advance(at(now), &mut rest), Next::Done);
+    assert_ne!(coordinator.advance(at(now), &mut rest), DriverStep::Done);
     rest
 }
 
@@ -152,7 +152,7 @@ fn refused(out: &[Effect]) -> Vec<(&str, Reason)> {
         _ => None,
     });
     let reason = |admission: &'_ Admission| match &admission.state {
-        NewState::Excluded(exclusion) => exclusion.reason,
+        RequestedState::Excluded(exclusion) => exclusion.reason,
         other => panic!("{other:?}"),
     };
     let rows = admissions.flatten().map(|admission| {
@@ -279,11 +279,12 @@ fn resources_of_parked_hosts_and_spent_budgets_are_refused() {
             coordinator.hosts.scheduler().park(at(20), &host);
         },
         |coordinator| {
-            let totals = Totals {
+            let totals = CrawlTotals {
                 bytes: 7,
-                ..Totals::default()
+                ..CrawlTotals::default()
             };
-            coordinator.report = run_report(1, Totals::default(), Totals::default(), totals);
+            coordinator.report =
+                run_report(1, CrawlTotals::default(), CrawlTotals::default(), totals);
         },
     ];
     for change in changes {
@@ -348,7 +349,7 @@ fn a_stop_makes_pages_pending_again_that_are_being_rendered() {
     let (mut coordinator, page) = rendering();
     let mut out = Vec::new();
     let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
-    coordinator.handle(at(20), Event::Stop(Stop::Drain), &mut out);
+    coordinator.handle(at(20), Event::Stop(StopRequest::Drain), &mut out);
     let mut out = Vec::new();
     let _ = coordinator.advance(at(20), &mut out);
     assert_eq!(coordinator.frontier.pending(&origin()), 1);

@@ -14,15 +14,16 @@ use tokio::sync::oneshot::error::TryRecvError;
 use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
     KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_POST_BYTES, MAX_TRIES,
-    MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, NextPage, Renders, ResourceAccess, Wanted,
+    MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, QueuedPageAction, Renders, ResourceAccess,
+    ResourceRequestState,
 };
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    RenderId, Rendering, ResourceKey, Shell, VisibleContent, WantedResource,
+    PageShell, RenderId, RenderingStatus, ResourceKey, VisibleContentSize, WantedResource,
 };
 use crate::render::{
     PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
-    RenderRequests, RenderedPage, Renderer, ResourceKind, ResourceRequest, StoredAnswer,
+    RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender, UndecodedAnswer,
 };
 use crate::simulated::scripted_servers::answer;
 
@@ -30,7 +31,7 @@ use crate::simulated::scripted_servers::answer;
 struct NoBrowser;
 
 impl Renderer for NoBrowser {
-    fn render(&self, _page: PageToRender, _requests: RenderRequests) -> RenderFuture {
+    fn render(&self, _page: PageToRender, _requests: ResourceRequestSender) -> RenderFuture {
         unreachable!("the unit tests pass the results themselves")
     }
 }
@@ -77,27 +78,32 @@ fn page(path: &str) -> FetchedPage {
         host: coordinator(|_| {}).hosts.state(&url.host_key()),
         lease,
         exchange: Box::new(exchange),
-        rendering: Rendering::Unneeded,
+        rendering: RenderingStatus::Unneeded,
     }
 }
 
 /// A page that is open in the browser.
 fn open(renders: &mut Renders, path: &str) -> RenderId {
-    renders.add(page(path), Shell::default());
+    renders.add(page(path), PageShell::default());
     next(renders).unwrap().0
 }
 
 /// Opens the next page, if a tab is free.
 fn next(renders: &mut Renders) -> Option<(RenderId, CanonicalUrl)> {
     match renders.next()? {
-        NextPage::Render { page, url, .. } => Some((page, url)),
-        NextPage::Read(page) => panic!("{page:?}"),
+        QueuedPageAction::Render { page, url, .. } => Some((page, url)),
+        QueuedPageAction::Read(page) => panic!("{page:?}"),
     }
 }
 
-type Answered = oneshot::Receiver<Option<StoredAnswer>>;
+type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
 
-fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> (Wanted, Answered) {
+fn ask(
+    renders: &mut Renders,
+    page: RenderId,
+    url: &str,
+    kind: ResourceKind,
+) -> (ResourceRequestState, Answered) {
     let (answer, answered) = oneshot::channel();
     let request = ResourceRequest {
         url: url.to_owned(),
@@ -119,8 +125,8 @@ fn ask(renders: &mut Renders, page: RenderId, url: &str, kind: ResourceKind) -> 
     (renders.wanted(at(20), wanted, url, access), answered)
 }
 
-fn script(bytes: usize) -> StoredAnswer {
-    StoredAnswer {
+fn script(bytes: usize) -> UndecodedAnswer {
+    UndecodedAnswer {
         status: 200,
         headers: HeaderMap::new(),
         body: vec![b'x'; bytes].into(),
@@ -137,7 +143,7 @@ fn key(path: &str) -> ResourceKey {
     }
 }
 
-fn rendered() -> Result<(RenderedPage, VisibleContent), RenderFailure> {
+fn rendered() -> Result<(RenderedPage, VisibleContentSize), RenderFailure> {
     let page = RenderedPage {
         dom: "<p>tea and cake".to_owned(),
         page_time: Duration::from_millis(7),
@@ -147,7 +153,7 @@ fn rendered() -> Result<(RenderedPage, VisibleContent), RenderFailure> {
     };
     Ok((
         page,
-        VisibleContent {
+        VisibleContentSize {
             letters: 0,
             links: 0,
         },
@@ -173,22 +179,25 @@ fn only_whole_html_pages_are_rendered() {
     for change in changes {
         let mut page = page("/a");
         change(&mut page);
-        assert!(matches!(on.choice(&page), Some(Rendering::Unneeded)));
+        assert!(matches!(on.choice(&page), Some(RenderingStatus::Unneeded)));
     }
     let in_auto = renders(RenderMode::Auto);
     assert!(matches!(
         in_auto.choice(&page("/a")),
-        Some(Rendering::IfScripted)
+        Some(RenderingStatus::IfScripted)
     ));
     let off = Renders::new(&config());
-    assert!(matches!(off.choice(&page("/a")), Some(Rendering::Unneeded)));
+    assert!(matches!(
+        off.choice(&page("/a")),
+        Some(RenderingStatus::Unneeded)
+    ));
 }
 
 #[test]
 fn the_tabs_limit_the_pages_in_the_browser() {
     let mut renders = renders(RenderMode::On);
     for path in ["/a", "/b", "/c"] {
-        renders.add(page(path), Shell::default());
+        renders.add(page(path), PageShell::default());
     }
     let (first, opened) = next(&mut renders).unwrap();
     assert_eq!(opened, url("/a"));
@@ -203,7 +212,7 @@ fn pages_wait_until_others_are_rendered() {
     let origin = Origin::parse("http://a.example").unwrap();
     for number in 0..MAX_WAITING_PAGES {
         assert!(!renders.turns_away(&origin));
-        renders.add(page(&format!("/{number}")), Shell::default());
+        renders.add(page(&format!("/{number}")), PageShell::default());
     }
     assert!(renders.turns_away(&origin));
     assert!(renders.take_turned_away().is_empty());
@@ -223,7 +232,10 @@ fn a_resource_is_requested_once_for_all_pages() {
     let (second, mut second_answer) = ask(&mut renders, two, "/app.js", ResourceKind::Script);
     assert_eq!(
         (first, second),
-        (Wanted::Waits(origin.clone()), Wanted::Done)
+        (
+            ResourceRequestState::Waits(origin.clone()),
+            ResourceRequestState::Done
+        )
     );
     assert_eq!(renders.waiting_at(&origin), 1);
     let request = renders.next_at(&origin).unwrap();
@@ -239,7 +251,7 @@ fn a_resource_is_requested_once_for_all_pages() {
     }
     // Later pages get the same answer, without a request.
     let (third, mut third_answer) = ask(&mut renders, two, "/app.js", ResourceKind::Script);
-    assert_eq!(third, Wanted::Done);
+    assert_eq!(third, ResourceRequestState::Done);
     assert!(third_answer.try_recv().unwrap().is_some());
     let page = renders.rendered(one, rendered()).unwrap();
     assert_eq!(
@@ -265,15 +277,15 @@ fn resources_beyond_the_rules_of_a_page_are_refused() {
     ];
     for (url, kind) in refused {
         let (wanted, mut answer) = ask(&mut renders, id, url, kind);
-        assert_eq!(wanted, Wanted::Done);
+        assert_eq!(wanted, ResourceRequestState::Done);
         assert!(answer.try_recv().unwrap().is_none(), "{url}");
     }
     let (wanted, mut answer) = ask(&mut renders, RenderId(77), "/a.js", ResourceKind::Script);
-    assert_eq!(wanted, Wanted::Done);
+    assert_eq!(wanted, ResourceRequestState::Done);
     assert!(answer.try_recv().unwrap().is_none());
     // A fifth request is more than a page may send.
     let (wanted, _) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    assert_eq!(wanted, Wanted::Done);
+    assert_eq!(wanted, ResourceRequestState::Done);
     let page = renders.rendered(id, rendered()).unwrap();
     assert_eq!((row(&page).requests, row(&page).refused), (5, 5));
 }
@@ -285,7 +297,7 @@ fn a_page_asks_few_hosts() {
     for (host, is_asked) in [("b", true), ("c", true), ("d", false)] {
         let script = format!("http://{host}.example/a.js");
         let (wanted, _answer) = ask(&mut renders, id, &script, ResourceKind::Script);
-        assert_eq!(wanted != Wanted::Done, is_asked, "{host}");
+        assert_eq!(wanted != ResourceRequestState::Done, is_asked, "{host}");
     }
 }
 
@@ -334,10 +346,10 @@ fn resources_wait_a_limited_time() {
 }
 
 /// A page with the scripts of this number.
-fn shell(scripts: u64) -> Shell {
-    Shell {
+fn shell(scripts: u64) -> PageShell {
+    PageShell {
         scripts,
-        ..Shell::default()
+        ..PageShell::default()
     }
 }
 
@@ -346,9 +358,9 @@ fn shell(scripts: u64) -> Shell {
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
-        NextPage::Render { page, .. } => renders.rendered(page, rendered()).map(|_| ()),
-        NextPage::Read(page) => {
-            assert!(matches!(page.rendering, Rendering::Unneeded));
+        QueuedPageAction::Render { page, .. } => renders.rendered(page, rendered()).map(|_| ()),
+        QueuedPageAction::Read(page) => {
+            assert!(matches!(page.rendering, RenderingStatus::Unneeded));
             None
         }
     }
@@ -377,7 +389,7 @@ fn pages_that_waited_are_not_rendered_either() {
         let (page, _) = next(&mut renders).unwrap();
         renders.rendered(page, rendered()).unwrap();
     }
-    assert!(matches!(renders.next(), Some(NextPage::Read(_))));
+    assert!(matches!(renders.next(), Some(QueuedPageAction::Read(_))));
 }
 
 #[test]
@@ -409,7 +421,7 @@ fn scripts_that_once_added_something_are_judged_by_shape() {
     }
 }
 
-fn crash() -> Result<(RenderedPage, VisibleContent), RenderFailure> {
+fn crash() -> Result<(RenderedPage, VisibleContentSize), RenderFailure> {
     Err(RenderFailure {
         name: "browser_crashed",
         detail: String::new(),
@@ -427,8 +439,8 @@ fn a_browser_that_keeps_failing_is_not_used_any_more() {
         assert_eq!(page.rendering.dom(), None);
     }
     // Rows of later pages name the failure too.
-    renders.add(page("/7"), Shell::default());
-    let Some(NextPage::Read(page)) = renders.next() else {
+    renders.add(page("/7"), PageShell::default());
+    let Some(QueuedPageAction::Read(page)) = renders.next() else {
         panic!("it is rendered");
     };
     assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));
@@ -466,7 +478,7 @@ fn requests_that_the_browser_refused_are_counted() {
 fn the_end_of_a_run_gives_all_pages_back() {
     let mut renders = renders(RenderMode::On);
     let id = open(&mut renders, "/1");
-    renders.add(page("/2"), Shell::default());
+    renders.add(page("/2"), PageShell::default());
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
     assert_eq!(renders.give_up().len(), 2);
     assert!(renders.is_empty());
@@ -487,7 +499,12 @@ fn kept_answers_have_a_limit() {
 }
 
 /// A POST to `to`, and its state.
-fn post(renders: &mut Renders, page: RenderId, to: &str, bytes: usize) -> (Wanted, Answered) {
+fn post(
+    renders: &mut Renders,
+    page: RenderId,
+    to: &str,
+    bytes: usize,
+) -> (ResourceRequestState, Answered) {
     let (answer, answered) = oneshot::channel();
     let request = ResourceRequest {
         url: to.to_owned(),
@@ -526,7 +543,10 @@ fn only_posts_to_the_origin_of_the_page_are_sent_if_switched_on() {
     let origin = Origin::parse("http://a.example").unwrap();
     let mut off = renders(RenderMode::On);
     let page = open(&mut off, "/");
-    assert_eq!(post(&mut off, page, "/search", 3).0, Wanted::Done);
+    assert_eq!(
+        post(&mut off, page, "/search", 3).0,
+        ResourceRequestState::Done
+    );
     let (mut renders, page) = posting();
     for (to, bytes) in [
         ("http://b.example/search", 3),
@@ -535,11 +555,11 @@ fn only_posts_to_the_origin_of_the_page_are_sent_if_switched_on() {
         ("/search", MAX_POST_BYTES + 1),
     ] {
         let (waits, mut answered) = post(&mut renders, page, to, bytes);
-        assert_eq!(waits, Wanted::Done, "{to}");
+        assert_eq!(waits, ResourceRequestState::Done, "{to}");
         assert!(answered.try_recv().unwrap().is_none(), "{to}");
     }
     let (waits, _answered) = post(&mut renders, page, "/search", MAX_POST_BYTES);
-    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    assert_eq!(waits, ResourceRequestState::Waits(origin.clone()));
     let sent = renders.next_at(&origin).unwrap().fetch();
     assert_eq!(sent.post.unwrap().bytes.len(), MAX_POST_BYTES);
 }
@@ -554,7 +574,7 @@ fn posts_are_never_shared_kept_or_repeated() {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.key, two.key);
     // If this error answered a GET, the request would be sent again.
-    let error = StoredAnswer {
+    let error = UndecodedAnswer {
         status: 503,
         ..script(3)
     };
@@ -563,13 +583,13 @@ fn posts_are_never_shared_kept_or_repeated() {
     assert_eq!(renders.failed(&two.key, true, false), None);
     assert!(second.try_recv().unwrap().is_none());
     let (waits, _answered) = post(&mut renders, page, "/search", 3);
-    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    assert_eq!(waits, ResourceRequestState::Waits(origin.clone()));
     let third = renders.next_at(&origin).unwrap();
     renders.answered(&third.key, &script(3));
     let other = open(&mut renders, "/other");
     for _ in 0..2 {
         let (waits, _) = post(&mut renders, other, "/search", 3);
-        assert_eq!(waits, Wanted::Waits(origin.clone()));
+        assert_eq!(waits, ResourceRequestState::Waits(origin.clone()));
     }
 }
 
@@ -599,7 +619,7 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
     };
     let url = renders.url_of(&wanted);
     let waits = renders.wanted(at(20), wanted, url, |_, _| ResourceAccess::Anonymous);
-    assert_eq!(waits, Wanted::Waits(origin.clone()));
+    assert_eq!(waits, ResourceRequestState::Waits(origin.clone()));
     assert!(matches!(answered.try_recv(), Err(TryRecvError::Empty)));
     assert!(renders.next_at(&origin).unwrap().fetch().is_anonymous);
 }
@@ -610,12 +630,12 @@ fn a_page_from_a_public_address_gets_nothing_from_a_private_one() {
         let mut renders = renders(RenderMode::On);
         let mut page = page("/1");
         page.exchange.address = Some(address.parse().unwrap());
-        renders.add(page, Shell::default());
+        renders.add(page, PageShell::default());
         let id = next(&mut renders).unwrap().0;
         let origin = Origin::parse("http://a.example").unwrap();
         let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Data);
         let request = renders.next_at(&origin).unwrap();
-        let private = StoredAnswer {
+        let private = UndecodedAnswer {
             is_private: true,
             ..script(3)
         };
@@ -644,7 +664,7 @@ fn errors_are_tried_again_and_not_kept() {
     let id = open(&mut renders, "/1");
     let origin = Origin::parse("http://a.example").unwrap();
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    let busy = StoredAnswer {
+    let busy = UndecodedAnswer {
         status: 503,
         ..script(3)
     };
@@ -655,5 +675,5 @@ fn errors_are_tried_again_and_not_kept() {
     }
     assert_eq!(answer.try_recv().unwrap().unwrap().status, 503);
     let (waits, _) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    assert_eq!(waits, Wanted::Waits(origin));
+    assert_eq!(waits, ResourceRequestState::Waits(origin));
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crawl_fetcher::robots::{
-    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile,
+    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmReservationFile,
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
@@ -12,8 +12,8 @@ use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
-use super::super::shared_hosts::SharedHosts;
-use super::{PendingRobotsFetch, RobotsStates};
+use super::super::worker_share::WorkerShare;
+use super::{RobotsFollowUp, RobotsStates};
 use crate::messages::Job;
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
@@ -88,12 +88,12 @@ impl RobotsStates {
     ) -> Result<Option<Job>, FrontierError> {
         let is_out = scope.is_left_out(&of.host_key());
         match self.take_pending_fetch(&of) {
-            Some(PendingRobotsFetch::Hop(url, hop))
+            Some(RobotsFollowUp::Hop(url, hop))
                 if !is_out && !scope.is_left_out(&url.host_key()) =>
             {
                 self.job(of, url, hop).map(Some)
             }
-            Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
+            Some(RobotsFollowUp::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
                 request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
                 of,
                 tries,
@@ -110,7 +110,7 @@ impl RobotsStates {
         &mut self,
         (of, request, hop): (&Origin, &FetchRequest, u8),
         result: &Result<Exchange, Failure>,
-        (scope, shared): (&RunScope, &SharedHosts),
+        (scope, shared): (&RunScope, &WorkerShare),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
             // Leave robots.txt to the next owner of the host, who may be able to follow redirects
@@ -128,7 +128,7 @@ impl RobotsStates {
             };
         }
         if let RobotsAnswer::Redirect { to, .. } = answer {
-            let pending = PendingRobotsFetch::Hop(to.clone(), hop + 1);
+            let pending = RobotsFollowUp::Hop(to.clone(), hop + 1);
             self.set_pending_fetch(of, pending);
             return Ok(RobotsStep::Hop(to).into());
         }
@@ -147,7 +147,7 @@ impl RobotsStates {
             RobotsState::InForce { pace, .. } => Some(pace),
             _ => None,
         };
-        self.set_pending_fetch(of, PendingRobotsFetch::TdmRep(0));
+        self.set_pending_fetch(of, RobotsFollowUp::TdmRep(0));
         Ok(RobotsReaction {
             copy: Some(compiled.copy.to_bytes()),
             ..RobotsStep::TdmRep(pace).into()
@@ -166,12 +166,12 @@ impl RobotsStates {
         result: &Result<Exchange, Failure>,
         scope: &RunScope,
     ) -> Result<RobotsReaction, FrontierError> {
-        let file = TdmFile::of(result);
+        let file = TdmReservationFile::of(result);
         let may_change = result
             .as_ref()
             .map_or_else(|failure| failure.retry, |_| true);
         if file.is_none() && may_change && tries < self.max_retries {
-            self.set_pending_fetch(of, PendingRobotsFetch::TdmRep(tries + 1));
+            self.set_pending_fetch(of, RobotsFollowUp::TdmRep(tries + 1));
             return Ok(RobotsStep::TdmRep(None).into());
         }
         let Some(held) = self.load(of)? else {
@@ -181,7 +181,7 @@ impl RobotsStates {
         let mut copy = held.copy.clone();
         copy.tdmrep = match (file, copy.tdmrep) {
             (Some(file), _) => file,
-            (None, TdmFile::NotAsked) => TdmFile::None,
+            (None, TdmReservationFile::NotAsked) => TdmReservationFile::None,
             (None, held) => held,
         };
         let compiled = self.keep(copy);
@@ -217,7 +217,7 @@ impl RobotsStates {
 }
 
 /// Returns why a redirect of robots.txt must not lead to this host; `None` if it may.
-fn bar(host: &HostKey, scope: &RunScope, shared: &SharedHosts) -> Option<&'static str> {
+fn bar(host: &HostKey, scope: &RunScope, shared: &WorkerShare) -> Option<&'static str> {
     if scope.current().excluded_host(host).is_some() {
         Some(EXCLUDED_HOST)
     } else if !shared.keeps(host) {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState,
-    RobotsTimes, TDMREP_PATH, TdmFile,
+    RobotsTimeLimits, TDMREP_PATH, TdmReservationFile,
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets};
 use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{
-    PageDirectives, ProductToken, Profile, RequestPath, RobotsOddity, RobotsOddityKind,
+    PageDirectives, ProductToken, RequestPath, RobotsOddity, RobotsOddityKind, RobotsProfile,
 };
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
@@ -23,11 +23,13 @@ use foldhash::{HashMap, HashMapExt as _};
 
 pub(super) use self::exchange::{RobotsReaction, RobotsStep, never_fetched};
 use super::request_rows;
-use crate::config::{Config, Extent, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
+use crate::config::{
+    Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
+};
 use crate::messages::page::FetchContext;
 use crate::summary::OriginRules;
 use crate::trace_events::TraceEvents;
-use crate::usage;
+use crate::usage_preferences;
 
 /// Maximum bytes of compiled copies of robots.txt in memory. An evicted copy is compiled again from
 /// the stored one when its origin gets a permit.
@@ -37,7 +39,7 @@ const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_STRANGE_FILES: usize = 20;
 
 /// Whether pages of an origin may be judged now.
-pub(crate) enum RobotsStanding {
+pub(crate) enum RobotsAvailability {
     /// Pages may be judged by these rules.
     InForce(Arc<CompiledRobots>),
     /// No page of the origin may be fetched: either the fetcher must not connect to the origin's
@@ -73,11 +75,11 @@ pub(crate) enum RobotsJudgement {
 pub(crate) struct RobotsStates {
     frontier: Arc<dyn Frontier>,
     agent: ProductToken,
-    profile: Profile,
-    times: RobotsTimes,
-    forbidden: Forbidden,
+    profile: RobotsProfile,
+    times: RobotsTimeLimits,
+    forbidden: ForbiddenRobotsPolicy,
     purpose: Option<UsagePurpose>,
-    extent: Extent,
+    extent: RunMode,
     /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
@@ -106,7 +108,7 @@ pub(crate) struct RobotsStates {
 #[derive(Debug, Default)]
 struct MetOrigin {
     /// The request that must precede requests for pages of this origin.
-    pending_fetch: Option<PendingRobotsFetch>,
+    pending_fetch: Option<RobotsFollowUp>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
     refused: Option<Exclusion>,
 }
@@ -114,7 +116,7 @@ struct MetOrigin {
 /// A request that follows the one for an origin's robots.txt, and must end before the origin's
 /// pages are requested.
 #[derive(Debug)]
-pub(crate) enum PendingRobotsFetch {
+pub(crate) enum RobotsFollowUp {
     /// The target of a redirect of robots.txt, and the number of that redirect.
     Hop(CanonicalUrl, u8),
     /// `tdmrep.json`, and how often it was requested.
@@ -131,7 +133,7 @@ impl RobotsStates {
             forbidden: config.robots_forbidden,
             purpose: config.purpose,
             extent: config.extent,
-            needs_tdmrep: config.extent != Extent::Plan
+            needs_tdmrep: config.extent != RunMode::Plan
                 && matches!(
                     config.purpose,
                     Some(UsagePurpose::AiInput | UsagePurpose::TrainAi)
@@ -160,7 +162,7 @@ impl RobotsStates {
             .map(|(origin, compiled)| OriginRules {
                 origin: origin.to_string(),
                 crawl_delay: compiled.robots.crawl_delay(),
-                usage: usage::of_origin(&compiled),
+                usage: usage_preferences::of_origin(&compiled),
             })
             .collect();
         rules.sort_by(|one, other| one.origin.cmp(&other.origin));
@@ -220,7 +222,7 @@ impl RobotsStates {
         };
         // The copy may lack the answer for `tdmrep.json`, for example because a run with another
         // purpose stored it.
-        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmFile::NotAsked {
+        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmReservationFile::NotAsked {
             return Ok(None);
         }
         let state = self.state(now, &compiled, None);
@@ -238,9 +240,12 @@ impl RobotsStates {
     }
 
     /// Returns whether pages of an origin may be judged now, and the rules to judge them by.
-    pub(crate) fn standing(&mut self, origin: &Origin) -> Result<RobotsStanding, FrontierError> {
+    pub(crate) fn standing(
+        &mut self,
+        origin: &Origin,
+    ) -> Result<RobotsAvailability, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
-            return Ok(RobotsStanding::Refused(why));
+            return Ok(RobotsAvailability::Refused(why));
         }
         let last = self.last.take().filter(|last| last.copy.origin == *origin);
         let compiled = match last {
@@ -249,21 +254,21 @@ impl RobotsStates {
         };
         self.last.clone_from(&compiled);
         Ok(match compiled {
-            None => RobotsStanding::Unknown,
+            None => RobotsAvailability::Unknown,
             Some(compiled) => match self.closed_by(&compiled.copy) {
-                Some(status) => RobotsStanding::Forbidden(status),
-                None => RobotsStanding::InForce(compiled),
+                Some(status) => RobotsAvailability::Forbidden(status),
+                None => RobotsAvailability::InForce(compiled),
             },
         })
     }
 
-    pub(super) fn judge(&self, standing: &RobotsStanding, lease: &Lease) -> RobotsJudgement {
+    pub(super) fn judge(&self, standing: &RobotsAvailability, lease: &Lease) -> RobotsJudgement {
         let (rules, robots) = match self.judge_url(standing, &lease.url) {
             Ok(allowed) => allowed,
             Err(Some(exclusion)) => return RobotsJudgement::Refused(exclusion),
             Err(None) => return RobotsJudgement::RobotsFirst,
         };
-        match self.extent != Extent::Crawl && lease.kind != UrlKind::Sitemap {
+        match self.extent != RunMode::Crawl && lease.kind != UrlKind::Sitemap {
             true => RobotsJudgement::Refused(Exclusion::of(Reason::Planned)),
             false => RobotsJudgement::Allowed(FetchContext {
                 robots,
@@ -282,33 +287,33 @@ impl RobotsStates {
     /// Why the URL must not be fetched; `None` if the origin's robots.txt must be fetched first.
     pub(super) fn judge_url(
         &self,
-        standing: &RobotsStanding,
+        standing: &RobotsAvailability,
         url: &CanonicalUrl,
     ) -> Result<(Arc<CompiledRobots>, RobotsVerdict), Option<Exclusion>> {
         let rules = match standing {
-            RobotsStanding::InForce(rules) => rules,
-            RobotsStanding::Forbidden(status) => {
+            RobotsAvailability::InForce(rules) => rules,
+            RobotsAvailability::Forbidden(status) => {
                 return Err(Some(Exclusion {
                     rule: Some(format!("robots.txt answered {status}")),
                     ..Exclusion::of(Reason::Robots)
                 }));
             }
-            RobotsStanding::Refused(why) => return Err(Some(why.clone())),
-            RobotsStanding::Unknown => return Err(None),
+            RobotsAvailability::Refused(why) => return Err(Some(why.clone())),
+            RobotsAvailability::Unknown => return Err(None),
         };
         let verdict = rules.robots.judge(url.as_url());
         if !verdict.is_allowed() {
             return Err(Some(request_rows::robots_exclusion(&verdict)));
         }
-        match usage::refusal(rules, url.path_and_query(), self.purpose) {
+        match usage_preferences::refusal(rules, url.path_and_query(), self.purpose) {
             Some(exclusion) => Err(Some(exclusion)),
             None => Ok((Arc::clone(rules), request_rows::robots_verdict(&verdict))),
         }
     }
 
     /// Returns whether a site's statements keep the body of an answer out of the archive.
-    pub(super) fn withholds(&self, standing: &RobotsStanding, exchange: &Exchange) -> bool {
-        let RobotsStanding::InForce(rules) = standing else {
+    pub(super) fn withholds(&self, standing: &RobotsAvailability, exchange: &Exchange) -> bool {
+        let RobotsAvailability::InForce(rules) = standing else {
             return false;
         };
         let path = exchange.url.path_and_query();
@@ -318,13 +323,14 @@ impl RobotsStates {
             .collect();
         let tags = tags.iter().map(AsRef::as_ref);
         let directives = PageDirectives::read(tags, [], &self.agent, self.profile);
-        let statements = usage::statements(rules, path, exchange, &directives, &[]);
-        usage::withheld(&statements, self.purpose).is_some()
+        let statements = usage_preferences::statements(rules, path, exchange, &directives, &[]);
+        usage_preferences::withheld(&statements, self.purpose).is_some()
     }
 
     /// Returns the status of robots.txt that closes an origin; `None` if the origin is not closed.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
-        let denies = self.forbidden == Forbidden::Deny && copy.state == RobotsCopyState::None;
+        let denies =
+            self.forbidden == ForbiddenRobotsPolicy::Deny && copy.state == RobotsCopyState::None;
         copy.status
             .filter(|status| denies && matches!(status, 401 | 403))
     }
@@ -392,19 +398,19 @@ impl RobotsStates {
         Ok(FetchRequest::robots(url, validators))
     }
 
-    pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<PendingRobotsFetch> {
+    pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<RobotsFollowUp> {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
     /// Returns the URL that an origin's robots.txt redirects to, if that URL must be fetched next.
     pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
         match &self.met.get(of)?.pending_fetch {
-            Some(PendingRobotsFetch::Hop(url, _)) => Some(url),
+            Some(RobotsFollowUp::Hop(url, _)) => Some(url),
             _ => None,
         }
     }
 
-    pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: PendingRobotsFetch) {
+    pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: RobotsFollowUp) {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 

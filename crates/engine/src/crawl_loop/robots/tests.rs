@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_fetcher::robots::{RobotsAnswer, RobotsCopy, RobotsCopyState, TdmFile};
+use crawl_fetcher::robots::{RobotsAnswer, RobotsCopy, RobotsCopyState, TdmReservationFile};
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
 use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::{Politeness, PolitenessOverride, RobotsState};
@@ -9,15 +9,15 @@ use crawl_weburl::{HostKey, Origin};
 
 use super::super::fixtures::{at, coordinator, copy};
 use super::{
-    Forbidden, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, PendingRobotsFetch, RobotsStanding, is_quick,
-    may_be_anothers,
+    ForbiddenRobotsPolicy, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, RobotsAvailability, RobotsFollowUp,
+    is_quick, may_be_anothers,
 };
 use crate::simulated::scripted_servers::{answer, failure};
 
 #[test]
 fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {
     let origin = Origin::parse("http://a.example").unwrap();
-    let (allow, deny) = (Forbidden::Allow, Forbidden::Deny);
+    let (allow, deny) = (ForbiddenRobotsPolicy::Allow, ForbiddenRobotsPolicy::Deny);
     let (none, rules) = (RobotsCopyState::None, RobotsCopyState::Rules);
     for (forbidden, state, status, closed) in [
         (allow, &none, 403, None),
@@ -138,7 +138,7 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
     };
     let rules = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
     let with_tdmrep = RobotsCopy {
-        tdmrep: TdmFile::None,
+        tdmrep: TdmReservationFile::None,
         ..rules.clone()
     };
     let train = Some(UsagePurpose::TrainAi);
@@ -190,7 +190,7 @@ fn an_unreadable_copy_counts_as_none() {
     transaction.keep_robots(&origin, b"no copy");
     transaction.commit().unwrap();
     let standing = coordinator.robots.standing(&origin).unwrap();
-    assert!(matches!(standing, RobotsStanding::Unknown));
+    assert!(matches!(standing, RobotsAvailability::Unknown));
 }
 
 #[test]
@@ -283,11 +283,11 @@ fn a_pending_fetch_is_taken_once_and_forgotten_with_its_host() {
     let origins = &mut coordinator(|_| {}).robots;
     let of = Origin::parse("http://a.example").unwrap();
     assert!(origins.take_pending_fetch(&of).is_none());
-    origins.set_pending_fetch(&of, PendingRobotsFetch::TdmRep(0));
+    origins.set_pending_fetch(&of, RobotsFollowUp::TdmRep(0));
     assert_eq!(origins.pending_hop(&of), None);
     assert!(origins.take_pending_fetch(&of).is_some());
     assert!(origins.take_pending_fetch(&of).is_none());
-    origins.set_pending_fetch(&of, PendingRobotsFetch::Hop(of.url("/a"), 1));
+    origins.set_pending_fetch(&of, RobotsFollowUp::Hop(of.url("/a"), 1));
     assert_eq!(origins.pending_hop(&of), Some(&of.url("/a")));
     origins.forget(&of);
     assert!(!origins.is_met(&of) && origins.pending_hop(&of).is_none());

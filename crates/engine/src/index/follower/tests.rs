@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicUsize;
 
 use crawl_fetcher::Secrets;
 use crawl_frontier::MemoryFrontier;
-use crawl_index::{Anchor, IndexEntry, IndexedPage, SearchIndex};
-use crawl_policy::{ProductToken, Profile};
+use crawl_index::{IndexEntry, IndexedPage, OutgoingLink, SearchIndex};
+use crawl_policy::{ProductToken, RobotsProfile};
 
 use super::*;
-use crate::document_reader::DocumentRules;
+use crate::document_conversion::DocumentRules;
 
 /// Follows a log until `halt` has been checked `max_checks` times.
-fn follow(dir: &Path, max_checks: usize) -> Indexed {
+fn follow(dir: &Path, max_checks: usize) -> IndexSummary {
     let folder = dir.join(INDEX_FOLDER);
     let writer = IndexWriter::open(&folder).unwrap();
     let note = crawl_index::note_in(&folder).unwrap();
@@ -26,9 +26,15 @@ fn follow(dir: &Path, max_checks: usize) -> Indexed {
     follower.stop_here()
 }
 
-fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bool) -> Follower {
+fn follower(
+    dir: &Path,
+    writer: IndexWriter,
+    read: LogPosition,
+    halt: Halt,
+    is_busy: bool,
+) -> LogFollower {
     let questions: (Halt, IsBusy) = (halt, Arc::new(move || is_busy));
-    Follower::at(dir, writer, read, HasArchive::No, questions).unwrap()
+    LogFollower::at(dir, writer, read, HasArchive::No, questions).unwrap()
 }
 
 /// Returns a receiver of the log's length, as if the whole log were committed.
@@ -46,7 +52,7 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
         let page = IndexedPage {
             url: format!("http://a.example/{n}"),
             title: "Tea".to_owned(),
-            links: vec![Anchor {
+            links: vec![OutgoingLink {
                 url: "http://a.example/0".to_owned(),
                 text: format!("name {n}"),
             }],
@@ -67,7 +73,7 @@ fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
     writer.commit(&note_of(1)).unwrap();
-    let begin = Read { log: 1, bytes: 0 };
+    let begin = LogPosition { log: 1, bytes: 0 };
     let mut follower = follower(dir.path(), writer, begin, Halt::when(|| false), true);
     follower
         .follow(&whole_log(dir.path()), &AtomicBool::new(true))
@@ -123,7 +129,7 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
         let lines: Vec<String> = entries.iter().map(line).collect();
         fs::create_dir(dir.path().join("state")).unwrap();
         fs::write(log_path(dir.path()), lines.concat()).unwrap();
-        let begin = Read { log: 1, bytes: 0 };
+        let begin = LogPosition { log: 1, bytes: 0 };
         let mut follower = follower(dir.path(), writer, begin, Halt::when(|| false), is_busy);
         follower
             .follow(&whole_log(dir.path()), &AtomicBool::new(is_busy))
@@ -167,14 +173,14 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     writer.put(&IndexedPage::default()).unwrap();
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();
-    let read = |bytes| Read { log: 1, bytes };
+    let read = |bytes| LogPosition { log: 1, bytes };
     let opening = Opening {
         setting: Setting {
             dir: dir.path().to_owned(),
             frontier: Arc::new(MemoryFrontier::default()),
             rules: RebuildRules {
                 agent: ProductToken::new("t").unwrap(),
-                profile: Profile::default(),
+                profile: RobotsProfile::default(),
                 secrets: Secrets::of(&[]),
                 documents: DocumentRules::default(),
             },

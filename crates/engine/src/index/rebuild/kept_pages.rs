@@ -11,12 +11,12 @@ use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::canonicalize;
 
 use super::RebuildRules;
-use crate::document_reader::DocumentRules;
+use crate::document_conversion::DocumentRules;
 use crate::error::EngineError;
 
 /// A URL whose last answer was a page, and the archive position of the page's body.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptPage {
     pub(super) url: String,
     /// When the page was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
@@ -39,7 +39,7 @@ pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     rules: &RebuildRules,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
+) -> Result<Option<(Vec<KeptPage>, u64)>, EngineError> {
     let Some(others) = others_than_pages(dir, is_stopped)? else {
         return Ok(None);
     };
@@ -69,7 +69,7 @@ pub(super) fn kept_pages(
             pages.push(page);
         }
     }
-    let place = |page: &Kept| {
+    let place = |page: &KeptPage| {
         page.place
             .as_ref()
             .map(|place| (place.file.clone(), place.offset))
@@ -93,7 +93,7 @@ struct LastAnswers<'a> {
     rules: &'a RebuildRules,
     /// URLs that were fetched, but not as pages.
     others: HashSet<String>,
-    kept: HashMap<String, Kept>,
+    kept: HashMap<String, KeptPage>,
 }
 
 impl LastAnswers<'_> {
@@ -115,7 +115,7 @@ impl LastAnswers<'_> {
             _ if row.repeats_body() => self.confirm(row, is_out),
             Some(200..=299) => {
                 let at = fetched_at(&row);
-                let page = Kept {
+                let page = KeptPage {
                     url: row.url.clone(),
                     at,
                     in_full_at: at,

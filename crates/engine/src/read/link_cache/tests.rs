@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crawl_extractor::{Limits, read_html};
+use crawl_extractor::{ReadingLimits, read_html};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier, UrlKind};
-use crawl_policy::{AgentRules, ProductToken, Profile};
+use crawl_policy::{AgentRules, ProductToken, RobotsProfile};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{CurrentBase, KnownLink, LinkCache, MAX_HREF_BYTES};
-use crate::config::{Config, Resources, TrapRules};
+use crate::config::{Config, ResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
-use crate::read::document::ReadDocument;
+use crate::read::document_result::ReadDocument;
 use crate::read::links::{LinkPolicy, Links};
 
 const BASES: [&str; 7] = [
@@ -94,7 +94,7 @@ fn url(raw: &str) -> CanonicalUrl {
 
 fn robots(text: &str) -> AgentRules {
     let agent = ProductToken::new("crawl").unwrap();
-    AgentRules::parse(text.as_bytes(), &agent, Profile::default())
+    AgentRules::parse(text.as_bytes(), &agent, RobotsProfile::default())
 }
 
 fn lease(url: &CanonicalUrl, depth: u32) -> Lease {
@@ -110,7 +110,7 @@ fn lease(url: &CanonicalUrl, depth: u32) -> Lease {
 fn config() -> Config {
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, vec![url(BASES[0])], "out");
-    config.resources = Resources::All;
+    config.resources = ResourcePolicy::All;
     config.forms = true;
     config.links = true;
     config
@@ -123,7 +123,7 @@ fn read_links(
     (policy, robots): (&LinkPolicy, &AgentRules),
     (cache, settled_at): (&RefCell<LinkCache>, Option<u64>),
 ) -> PageFindings {
-    let page = read_html(html.as_bytes(), None, &Limits::default());
+    let page = read_html(html.as_bytes(), None, &ReadingLimits::default());
     let mut links = Links::new(from, scope, policy, Some(robots), (cache, settled_at));
     for link in &page.links {
         links.link(&from.url, link, None);
@@ -273,7 +273,7 @@ fn a_url_is_cached_for_each_folder_that_leads_to_it() {
     let number = cache.keep(
         (&a, "../c.html", UrlKind::Page),
         Ok(&target),
-        &TrapRules::default(),
+        &TrapAvoidance::default(),
     );
     let cached = |cache: &mut LinkCache, href, kind| match cache.get(&b, href, kind) {
         Some(KnownLink::Usable(number)) => Some(number),

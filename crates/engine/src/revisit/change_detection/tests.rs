@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::*;
-use crate::config::Revisits;
+use crate::config::RevisitIntervals;
 use crate::revisit::visit::Round;
 use crate::simulated::scripted_servers::answer;
 
@@ -38,7 +38,7 @@ fn past(body: &str) -> PreviousVisit {
     };
     let visits = RevisitSchedule {
         round: Round::first(1),
-        revisits: Revisits::default(),
+        revisits: RevisitIntervals::default(),
     };
     let result = VisitResult::Page(page);
     let visit = visits.after(1, UrlKind::Page, None, result, None);
@@ -75,9 +75,9 @@ fn visit_answer<'a>(
 fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
-        Some(Repeat::NotModified(_)) => "not modified",
-        Some(Repeat::Payload(_)) => "payload",
-        Some(Repeat::Content(_)) => "content",
+        Some(RepeatedAnswer::NotModified(_)) => "not modified",
+        Some(RepeatedAnswer::Payload(_)) => "payload",
+        Some(RepeatedAnswer::Content(_)) => "content",
         None => "none",
     };
     let detected = detector.finish(None);
@@ -164,7 +164,7 @@ fn a_page_is_archived_if_its_record_has_the_body() {
         (Some(true), None),
     ] {
         let digest = digest("one");
-        let record = record.map(|is_revisit| AnswerRecord {
+        let record = record.map(|is_revisit| AnswerArchiveRecord {
             digest: &digest,
             is_revisit,
         });

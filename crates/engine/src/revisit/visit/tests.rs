@@ -14,7 +14,7 @@ fn visits(began: u32) -> RevisitSchedule {
             began,
             ..Round::first(began)
         },
-        revisits: Revisits::default(),
+        revisits: RevisitIntervals::default(),
     }
 }
 
@@ -24,7 +24,7 @@ fn page(digest: &str) -> VisitResult {
 
 /// Simulates one round per day. `content` returns the page's content on a given day. Returns the
 /// days on which the page was visited.
-fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentState>) -> Vec<u32> {
+fn days(content: impl Fn(u32) -> u32, declared: Option<DeclaredChangeRate>) -> Vec<u32> {
     let mut visited = Vec::new();
     let (mut due, mut past) = (0, None);
     for day in 0..60 {
@@ -45,9 +45,9 @@ fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentState>) -> Vec<u3
 fn intervals_follow_changes() {
     let unchanged = days(|_| 0, None);
     assert_eq!(unchanged, [0, 1, 3, 6, 11, 19, 31, 49]);
-    assert_eq!(days(|_| 0, Some(DocumentState::Static)), [0, 1, 31]);
+    assert_eq!(days(|_| 0, Some(DeclaredChangeRate::Static)), [0, 1, 31]);
     let all: Vec<u32> = (0..60).collect();
-    assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
+    assert_eq!(days(|_| 0, Some(DeclaredChangeRate::Dynamic)), all);
     assert_eq!(days(|day| day, None), all);
     // If a page changes after a long time without changes, it is visited more often again.
     let changed_later = days(|day| day.max(11), None);
@@ -56,7 +56,7 @@ fn intervals_follow_changes() {
 
 #[test]
 fn intervals_keep_their_bounds() {
-    let revisits = Revisits {
+    let revisits = RevisitIntervals {
         least: Duration::from_secs(3600),
         most: Duration::from_secs(7200),
     };
@@ -91,7 +91,7 @@ fn intervals_keep_their_bounds() {
 #[test]
 fn a_round_with_a_clock_ahead_does_not_delay_later_rounds() {
     let next = |began: u32, now: u32| {
-        let round = Round::first(began).next(now, Totals::default());
+        let round = Round::first(began).next(now, CrawlTotals::default());
         (round.began, round.first_began)
     };
     assert_eq!(next(DAY, 2 * DAY), (2 * DAY, DAY));
@@ -152,7 +152,7 @@ fn the_record_of_an_unchanged_page_stays_the_original() {
 
 #[test]
 fn a_declared_state_outlives_an_answer_without_it() {
-    let declared = Some(DocumentState::Static);
+    let declared = Some(DeclaredChangeRate::Static);
     let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), declared);
     let second = visits(2 * DAY).after(
         0,

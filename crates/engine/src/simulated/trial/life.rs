@@ -1,7 +1,7 @@
 //! One life of the program: from opening the crawl directory to the end, a failure or death.
 
 mod commands;
-mod flights;
+mod requests_in_flight;
 mod sharing;
 
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -15,39 +15,39 @@ use crawl_frontier::{FileLock, Frontier};
 use crawl_scheduler::{Permit, Tick};
 
 use self::commands::Posted;
-use self::flights::Flight;
+use self::requests_in_flight::Flight;
 use self::sharing::RECONNECTS;
-pub(super) use self::sharing::{Sharing, Trouble, VirtualClock};
-use super::check::Checker;
+pub(super) use self::sharing::{SimulatedSharing, Trouble, VirtualClock};
 use super::disk::SimulatedDisk;
+use super::invariants::InvariantChecker;
 use super::web::TrialWeb;
 use super::{Dice, Store, Trace};
 use crate::config::Config;
-use crate::control::{Command, CommandAnswer, Stop};
-use crate::crawl_loop::{Coordinator, Next};
+use crate::control::{Command, CommandAnswer, StopRequest};
+use crate::crawl_loop::{Coordinator, DriverStep};
 use crate::driver::start::{coordinator, restore_earlier_run};
 use crate::error::EngineError;
-use crate::messages::key::Keyed;
+use crate::messages::message_key::KeyedMessage;
 use crate::messages::page::FetchedPage;
 use crate::messages::sharing::SharedRequest;
-use crate::messages::{Committed, Effect, Event, WriterMessage, lines_to_log};
+use crate::messages::{CommittedGroup, Effect, Event, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::page_encoder::PageEncoder;
-use crate::read::{NotRead, PageReader};
+use crate::read::{PageReader, UnreadPage};
 use crate::revisit::round;
 use crate::revisit::visit::Round;
 use crate::shared_traps::SharedTraps;
-use crate::state::directory::{self, Directory};
-use crate::summary::Ended;
+use crate::state::directory::{self, CrawlDirectory};
+use crate::summary::EndReason;
 use crate::write::{Writer, run_end};
 
 /// Maximum messages in a commit.
 const MAX_GROUP: usize = 256;
 
 /// How a life ended.
-pub(super) enum End {
+pub(super) enum LifeEnd {
     /// The run ended normally. Contains whether everything was committed.
-    Over(Ended, bool),
+    Over(EndReason, bool),
     Killed,
     Failed(EngineError),
 }
@@ -57,7 +57,7 @@ pub(super) struct Fate {
     /// After this many events, the program is killed.
     pub(super) killed_after: Option<u64>,
     /// A stop, and the number of events before the stop.
-    pub(super) stopped_after: Option<(u64, Stop)>,
+    pub(super) stopped_after: Option<(u64, StopRequest)>,
     /// A worker's trouble, and the number of events before the trouble.
     pub(super) trouble: Option<(u64, Trouble)>,
     /// The commands of the operator, each with the number of events before it.
@@ -70,7 +70,7 @@ pub(super) struct Fate {
 pub(super) struct World<'t> {
     pub(super) web: &'t mut TrialWeb,
     pub(super) disk: &'t SimulatedDisk,
-    pub(super) checker: &'t mut Checker,
+    pub(super) checker: &'t mut InvariantChecker,
     /// The index of the worker that is running. 0 if the program crawls alone.
     pub(super) worker: usize,
     /// The buckets (sets of hosts) whose last owner has committed the state of their hosts.
@@ -88,7 +88,7 @@ enum Happening {
     Arrives(WriterMessage),
     /// The writer begins a commit.
     Commits,
-    Committed(Box<Committed>),
+    Committed(Box<CommittedGroup>),
     /// The sharing thread checks the other workers.
     Looks,
     /// A request to the sharing thread arrives.
@@ -138,7 +138,7 @@ pub(super) struct Life {
     /// When the writer's last report of a commit arrives.
     last_report: Tick,
     frontier: Arc<dyn Frontier>,
-    sharing: Option<Sharing>,
+    sharing: Option<SimulatedSharing>,
     /// Commands without an answer so far.
     posted: Vec<Posted>,
     /// The lock of a worker's directory.
@@ -153,8 +153,8 @@ pub(super) struct Life {
 }
 
 /// How and when a life ended, and the frontier if it was opened.
-pub(super) struct Lived {
-    pub(super) end: End,
+pub(super) struct EndedLife {
+    pub(super) end: LifeEnd,
     pub(super) at: Tick,
     pub(super) frontier: Option<Arc<dyn Frontier>>,
 }
@@ -166,7 +166,7 @@ pub(super) fn live(
     config: Config,
     fate: Fate,
     now: Tick,
-) -> Lived {
+) -> EndedLife {
     let config = Arc::new(config);
     let directory = directory::open_with(&config, 1, false, |_, dir, _| {
         Ok((store.open(dir)?, None, None))
@@ -176,8 +176,8 @@ pub(super) fn live(
     let mut life = match life {
         Ok(life) => life,
         Err(error) => {
-            return Lived {
-                end: End::Failed(error),
+            return EndedLife {
+                end: LifeEnd::Failed(error),
                 at: now,
                 frontier: None,
             };
@@ -192,7 +192,7 @@ pub(super) fn live(
     let at = life.now;
     let frontier = Some(Arc::clone(&life.frontier));
     let end = life.end(world, &config, end);
-    Lived { end, at, frontier }
+    EndedLife { end, at, frontier }
 }
 
 impl Life {
@@ -200,8 +200,8 @@ impl Life {
     pub(super) fn begin(
         world: &mut World<'_>,
         config: &Arc<Config>,
-        mut directory: Directory,
-        worker: Option<Sharing>,
+        mut directory: CrawlDirectory,
+        worker: Option<SimulatedSharing>,
         (fate, now): (Fate, Tick),
     ) -> Result<Life, EngineError> {
         let frontier = Arc::clone(&directory.frontier);
@@ -212,7 +212,7 @@ impl Life {
         let traps = SharedTraps::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
         restore_earlier_run(&mut coordinator, config, |_, _| {}, &mut directory, now)?;
-        let Directory {
+        let CrawlDirectory {
             files,
             requests,
             sampling,
@@ -254,14 +254,14 @@ impl Life {
 
     /// Advances the program until it waits. Returns the time of the next event, or how the program
     /// ended.
-    pub(super) fn advance(&mut self, world: &mut World<'_>) -> Result<Tick, End> {
+    pub(super) fn advance(&mut self, world: &mut World<'_>) -> Result<Tick, LifeEnd> {
         self.events += 1;
         let events = self.events;
         if self.fate.killed_after.is_some_and(|after| events > after)
             || world.disk.is_dead()
             || world.checker.breach.is_some()
         {
-            return Err(End::Killed);
+            return Err(LifeEnd::Killed);
         }
         let stop = self.fate.stopped_after;
         if let Some((_, stop)) = stop.filter(|(after, _)| *after == events) {
@@ -275,10 +275,10 @@ impl Life {
         let next = self.coordinator.advance(self.now, &mut self.effects);
         self.coordinator.check_invariants();
         self.perform(world);
-        let Next::Wait(wake) = next else {
+        let DriverStep::Wait(wake) = next else {
             return Err(match self.coordinator.outcome() {
-                Ok(ended) => End::Over(ended, true),
-                Err(error) => End::Failed(error),
+                Ok(ended) => LifeEnd::Over(ended, true),
+                Err(error) => LifeEnd::Failed(error),
             });
         };
         let first = self.due.peek().map(|due| due.at);
@@ -287,7 +287,7 @@ impl Life {
             let counts = self.frontier.counts();
             let breach = || format!("nothing is under way, and nothing will happen: {counts:?}");
             world.checker.require(false, breach);
-            return Err(End::Killed);
+            return Err(LifeEnd::Killed);
         };
         Ok(self.thawed(at.max(self.now)))
     }
@@ -383,7 +383,7 @@ impl Life {
                 let page = Box::new(self.encoder.page(page));
                 self.soon(world, Happening::Arrives(WriterMessage::Page(page)));
             }
-            Err(NotRead::LeftOut(page) | NotRead::Scripted(page, _)) => {
+            Err(UnreadPage::LeftOut(page) | UnreadPage::Scripted(page, _)) => {
                 self.handle(world, Event::ReadingStopped(page));
             }
         }
@@ -394,7 +394,11 @@ impl Life {
             return self.after(RECONNECTS, Happening::Commits);
         }
         let count = self.inbox.len().min(MAX_GROUP);
-        let group: Vec<_> = self.inbox.drain(..count).map(Keyed::unnamed).collect();
+        let group: Vec<_> = self
+            .inbox
+            .drain(..count)
+            .map(KeyedMessage::unnamed)
+            .collect();
         if !self.inbox.is_empty() {
             self.soon(world, Happening::Commits);
         }
@@ -471,11 +475,11 @@ impl Life {
 
     /// Ends the program. Unless it was killed, it writes the same files as the driver at the end of
     /// a run.
-    pub(super) fn end(self, world: &mut World<'_>, config: &Config, end: End) -> End {
+    pub(super) fn end(self, world: &mut World<'_>, config: &Config, end: LifeEnd) -> LifeEnd {
         match end {
-            End::Over(ended, _) => match self.close(world, config, &ended) {
-                Ok(is_saved) => End::Over(ended, is_saved),
-                Err(error) => End::Failed(error),
+            LifeEnd::Over(ended, _) => match self.close(world, config, &ended) {
+                Ok(is_saved) => LifeEnd::Over(ended, is_saved),
+                Err(error) => LifeEnd::Failed(error),
             },
             end => end,
         }
@@ -487,7 +491,7 @@ impl Life {
         self,
         world: &mut World<'_>,
         config: &Config,
-        ended: &Ended,
+        ended: &EndReason,
     ) -> Result<bool, EngineError> {
         if self.coordinator.stopped_at_once() {
             // Release no buckets, because some states of hosts may not be committed.

@@ -9,11 +9,11 @@
 //!
 //! `cargo xtask simulate --seeds 1000` runs many trials, and `--seeds 1 --seed N` repeats one.
 
-mod check;
-mod crew;
 mod disk;
+mod invariants;
 mod life;
 mod settings;
+mod shared_crawl;
 mod web;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -28,16 +28,16 @@ use std::time::Duration;
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_scheduler::Tick;
 
-use self::check::{Checker, Death};
 use self::disk::{DiskFault, SimulatedDisk};
-use self::life::{End, Lived, World, live};
-use self::settings::Trial;
+use self::invariants::{Death, InvariantChecker};
+use self::life::{EndedLife, LifeEnd, World, live};
+use self::settings::TrialSettings;
 use self::web::TrialWeb;
 use super::START;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::state::directory;
-use crate::summary::Ended;
+use crate::summary::EndReason;
 
 /// The number of last events to show if a trial fails.
 const SHOWN_EVENTS: usize = 40;
@@ -179,11 +179,11 @@ impl Store {
 /// A crawl by one program at a time.
 struct Alone<'t> {
     dice: Dice,
-    trial: Trial,
+    trial: TrialSettings,
     web: TrialWeb,
     disk: Arc<SimulatedDisk>,
     store: Store,
-    checker: Checker,
+    checker: InvariantChecker,
     trace: &'t Trace,
     tally: Tally,
     now: Tick,
@@ -195,9 +195,9 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
     let dir = scratch();
     let web = TrialWeb::new(&mut dice, 5);
     let disk = Arc::new(SimulatedDisk::new(Dice::new(dice.next())));
-    let mut trial = Trial::draw(&mut dice, dir.path());
+    let mut trial = TrialSettings::draw(&mut dice, dir.path());
     trial.draw_politeness();
-    let checker = Checker::new(&[dir.path().to_owned()], trial.warc);
+    let checker = InvariantChecker::new(&[dir.path().to_owned()], trial.warc);
     let store = Store::draw(&mut dice);
     let eventful = dice.below(u64::from(LIVES) - 3) as u32;
     let mut crawl = Alone {
@@ -257,7 +257,7 @@ impl Alone<'_> {
             trace: self.trace,
             dice: &mut self.dice,
         };
-        let Lived { end, at, frontier } = live(&mut world, &self.store, config, fate, self.now);
+        let EndedLife { end, at, frontier } = live(&mut world, &self.store, config, fate, self.now);
         self.now = at;
         let (death, ended) = death_of(end, fault, &self.disk, &mut self.dice)?;
         self.tally.count(death);
@@ -266,7 +266,7 @@ impl Alone<'_> {
             self.trace.note(self.now, || format!("ended: {ended:?}"));
             self.checker
                 .over(0, &ended, death == Death::Clean, max_pages);
-            is_finished = ended == Ended::Finished;
+            is_finished = ended == EndReason::Finished;
         }
         self.trace.note(self.now, || format!("{death:?}"));
         self.checker.end(0, self.now, death, &self.disk);
@@ -305,20 +305,20 @@ fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
 /// Returns how the life counts for the checker, and the reason for its end if the run ended
 /// normally.
 fn death_of(
-    end: End,
+    end: LifeEnd,
     fault: Option<(u64, DiskFault)>,
     disk: &SimulatedDisk,
     dice: &mut Dice,
-) -> Result<(Death, Option<Ended>), String> {
+) -> Result<(Death, Option<EndReason>), String> {
     Ok(match end {
-        End::Over(ended, true) => (Death::Clean, Some(ended)),
-        End::Over(ended, false) => (Death::Kill, Some(ended)),
-        End::Failed(error) if !disk.is_dead() => {
+        LifeEnd::Over(ended, true) => (Death::Clean, Some(ended)),
+        LifeEnd::Over(ended, false) => (Death::Kill, Some(ended)),
+        LifeEnd::Failed(error) if !disk.is_dead() => {
             check_failure(&error, fault)?;
             (Death::Failure, None)
         }
-        End::Failed(_) | End::Killed if dice.chance(50) => (Death::PowerCut, None),
-        End::Failed(_) | End::Killed => (Death::Kill, None),
+        LifeEnd::Failed(_) | LifeEnd::Killed if dice.chance(50) => (Death::PowerCut, None),
+        LifeEnd::Failed(_) | LifeEnd::Killed => (Death::Kill, None),
     })
 }
 
@@ -386,12 +386,12 @@ impl Kind {
     fn run(self, seed: u64, trace: &Trace) -> Result<Tally, String> {
         match self {
             Kind::Alone => trial(seed, trace),
-            Kind::Workers => crew::trial(seed, trace),
+            Kind::Workers => shared_crawl::trial(seed, trace),
         }
     }
 
-    /// Runs the trials of the seeds that `CRAWL_TRIAL_SEED` and `CRAWL_TRIALS` choose. Panics at the
-    /// end if a trial broke a rule.
+    /// Runs the trials of the seeds that `CRAWL_TRIAL_SEED` and `CRAWL_TRIALS` choose. Panics at
+    /// the end if a trial broke a rule.
     fn run_all(self) {
         let first = number("CRAWL_TRIAL_SEED").unwrap_or(0);
         let count = number("CRAWL_TRIALS").unwrap_or(TRIALS);

@@ -14,11 +14,11 @@ use super::Dice;
 use super::disk::{DiskFault, SimulatedDisk};
 use super::life::Fate;
 use super::web::TrialWeb;
-use crate::config::{Config, TrapRules};
-use crate::control::{Command, Rules, Stop};
+use crate::config::{Config, TrapAvoidance};
+use crate::control::{AdjustableRules, Command, StopRequest};
 
 /// The settings of a trial that every life shares.
-pub(super) struct Trial {
+pub(super) struct TrialSettings {
     dice: Dice,
     dir: PathBuf,
     pub(super) warc: bool,
@@ -32,9 +32,9 @@ pub(super) struct Trial {
     operator: Dice,
 }
 
-impl Trial {
-    pub(super) fn draw(dice: &mut Dice, dir: &Path) -> Trial {
-        Trial {
+impl TrialSettings {
+    pub(super) fn draw(dice: &mut Dice, dir: &Path) -> TrialSettings {
+        TrialSettings {
             dir: dir.to_owned(),
             warc: dice.chance(70),
             links: dice.chance(30),
@@ -98,8 +98,8 @@ impl Trial {
         config.links = self.links;
         config.sitemaps = self.sitemaps;
         config.traps = match self.traps {
-            true => TrapRules::default(),
-            false => TrapRules::OFF,
+            true => TrapAvoidance::default(),
+            false => TrapAvoidance::OFF,
         };
         config.commit_within = Duration::from_millis(200 + dice.below(5_000));
         config.wait_unreachable = Duration::from_secs(match is_last {
@@ -134,8 +134,8 @@ impl Trial {
         let at = dice.below(latest);
         match dice.below(10) {
             0..3 => fate.killed_after = Some(at),
-            3 => fate.stopped_after = Some((1 + at, Stop::Now)),
-            4 => fate.stopped_after = Some((1 + at, Stop::Drain)),
+            3 => fate.stopped_after = Some((1 + at, StopRequest::Now)),
+            4 => fate.stopped_after = Some((1 + at, StopRequest::Drain)),
             5..8 => return (fate, Some((at, DiskFault::Death))),
             8 => return (fate, Some((at, DiskFault::Full))),
             _ => return (fate, Some((at, DiskFault::Broken))),
@@ -187,8 +187,8 @@ impl Trial {
 }
 
 /// Returns the rules of a life with other exclusions.
-fn rules(config: &Config, exclude: &[String]) -> Rules {
-    Rules {
+fn rules(config: &Config, exclude: &[String]) -> AdjustableRules {
+    AdjustableRules {
         politeness: config.politeness.clone(),
         budgets: config.budgets.clone(),
         include: Vec::new(),

@@ -2,15 +2,15 @@
 
 use super::ContentReader;
 use crate::content::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
-use crate::content::hints::Traits;
-use crate::content::spans::DateText;
-use crate::html::name::{self, is_void};
+use crate::content::inline_elements::DateText;
+use crate::content::role_hints::RoleHints;
+use crate::html::element_name::{self, is_void};
 use crate::html::tokenizer::Tag;
 
 impl ContentReader {
     /// Records a date in microdata, microformats or a `time` element.
-    pub(super) fn micro_date(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, offset: usize) {
-        let is_time = tag.name == name::TIME;
+    pub(super) fn micro_date(&mut self, tag: &Tag<'_>, traits: &RoleHints<'_>, offset: usize) {
+        let is_time = tag.name == element_name::TIME;
         let get = |name| tag.attributes.get(name);
         let named = traits.itemprop.and_then(kind_of_itemprop);
         let declared = match named {

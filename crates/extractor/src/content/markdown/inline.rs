@@ -1,7 +1,7 @@
 //! Writes the words of one block as Markdown, with emphasis and links.
 
 use crate::content::heading_marks::is_sign;
-use crate::html::name::{self, Name};
+use crate::html::element_name::{self, ElementName};
 
 /// Maximum number of open inline elements.
 const MAX_OPEN: usize = 64;
@@ -24,7 +24,7 @@ enum Style {
 pub(super) struct Inline {
     out: String,
     /// The names and styles of the open elements.
-    open: Vec<(Name, Style)>,
+    open: Vec<(ElementName, Style)>,
     /// The offsets in `out` of the opening marks that are already written, for the outermost
     /// elements of `open`.
     written: Vec<usize>,
@@ -39,15 +39,17 @@ impl Inline {
     }
 
     /// Begins an element. `link` is the target of an `a`.
-    pub(super) fn start(&mut self, tag: Name, link: Option<String>) {
+    pub(super) fn start(&mut self, tag: ElementName, link: Option<String>) {
         let style = match tag {
-            name::EM | name::I => Style::Emphasis,
-            name::STRONG | name::B => Style::Strong,
-            name::DEL | name::S | name::STRIKE => Style::Struck,
-            name::CODE | name::KBD | name::SAMP | name::TT => Style::Code,
-            name::A => {
+            element_name::EM | element_name::I => Style::Emphasis,
+            element_name::STRONG | element_name::B => Style::Strong,
+            element_name::DEL | element_name::S | element_name::STRIKE => Style::Struck,
+            element_name::CODE | element_name::KBD | element_name::SAMP | element_name::TT => {
+                Style::Code
+            }
+            element_name::A => {
                 // Links don't nest, so a new link ends the open one.
-                self.end(name::A);
+                self.end(element_name::A);
                 match link {
                     Some(target) => Style::Link(target),
                     None => return,
@@ -61,7 +63,7 @@ impl Inline {
     }
 
     /// Ends the innermost open element named `tag`.
-    pub(super) fn end(&mut self, tag: Name) {
+    pub(super) fn end(&mut self, tag: ElementName) {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
@@ -141,7 +143,7 @@ impl Inline {
         }
         self.space = false;
         // Code contains no other marks.
-        let in_code = |(_, style): &(Name, Style)| *style == Style::Code;
+        let in_code = |(_, style): &(ElementName, Style)| *style == Style::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
         while self.written.len() < end {

@@ -1,6 +1,6 @@
 //! Tracks the lists, quotes and tables around a block.
 
-use crate::html::name::{self, Name};
+use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
 
 /// Maximum number of open lists, quotes and tables; deeper ones are ignored.
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A list item or a quote around a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Around {
+pub(super) enum BlockContainer {
     /// A list item. `id` is unique among the items of the page. `number` is the number shown, in a
     /// numbered list.
     Item { id: u32, number: Option<u32> },
@@ -34,8 +34,8 @@ pub(super) struct CellPlace {
 
 /// The lists, quotes and table cell that a block is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct BlockPlace {
-    pub(super) around: Vec<Around>,
+pub(super) struct BlockContainers {
+    pub(super) around: Vec<BlockContainer>,
     pub(super) cell: Option<CellPlace>,
 }
 
@@ -66,49 +66,53 @@ enum Open {
 
 /// The open lists, quotes and tables.
 #[derive(Debug, Default)]
-pub(super) struct Nesting {
+pub(super) struct OpenContainers {
     open: Vec<Open>,
     last_id: u32,
 }
 
-impl Nesting {
+impl OpenContainers {
     /// Begins an element, and ends elements whose end tags may be omitted there.
     pub(super) fn start(&mut self, tag: &Tag<'_>) {
         match tag.name {
-            name::UL | name::MENU | name::DIR => self.push(Open::List { next: None }),
-            name::OL => {
+            element_name::UL | element_name::MENU | element_name::DIR => {
+                self.push(Open::List { next: None });
+            }
+            element_name::OL => {
                 let start = tag.attributes.get("start");
                 let start = start.and_then(|start| start.trim().parse().ok());
                 self.push(Open::List {
                     next: Some(start.unwrap_or(1)),
                 });
             }
-            name::LI => self.item(),
-            name::BLOCKQUOTE => {
+            element_name::LI => self.item(),
+            element_name::BLOCKQUOTE => {
                 let id = self.next_id();
                 self.push(Open::Quote { id });
             }
-            name::TABLE => {
+            element_name::TABLE => {
                 let id = self.next_id();
                 self.push(Open::Table { id, row: 0 });
             }
-            name::TR => self.row(),
-            name::TD | name::TH => self.cell(tag.name == name::TH),
+            element_name::TR => self.row(),
+            element_name::TD | element_name::TH => self.cell(tag.name == element_name::TH),
             _ => {}
         }
     }
 
     /// Ends an element.
-    pub(super) fn end(&mut self, tag: Name) {
+    pub(super) fn end(&mut self, tag: ElementName) {
         match tag {
-            name::UL | name::OL | name::MENU | name::DIR => {
+            element_name::UL | element_name::OL | element_name::MENU | element_name::DIR => {
                 self.pop(|open| matches!(open, Open::List { .. }));
             }
-            name::LI => self.pop(|open| matches!(open, Open::Item { .. })),
-            name::BLOCKQUOTE => self.pop(|open| matches!(open, Open::Quote { .. })),
-            name::TD | name::TH => self.pop_of_table(|open| matches!(open, Open::Cell { .. })),
-            name::TR => self.pop_of_table(|open| matches!(open, Open::Row { .. })),
-            name::TABLE => {
+            element_name::LI => self.pop(|open| matches!(open, Open::Item { .. })),
+            element_name::BLOCKQUOTE => self.pop(|open| matches!(open, Open::Quote { .. })),
+            element_name::TD | element_name::TH => {
+                self.pop_of_table(|open| matches!(open, Open::Cell { .. }));
+            }
+            element_name::TR => self.pop_of_table(|open| matches!(open, Open::Row { .. })),
+            element_name::TABLE => {
                 let table = |open: &Open| matches!(open, Open::Table { .. });
                 if let Some(at) = self.open.iter().rposition(table) {
                     self.open.truncate(at);
@@ -119,13 +123,13 @@ impl Nesting {
     }
 
     /// Returns the lists, quotes and table cell around the block that ends here.
-    pub(super) fn place(&self) -> BlockPlace {
+    pub(super) fn place(&self) -> BlockContainers {
         let around = self.open.iter().filter_map(|open| match *open {
-            Open::Item { id, number } => Some(Around::Item { id, number }),
-            Open::Quote { id } => Some(Around::Quote { id }),
+            Open::Item { id, number } => Some(BlockContainer::Item { id, number }),
+            Open::Quote { id } => Some(BlockContainer::Quote { id }),
             _ => None,
         });
-        BlockPlace {
+        BlockContainers {
             around: around.take(MAX_DEPTH).collect(),
             cell: self.cell_place(),
         }

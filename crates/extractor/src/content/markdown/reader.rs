@@ -1,16 +1,16 @@
 //! Reads a page's content, and the Markdown of each block.
 
 use super::inline::Inline;
-use super::nesting::{BlockPlace, Nesting};
+use super::nesting::{BlockContainers, OpenContainers};
 use crate::content::block_builder::is_dropped;
 use crate::content::content_reader::ContentReader;
-use crate::content::elements::part_of;
-use crate::content::model::Content;
+use crate::content::element_roles::part_of;
+use crate::content::page_content::Content;
 use crate::content::ruby::{Ruby, RubyPart};
 use crate::content::{ContentLimits, PageContext};
-use crate::html::consumer::{At, Consumer, Namespace};
-use crate::html::name;
-use crate::html::tokenizer::{Tag, Text};
+use crate::html::element_name;
+use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
+use crate::html::tokenizer::{Tag, TextBetweenTags};
 
 /// The Markdown of the block with the same index in [`Content::blocks`].
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct MarkdownBlock {
     pub(super) words: String,
     /// An image that precedes the block and is not part of any block.
     pub(super) figure: String,
-    pub(super) place: BlockPlace,
+    pub(super) place: BlockContainers,
     /// The programming language of a block of code, taken from a class.
     pub(super) language: Option<Box<str>>,
 }
@@ -29,7 +29,7 @@ pub(super) struct MarkdownReader<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,
     inline: Inline,
-    nesting: Nesting,
+    nesting: OpenContainers,
     blocks: Vec<MarkdownBlock>,
     figure: String,
     language: Option<Box<str>>,
@@ -46,7 +46,7 @@ impl<'l> MarkdownReader<'l> {
             content: ContentReader::new(limits),
             link,
             inline: Inline::default(),
-            nesting: Nesting::default(),
+            nesting: OpenContainers::default(),
             blocks: Vec::new(),
             figure: String::new(),
             language: None,
@@ -103,21 +103,21 @@ impl<'l> MarkdownReader<'l> {
         }
     }
 
-    fn element(&mut self, tag: &Tag<'_>, at: At) {
+    fn element(&mut self, tag: &Tag<'_>, at: TagContext) {
         let get = |name| tag.attributes.get(name);
         match tag.name {
-            name::A => {
+            element_name::A => {
                 let link = get("href").and_then(|href| (self.link)(href.trim()));
-                self.inline.start(name::A, link);
+                self.inline.start(element_name::A, link);
             }
-            name::IMG if self.content.wants_page_text(at) => {
+            element_name::IMG if self.content.wants_page_text(at) => {
                 let target = get("src").and_then(|src| (self.link)(src.trim()));
                 if let Some(target) = target {
                     self.inline.image(get("alt").unwrap_or_default(), &target);
                 }
             }
-            name::BR if self.content.wants_page_text(at) => self.inline.line_break(),
-            name::PRE | name::CODE | name::DIV => {
+            element_name::BR if self.content.wants_page_text(at) => self.inline.line_break(),
+            element_name::PRE | element_name::CODE | element_name::DIV => {
                 let language = get("class").and_then(language_of);
                 if let Some(language) = language {
                     self.language = Some(language.into());
@@ -130,8 +130,8 @@ impl<'l> MarkdownReader<'l> {
     }
 }
 
-impl Consumer for MarkdownReader<'_> {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+impl TagConsumer for MarkdownReader<'_> {
+    fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.content.start(tag, at);
         let part = part_of(tag.name);
         let is_html = at.space == Namespace::Html && at.shown;
@@ -141,10 +141,10 @@ impl Consumer for MarkdownReader<'_> {
         }
     }
 
-    fn end(&mut self, tag: &Tag<'_>, at: At) {
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
         let readings = self.content.ruby().map(Ruby::readings);
         let readings = readings
-            .filter(|_| tag.name == name::RUBY)
+            .filter(|_| tag.name == element_name::RUBY)
             .map(str::to_owned);
         self.content.end(tag, at);
         let part = part_of(tag.name);
@@ -158,13 +158,13 @@ impl Consumer for MarkdownReader<'_> {
         if is_html {
             self.inline.end(tag.name);
             self.nesting.end(tag.name);
-            if tag.name == name::PRE {
+            if tag.name == element_name::PRE {
                 self.language = None;
             }
         }
     }
 
-    fn text(&mut self, text: &Text<'_>, at: At) {
+    fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext) {
         if self.content.wants_page_text(at) {
             // Decode the character references of the whole piece first. Otherwise they would split
             // words.

@@ -1,9 +1,9 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
 use super::inline::longest_run;
-use super::nesting::{Around, BlockPlace};
+use super::nesting::{BlockContainer, BlockContainers};
 use super::reader::MarkdownBlock;
-use crate::content::model::{Block, BlockKind, Content};
+use crate::content::page_content::{Block, BlockKind, Content};
 
 /// Writes the main text of `content` as Markdown. `blocks` has one entry for each block of
 /// `content`.
@@ -143,12 +143,12 @@ const MAX_COLUMNS: usize = 64;
 struct Page {
     out: String,
     /// The lists, quotes and table cell around the previously written block.
-    last: BlockPlace,
+    last: BlockContainers,
 }
 
 impl Page {
     /// Writes a block of one or more lines.
-    fn block(&mut self, place: &BlockPlace, text: &str) {
+    fn block(&mut self, place: &BlockContainers, text: &str) {
         let shared = shared(&self.last.around, &place.around);
         if !self.out.is_empty() {
             self.out.push('\n');
@@ -179,38 +179,38 @@ impl Page {
 
     /// Returns whether the block begins the next item of the same list, or a list within the last
     /// item. If so, no empty line is written before the block.
-    fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
-        let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
+    fn is_next_item(&self, place: &BlockContainers, shared: usize) -> bool {
+        let opens_item = matches!(place.around.get(shared), Some(BlockContainer::Item { .. }));
         let was_item = self
             .last
             .around
             .iter()
-            .any(|around| matches!(around, Around::Item { .. }));
+            .any(|around| matches!(around, BlockContainer::Item { .. }));
         opens_item && was_item && (shared > 0 || self.last.around.len() > shared)
     }
 }
 
 /// Returns the number of outermost elements that two blocks have in common.
-fn shared(one: &[Around], other: &[Around]) -> usize {
+fn shared(one: &[BlockContainer], other: &[BlockContainer]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Returns the prefix of a line of a block. A list item with an index below `from` was already
 /// begun. White space of the same width replaces its marker.
-fn prefix(around: &[Around], from: usize) -> String {
+fn prefix(around: &[BlockContainer], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {
         let mark = match around {
-            Around::Quote { .. } => "> ".to_owned(),
-            Around::Item { number: None, .. } => "- ".to_owned(),
-            Around::Item {
+            BlockContainer::Quote { .. } => "> ".to_owned(),
+            BlockContainer::Item { number: None, .. } => "- ".to_owned(),
+            BlockContainer::Item {
                 number: Some(number),
                 ..
             } => format!("{number}. "),
         };
         match around {
-            Around::Item { .. } if at < from => {
+            BlockContainer::Item { .. } if at < from => {
                 prefix.extend(std::iter::repeat_n(' ', mark.len()));
             }
             _ => prefix.push_str(&mark),

@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::references::{Place, decode};
-use super::scan::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
-use crate::html::name::Name;
+use super::character_references::{ReferenceContext, decode};
+use super::markup_scan::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
+use crate::html::element_name::ElementName;
 use crate::html::tag_kinds::TagKinds;
 
 /// A start tag or an end tag.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag<'a> {
-    pub(crate) name: Name,
+    pub(crate) name: ElementName,
     /// The kinds of tag that the name implies.
     pub(crate) kinds: TagKinds,
     /// Offset of the beginning of the tag in the page.
@@ -30,7 +30,7 @@ pub(crate) struct Tag<'a> {
 
 impl<'a> Tag<'a> {
     /// Returns the same tag under another name.
-    pub(crate) fn renamed(self, name: Name) -> Tag<'a> {
+    pub(crate) fn renamed(self, name: ElementName) -> Tag<'a> {
         let kinds = TagKinds::of(name);
         Tag {
             name,
@@ -192,7 +192,9 @@ impl<'a> Attribute<'a> {
     fn decoded(self, raw: &str) -> &'a str {
         self.all.list.decoded[self.place].get_or_init(|| {
             let mut value = String::with_capacity(raw.len());
-            decode(raw, Place::Value, "\u{fffd}", |part| value.push_str(part));
+            decode(raw, ReferenceContext::Value, "\u{fffd}", |part| {
+                value.push_str(part);
+            });
             value.into_boxed_str()
         })
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::body_memory::BodyMemory;
 use crate::exchange::{SentFields, Truncation, Validators};
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
-use crate::robots::TdmFile;
+use crate::robots::TdmReservationFile;
 
 fn request() -> FetchRequest {
     let url = canonicalize(None, "http://a.example/robots.txt").unwrap();
@@ -195,6 +195,9 @@ fn a_challenge_on_tdmrep_json_says_nothing_about_the_file() {
         challenged: true,
         ..exchange(403, &[], b"")
     };
-    assert_eq!(TdmFile::of(&Ok(refused)), Some(TdmFile::None));
-    assert_eq!(TdmFile::of(&Ok(challenged)), None);
+    assert_eq!(
+        TdmReservationFile::of(&Ok(refused)),
+        Some(TdmReservationFile::None)
+    );
+    assert_eq!(TdmReservationFile::of(&Ok(challenged)), None);
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_scheduler::{DailyHours, PaceRate};
+use crawl_scheduler::{DailyHours, RobotsRequestRate};
 
 use super::*;
 use crate::exchange::Validators;
@@ -20,10 +20,10 @@ fn compiled(origin: &str, state: RobotsCopyState, body: &'static [u8]) -> Arc<Co
         good_at: (state == RobotsCopyState::Rules).then_some(Tick::from_micros(0)),
         state,
         validators: Validators::default(),
-        tdmrep: TdmFile::NotAsked,
+        tdmrep: TdmReservationFile::NotAsked,
     };
     let agent = ProductToken::new("crawl").unwrap();
-    Arc::new(CompiledRobots::new(copy, &agent, Profile::Rfc9309))
+    Arc::new(CompiledRobots::new(copy, &agent, RobotsProfile::Rfc9309))
 }
 
 fn out() -> RobotsCopyState {
@@ -70,14 +70,14 @@ fn memory_is_bounded_by_bytes() {
 
 #[test]
 fn the_state_for_the_scheduler_matches_the_rules_in_force() {
-    let times = RobotsTimes::default();
+    let times = RobotsTimeLimits::default();
     let file =
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
     let state = |compiled: &CompiledRobots, now| compiled.state(Tick::from_micros(now), &times);
     let fresh = compiled("http://a.example", RobotsCopyState::Rules, file);
     let pace = RobotsPace {
         crawl_delay: Some(Duration::from_secs(3)),
-        request_rates: vec![PaceRate {
+        request_rates: vec![RobotsRequestRate {
             requests: 1,
             per: Duration::from_secs(60),
             during: Some(DailyHours::new(6 * 60, 8 * 60 + 46)),

@@ -57,7 +57,7 @@ fn learn(
     answer: &RobotsAnswer,
     result: &Result<Exchange, Failure>,
 ) -> RobotsCopy {
-    let times = RobotsTimes::default();
+    let times = RobotsTimeLimits::default();
     let copy = RobotsCopy::learn(&origin(), before, answer, result, &times);
     let read = RobotsCopy::from_bytes(&copy.to_bytes()).unwrap();
     assert_eq!(read, copy, "the durable form holds everything");
@@ -74,7 +74,7 @@ fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Durati
 }
 
 fn force(copy: &RobotsCopy, when: Duration) -> RobotsFreshness {
-    copy.force(at(when), &RobotsTimes::default())
+    copy.force(at(when), &RobotsTimeLimits::default())
 }
 
 #[test]
@@ -262,11 +262,11 @@ fn a_broken_durable_form_is_named() {
 #[test]
 fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
     let mut copy = rules(Duration::ZERO, &[]);
-    copy.tdmrep = TdmFile::File(Bytes::from_static(b"[]\n"));
+    copy.tdmrep = TdmReservationFile::File(Bytes::from_static(b"[]\n"));
     assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
     let out = unreachable(Some(&copy), 25 * HOUR, None);
     assert_eq!(out.tdmrep, copy.tdmrep);
-    copy.tdmrep = TdmFile::None;
+    copy.tdmrep = TdmReservationFile::None;
     assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
     let bytes = b"{\"version\":2,\"origin\":\"http://e.example\",\"state\":\"rules\",\"status\":null,\"fetched_at\":0,\"expires\":0,\"lasts\":0,\"good_at\":null,\"url\":\"http://e.example/robots.txt\",\"etag\":null,\"last_modified\":null,\"tdmrep\":{\"file\":9}}\nfour";
     assert!(matches!(
@@ -306,7 +306,7 @@ proptest! {
         // In kind 2 the last good file has a date in the future. It may be used for a month from
         // now, and no longer.
         if kind == 2 {
-            let month = RobotsTimes::default().last_good;
+            let month = RobotsTimeLimits::default().last_good;
             let again = unreachable(Some(&copy), month, None);
             let is_over = matches!(force(&again, month), RobotsFreshness::Unreachable { .. });
             prop_assert!(is_over);

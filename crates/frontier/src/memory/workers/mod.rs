@@ -1,6 +1,6 @@
 //! A frontier in memory that several workers share, for simulations.
 
-mod crawl_tables;
+mod shared_tables;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashMapExt};
 
-use self::crawl_tables::CrawlTables;
+use self::shared_tables::CrawlTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
 use crate::admission::Admission;
@@ -19,10 +19,10 @@ use crate::admit_rule::CurrentState;
 use crate::error::{BoxError, FrontierError, SharedError};
 use crate::frontier::Frontier;
 use crate::lease::Lease;
-use crate::shared::{SendGuard, Survey, WorkerFrontier, WorkerTransaction};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
+use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
 
 /// Requests stop before the end of a lease, by the lease's duration divided by this number.
 const MARGIN_PARTS: u32 = 10;
@@ -256,7 +256,7 @@ struct MemoryGuard {
     own: Arc<Mutex<Own>>,
 }
 
-impl SendGuard for MemoryGuard {
+impl SendDeadline for MemoryGuard {
     fn ends_at(&self) -> Instant {
         let own = lock(&self.own);
         let ends_at = own.until - self.crawl.term / MARGIN_PARTS;
@@ -281,7 +281,7 @@ impl WorkerFrontier for MemoryWorker {
         &self.life
     }
 
-    fn send_guard(&self) -> Arc<dyn SendGuard> {
+    fn send_guard(&self) -> Arc<dyn SendDeadline> {
         Arc::new(MemoryGuard {
             crawl: Arc::clone(&self.crawl),
             own: Arc::clone(&self.own),
@@ -382,7 +382,7 @@ impl WorkerFrontier for MemoryWorker {
         Ok(())
     }
 
-    fn survey(&self) -> Result<Survey, FrontierError> {
+    fn survey(&self) -> Result<WorkerSurvey, FrontierError> {
         self.reach()?;
         let mut pending: BTreeMap<i32, u64> = BTreeMap::new();
         for site in self.crawl.frontier.pending_sites() {

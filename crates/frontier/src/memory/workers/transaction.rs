@@ -7,15 +7,15 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::super::transaction::MemoryTransaction;
 use super::{MemoryWorker, meta_owner, own};
-use crate::admission::{Admission, Admitted, NewState};
+use crate::admission::{Admission, AdmissionResult, RequestedState};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
-use crate::lease::{Lease, Outcome};
+use crate::lease::{Lease, LeaseOutcome};
 use crate::memory::lock;
-use crate::shared::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::UrlRecord;
 use crate::visit::Visit;
+use crate::worker_frontier::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
 
 /// A worker's transaction. No bucket changes owners while the transaction is open.
 pub(super) struct MemoryWorkerTransaction<'f> {
@@ -63,7 +63,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
     }
 
     /// Sends a link to the owner of its host, unless the link would change nothing there.
-    fn send_link(&mut self, b: i32, link: Admission) -> Result<Admitted, FrontierError> {
+    fn send_link(&mut self, b: i32, link: Admission) -> Result<AdmissionResult, FrontierError> {
         let sent = self.sent.get(&link.url).copied();
         let sent = sent.or_else(|| own(self.worker).sent.get(&link.url).copied());
         let state = match sent {
@@ -74,11 +74,11 @@ impl<'f> MemoryWorkerTransaction<'f> {
             None => CurrentState::Unknown,
         };
         let sent = match meet(state, &link) {
-            AdmitAction::Stay => return Ok(Admitted::Known),
+            AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // The owner may have deferred the URL, and an excluded link does not change a deferred
             // URL.
-            _ if matches!(link.state, NewState::Excluded(_)) => CurrentState::Deferred {
+            _ if matches!(link.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
             },
@@ -89,8 +89,8 @@ impl<'f> MemoryWorkerTransaction<'f> {
         self.sent.insert(link.url.clone(), sent);
         // Only the owner lists an excluded URL, so it is not new to this worker.
         let admitted = match link.state {
-            NewState::Excluded(_) => Admitted::Known,
-            _ => Admitted::New,
+            RequestedState::Excluded(_) => AdmissionResult::Known,
+            _ => AdmissionResult::New,
         };
         self.links.push((b, link));
         Ok(admitted)
@@ -98,7 +98,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
 }
 
 impl Transaction for MemoryWorkerTransaction<'_> {
-    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+    fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError> {
         self.fence(self.bucket(&lease.url))?;
         self.base.settle(lease, outcome)
     }
@@ -106,7 +106,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
     fn settle_until(
         &mut self,
         lease: Lease,
-        outcome: Outcome,
+        outcome: LeaseOutcome,
         visit: Visit,
     ) -> Result<(), FrontierError> {
         self.fence(self.bucket(&lease.url))?;
@@ -135,7 +135,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         self.base.visit_again(url, before)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
         let b = self.bucket(&admission.url);
         if !own(self.worker).buckets.contains_key(&b) {
             return self.send_link(b, admission);

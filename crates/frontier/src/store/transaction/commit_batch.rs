@@ -5,21 +5,21 @@ use fjall::OwnedWriteBatch;
 use foldhash::{HashMap, HashMapExt};
 
 use super::FjallTransaction;
-use crate::admit_rule::{Queued, Rank};
+use crate::admit_rule::{QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::lease_table::{EntryMove, LeaseChanges, QueueChange};
-use crate::sieve::Record;
+use crate::sieve::SieveRecord;
 use crate::store::meta_keys;
-use crate::store::queue_block::{Block, MAX_BLOCK, row_of, seq_of};
-use crate::store::record_codec::{State, encode_origin};
+use crate::store::queue_block::{MAX_BLOCK, QueueBlock, row_of, seq_of};
+use crate::store::record_codec::{SieveState, encode_origin};
 use crate::store::tables::queue_key;
-use crate::store::url_changes::{Change, StoredState};
+use crate::store::url_changes::{Change, FullUrlState};
 
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
     /// The records for the sieve (the set of known URLs). `batch` contains these records too.
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<SieveRecord>,
     /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
     /// The changes for the lease table.
@@ -30,9 +30,9 @@ pub(super) struct CommitBatch {
 #[derive(Default)]
 struct QueueEdit {
     /// Entries that are removed, or rewritten at their rank.
-    edits: Vec<(Rank, usize)>,
+    edits: Vec<(QueueRank, usize)>,
     /// Entries that are added, or moved to another rank.
-    arrivals: Vec<(Rank, usize)>,
+    arrivals: Vec<(QueueRank, usize)>,
 }
 
 impl FjallTransaction<'_> {
@@ -96,7 +96,7 @@ impl FjallTransaction<'_> {
         &self,
         batch: &mut OwnedWriteBatch,
         id: u64,
-        mut edits: Vec<(Rank, usize)>,
+        mut edits: Vec<(QueueRank, usize)>,
         changes: &[Change],
     ) -> Result<u64, FrontierError> {
         let tables = &self.frontier.tables;
@@ -106,10 +106,10 @@ impl FjallTransaction<'_> {
             let row = row_of(edits[0].0);
             let bytes = tables.block(&self.base, id, row)?.unwrap_or_default();
             let missing = || tables.corrupt(&format!("block {} of queue {id}", row.seq));
-            let mut block = Block::parse(&bytes).ok_or_else(missing)?;
+            let mut block = QueueBlock::parse(&bytes).ok_or_else(missing)?;
             for &(rank, at) in edits {
                 match &changes[at].now {
-                    StoredState::Pending(queued) if queued.place.rank() == rank => {
+                    FullUrlState::Pending(queued) if queued.place.rank() == rank => {
                         block.put(queued);
                     }
                     _ if !block.remove(rank) => return Err(missing()),
@@ -129,11 +129,12 @@ impl FjallTransaction<'_> {
         &mut self,
         batch: &mut OwnedWriteBatch,
         id: u64,
-        mut arrivals: Vec<(Rank, usize)>,
+        mut arrivals: Vec<(QueueRank, usize)>,
         changes: &mut [Change],
     ) -> Result<(), FrontierError> {
         arrivals.sort_unstable();
-        let alike = |a: Rank, b: Rank| Rank { seq: 0, ..a } == Rank { seq: 0, ..b };
+        let alike =
+            |a: QueueRank, b: QueueRank| QueueRank { seq: 0, ..a } == QueueRank { seq: 0, ..b };
         let mut arrivals = arrivals.into_iter().peekable();
         while let Some(&(kind, _)) = arrivals.peek() {
             self.sequence.block += 1;
@@ -141,18 +142,18 @@ impl FjallTransaction<'_> {
                 return Err(self.frontier.tables.corrupt("the number of the last block"));
             }
             let number = self.sequence.block;
-            let mut block = Block::default();
+            let mut block = QueueBlock::default();
             let mut place = 0;
             while !block.is_full()
                 && let Some((_, at)) = arrivals.next_if(|(rank, _)| alike(*rank, kind))
             {
-                if let StoredState::Pending(queued) = &mut changes[at].now {
+                if let FullUrlState::Pending(queued) = &mut changes[at].now {
                     queued.place.seq = seq_of(number, place);
                     block.put(queued);
                     place += 1;
                 }
             }
-            let row = Rank {
+            let row = QueueRank {
                 seq: seq_of(number, 0),
                 ..kind
             };
@@ -169,14 +170,14 @@ impl FjallTransaction<'_> {
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
-            StoredState::Noted { depth, note } => {
+            FullUrlState::Noted { depth, note } => {
                 let last = &mut self.sequence.note;
                 let number = self.writer.notes.number(note, last, &mut writing.notes);
                 note.state(*depth, number)
             }
             other => other.state(),
         };
-        writing.records.push(Record {
+        writing.records.push(SieveRecord {
             key: change.key,
             state: state.packed(),
         });
@@ -185,11 +186,11 @@ impl FjallTransaction<'_> {
         }
         self.sequence.totals.increment(&state);
         let key = change.key.bytes();
-        if let StoredState::Deferred(deferred) = &change.now {
+        if let FullUrlState::Deferred(deferred) = &change.now {
             writing
                 .batch
                 .insert(&tables.deferred, key, deferred.encode());
-        } else if let Some(State::Deferred { .. }) = change.before {
+        } else if let Some(SieveState::Deferred { .. }) = change.before {
             writing.batch.remove(&tables.deferred, key);
         }
     }
@@ -237,9 +238,9 @@ impl FjallTransaction<'_> {
 }
 
 /// Returns the rank that a URL had in its queue before `change`.
-fn rank_before(change: &Change) -> Option<Rank> {
+fn rank_before(change: &Change) -> Option<QueueRank> {
     match change.before {
-        Some(State::Pending(place)) => Some(place.rank()),
+        Some(SieveState::Pending(place)) => Some(place.rank()),
         _ => None,
     }
 }
@@ -250,7 +251,7 @@ fn moved(change: Change) -> EntryMove {
         fingerprint: change.key,
         old: rank_before(&change),
         new: match change.now {
-            StoredState::Pending(queued) => Some(queued),
+            FullUrlState::Pending(queued) => Some(queued),
             _ => None,
         },
     }
@@ -265,7 +266,7 @@ fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>
     for (at, change) in changes.iter().enumerate() {
         let old = rank_before(change);
         let new = match &change.now {
-            StoredState::Pending(Queued { place, .. }) => Some(place.rank()),
+            FullUrlState::Pending(QueuedUrl { place, .. }) => Some(place.rank()),
             _ => None,
         };
         if old.is_none() && new.is_none() {

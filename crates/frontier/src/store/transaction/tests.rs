@@ -6,7 +6,9 @@ use tempfile::TempDir;
 
 use super::{CommitBatch, FjallTransaction};
 use crate::lease_table::LeaseChanges;
-use crate::{Admission, FjallFrontier, Frontier, Lease, Options, Outcome, Transaction};
+use crate::{
+    Admission, FjallFrontier, FjallFrontierOptions, Frontier, Lease, LeaseOutcome, Transaction,
+};
 
 fn url(path: &str) -> CanonicalUrl {
     canonicalize(None, &format!("http://a.example{path}")).unwrap()
@@ -20,7 +22,7 @@ fn link(path: &str, depth: u32) -> Admission {
 /// one of these URLs.
 fn frontier_with_two_urls() -> (TempDir, FjallFrontier) {
     let dir = TempDir::new().unwrap();
-    let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+    let frontier = FjallFrontier::open(dir.path(), &FjallFrontierOptions::default()).unwrap();
     let mut transaction = frontier.begin().unwrap();
     transaction.admit(link("/a", 5)).unwrap();
     transaction.admit(link("/b", 5)).unwrap();
@@ -65,7 +67,7 @@ fn drain(frontier: &FjallFrontier) -> Vec<String> {
     while let Some(lease) = lease(frontier) {
         paths.push(lease.url.path().to_owned());
         let mut transaction = frontier.begin().unwrap();
-        let outcome = Outcome::Fetched { status: 200 };
+        let outcome = LeaseOutcome::Fetched { status: 200 };
         transaction.settle(lease, outcome).unwrap();
         transaction.commit().unwrap();
     }
@@ -79,7 +81,7 @@ fn a_retry_is_not_leased_before_its_lease_is_over() {
         let (_dir, frontier) = frontier_with_two_urls();
         let a = lease(&frontier).unwrap();
         let merge = commit_without_merge(&frontier, |transaction| {
-            transaction.settle(a, Outcome::Retry).unwrap();
+            transaction.settle(a, LeaseOutcome::Retry).unwrap();
         });
         if forgotten {
             frontier.leases().forget_heads();
@@ -126,7 +128,7 @@ fn a_settled_url_is_not_leased_again() {
     let merge = commit_without_merge(&frontier, |transaction| {
         transaction.admit(link("/c", 1)).unwrap();
         transaction
-            .settle(a, Outcome::Fetched { status: 200 })
+            .settle(a, LeaseOutcome::Fetched { status: 200 })
             .unwrap();
     });
     frontier.leases().forget_heads();

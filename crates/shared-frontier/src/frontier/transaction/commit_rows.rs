@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::Fingerprint;
-use crawl_frontier::parts::{EntryMove, LeaseChanges, QueueChange, Queued, Totals};
+use crawl_frontier::parts::{CommittedCounts, EntryMove, LeaseChanges, QueueChange, QueuedUrl};
 use crawl_weburl::Origin;
 
 use super::{Change, SharedTransaction};
-use crate::commit::{StateChanges, TransactionColumns};
-use crate::rows::state_columns;
+use crate::commit_statements::{StateChanges, TransactionColumns};
+use crate::row_keys::state_columns;
 
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitRows {
@@ -100,7 +100,7 @@ impl SharedTransaction<'_> {
         queue.moves.push(EntryMove {
             fingerprint,
             old,
-            new: new.map(|_| Queued {
+            new: new.map(|_| QueuedUrl {
                 place: now.place,
                 attempt,
                 url,
@@ -167,9 +167,9 @@ impl SharedTransaction<'_> {
     }
 }
 
-fn changed_totals(totals: Totals, changes: StateChanges) -> Totals {
+fn changed_totals(totals: CommittedCounts, changes: StateChanges) -> CommittedCounts {
     let [pending, deferred, fetched, failed, excluded] = changes;
-    Totals {
+    CommittedCounts {
         pending: totals.pending.saturating_add_signed(pending),
         deferred: totals.deferred.saturating_add_signed(deferred),
         fetched: totals.fetched.saturating_add_signed(fetched),

@@ -1,20 +1,20 @@
 //! Reopens URLs that were settled by a worker whose directory is lost.
 
 use crawl_frontier::parts::{QueuePlace, RecordState, UrlRecord, depth_and_hops};
-use crawl_frontier::shared::ReopenedUrls;
-use crawl_frontier::{Admission, Exclusion, FrontierError, NewState};
+use crawl_frontier::worker_frontier::ReopenedUrls;
+use crawl_frontier::{Admission, Exclusion, FrontierError, RequestedState};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
 use crate::connection::params;
-use crate::rows::{BucketToReopen, Reader, UrlKey, url_at};
-use crate::sql::Sql;
+use crate::row_keys::{BucketToReopen, ColumnReader, UrlKey, url_at};
+use crate::sql_statements::Sql;
 
 /// Maximum number of buckets searched in one transaction. Each bucket costs a round trip.
 const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
-    /// Implements [`crawl_frontier::shared::WorkerTransaction::reopen_lost`].
+    /// Implements [`crawl_frontier::worker_frontier::WorkerTransaction::reopen_lost`].
     pub(super) fn look_for_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(MAX_BUCKETS).unwrap_or(i64::MAX);
@@ -26,7 +26,7 @@ impl SharedTransaction<'_> {
         };
         let mut remaining = most;
         for row in &rows {
-            let bucket = Reader::new(row).bucket_to_reopen();
+            let bucket = ColumnReader::new(row).bucket_to_reopen();
             let bucket = bucket.ok_or_else(|| tables.corrupt("bucket_to_reopen"))?;
             remaining -= self.look_into(bucket, remaining, &mut result)?;
             if remaining == 0 {
@@ -102,7 +102,7 @@ impl SharedTransaction<'_> {
 
 /// Reads a row of [`Sql::SettledBy`].
 fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord)> {
-    let mut reader = Reader::new(row);
+    let mut reader = ColumnReader::new(row);
     let key = reader.url_key()?;
     let origin = Origin::parse(reader.next()?).ok()?;
     let url = url_at(&origin, reader.next()?)?;
@@ -120,7 +120,7 @@ fn excluded(url: &CanonicalUrl, exclusion: Exclusion, record: &UrlRecord) -> Adm
         redirects: place.redirects,
         via: record.via.clone(),
         priority: place.priority,
-        state: NewState::Excluded(exclusion),
+        state: RequestedState::Excluded(exclusion),
         is_seed: place.is_seed,
         kind: place.kind,
     }

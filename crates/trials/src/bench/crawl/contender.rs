@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
-use xtask::debian::{self, Debian};
-use xtask::tools::{self, CargoProgram};
+use xtask::debian::{self, DebianPackages};
+use xtask::pinned_tools::{self, CargoProgram};
 use xtask::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,7 +46,7 @@ pub(super) const USUAL: [Contender; 8] = [
 ];
 
 /// The reason why a contender can't run here, such as a failed installation.
-pub(super) struct Absent(pub(super) String);
+pub(super) struct MissingContender(pub(super) String);
 
 /// The crate `spider`, built without its browser feature, because the program would start a browser
 /// by default.
@@ -93,9 +93,12 @@ impl Contender {
 
     /// Installs the program and returns its path. `None` for a program of this project, which is
     /// already built.
-    pub(super) fn install(self, workspace: &Workspace) -> Result<Option<PathBuf>, Absent> {
+    pub(super) fn install(
+        self,
+        workspace: &Workspace,
+    ) -> Result<Option<PathBuf>, MissingContender> {
         self.fetch(workspace)
-            .map_err(|error| Absent(format!("{error:#}")))
+            .map_err(|error| MissingContender(format!("{error:#}")))
     }
 
     fn fetch(self, workspace: &Workspace) -> Result<Option<PathBuf>> {
@@ -106,10 +109,12 @@ impl Contender {
             Contender::Wget2 => "wget2",
             Contender::Wget => "wget",
             Contender::Httrack => "httrack",
-            Contender::Scrapy => return Ok(Some(tools::scrapy(workspace)?.join("bin/python"))),
-            Contender::Spider => return tools::cargo_program(workspace, &SPIDER).map(Some),
+            Contender::Scrapy => {
+                return Ok(Some(pinned_tools::scrapy(workspace)?.join("bin/python")));
+            }
+            Contender::Spider => return pinned_tools::cargo_program(workspace, &SPIDER).map(Some),
         };
-        let root = Debian::of(workspace).unpack_whole(package)?;
+        let root = DebianPackages::of(workspace).unpack_whole(package)?;
         Ok(Some(root.join("usr/bin").join(package)))
     }
 
@@ -119,7 +124,7 @@ impl Contender {
             Contender::Wget2 | Contender::Wget | Contender::Httrack => self.name(),
             _ => return Ok(Vec::new()),
         };
-        let root = Debian::of(workspace).unpack_whole(&package)?;
+        let root = DebianPackages::of(workspace).unpack_whole(&package)?;
         Ok(vec![("LD_LIBRARY_PATH", debian::libraries(&root)?)])
     }
 

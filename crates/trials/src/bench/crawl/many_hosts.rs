@@ -10,9 +10,11 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use xtask::workspace::Workspace;
 
-use super::contender::{Absent, Contender};
-use super::generated_web::{GeneratedWeb, Visits, WebPlan};
-use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinned};
+use super::contender::{Contender, MissingContender};
+use super::generated_web::{GeneratedWeb, ReceivedRequests, WebPlan};
+use crate::bench::measured_program::{
+    BuildProfile, ProcessCost, Program, build, cost_until_end, pinned,
+};
 
 /// The crawler's default gap between two requests to one host.
 const GAP: Duration = Duration::from_secs(1);
@@ -26,7 +28,7 @@ const MAX_WGET2_THREADS: u32 = 256;
 const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
-pub(crate) struct HostsArgs {
+pub(crate) struct ManyHostsArgs {
     /// Number of hosts, each at its own address
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     hosts: u32,
@@ -42,7 +44,7 @@ pub(crate) struct HostsArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct PoliteArgs {
+pub(crate) struct PoliteCrawlArgs {
     /// Numbers of hosts, one crawl for each; each host gets one request per second
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [200, 10_000])]
     hosts: Vec<u32>,
@@ -58,7 +60,7 @@ pub(crate) struct PoliteArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct GrowthArgs {
+pub(crate) struct CrawlGrowthArgs {
     /// Numbers of pages on all hosts together, one crawl for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [10_000, 100_000])]
     pages: Vec<u32>,
@@ -74,14 +76,14 @@ pub(crate) struct GrowthArgs {
 struct Crawled {
     name: String,
     plan: WebPlan,
-    cost: Cost,
-    visits: Visits,
+    cost: ProcessCost,
+    visits: ReceivedRequests,
     /// Bytes on disk: first those of the crawler's state, then those of all other files.
     disk: [u64; 2],
 }
 
 /// Crawls slow hosts at full speed.
-pub(crate) fn hosts(workspace: &Workspace, args: &HostsArgs) -> Result<()> {
+pub(crate) fn hosts(workspace: &Workspace, args: &ManyHostsArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let plan = WebPlan {
         hosts: args.hosts,
@@ -96,7 +98,7 @@ pub(crate) fn hosts(workspace: &Workspace, args: &HostsArgs) -> Result<()> {
 }
 
 /// Crawls hosts with one request per second to each, for a limited time.
-pub(crate) fn polite(workspace: &Workspace, args: &PoliteArgs) -> Result<()> {
+pub(crate) fn polite(workspace: &Workspace, args: &PoliteCrawlArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let seconds = Duration::from_secs(args.seconds);
     let mut rows = Vec::new();
@@ -121,7 +123,7 @@ pub(crate) fn polite(workspace: &Workspace, args: &PoliteArgs) -> Result<()> {
 }
 
 /// Measures the cost per page for growing numbers of pages.
-pub(crate) fn growth(workspace: &Workspace, args: &GrowthArgs) -> Result<()> {
+pub(crate) fn growth(workspace: &Workspace, args: &CrawlGrowthArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let mut rows = Vec::new();
     for &pages in &args.pages {
@@ -148,7 +150,7 @@ impl Bench<'_> {
         Ok(Bench {
             workspace,
             dir: workspace.target.join("bench-hosts"),
-            crawl: build(workspace, Profile::of(is_dev), Program::Crawl)?,
+            crawl: build(workspace, BuildProfile::of(is_dev), Program::Crawl)?,
         })
     }
 
@@ -177,7 +179,7 @@ impl Bench<'_> {
     ) -> Result<Option<Crawled>> {
         let program = match Contender::Wget2.install(self.workspace) {
             Ok(program) => program.unwrap_or_default(),
-            Err(Absent(why)) => {
+            Err(MissingContender(why)) => {
                 eprintln!("absent: wget2: {why}");
                 return Ok(None);
             }
@@ -351,7 +353,9 @@ fn growth_table(rows: &[Crawled]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{Cost, Crawled, Visits, WebPlan, growth_table, hosts_table, polite_table};
+    use super::{
+        Crawled, ProcessCost, ReceivedRequests, WebPlan, growth_table, hosts_table, polite_table,
+    };
 
     fn crawled(name: &str, hosts: u32, seconds: u64, mebibytes: u64) -> Crawled {
         Crawled {
@@ -361,12 +365,12 @@ mod tests {
                 pages_a_host: 10,
                 latency: Duration::from_millis(250),
             },
-            cost: Cost {
+            cost: ProcessCost {
                 wall: Duration::from_secs(seconds),
                 cpu: Duration::from_millis(500),
                 peak_kib: mebibytes << 10,
             },
-            visits: Visits {
+            visits: ReceivedRequests {
                 connections: 9,
                 pages: 1_000,
                 pages_by_second: vec![80; 12],

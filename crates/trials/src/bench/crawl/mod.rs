@@ -5,15 +5,15 @@
 //! processors. nginx's log shows what each program fetched.
 
 mod contender;
-mod floor;
 mod generated_pages;
 mod generated_web;
 mod many_hosts;
+mod minimum_cost;
 mod server_log;
 mod site;
 mod tls;
-mod tls_floor;
 mod tls_hosts;
+mod tls_minimum_cost;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,19 +22,21 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use contender::{Absent, Contender};
+use contender::{Contender, MissingContender};
 use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
-pub(super) use floor::{FloorArgs, fetch_all};
 pub(super) use generated_web::{GeneratedWeb, WebPlan};
-pub(super) use many_hosts::{GrowthArgs, HostsArgs, PoliteArgs, growth, hosts, polite};
-use server_log::Served;
+pub(super) use many_hosts::{
+    CrawlGrowthArgs, ManyHostsArgs, PoliteCrawlArgs, growth, hosts, polite,
+};
+pub(super) use minimum_cost::{MinimumCostArgs, fetch_all};
+use server_log::ServedAnswers;
 use site::Site;
 pub(super) use tls::{TlsArgs, tls};
-pub(super) use tls_floor::{TlsFloorArgs, fetch_all_over_tls};
+pub(super) use tls_minimum_cost::{TlsMinimumCostArgs, fetch_all_over_tls};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-use super::program::{Cost, Profile, Program, build, cost_until_end, pinned};
+use super::measured_program::{BuildProfile, ProcessCost, Program, build, cost_until_end, pinned};
 
 #[derive(Args)]
 pub(crate) struct CrawlArgs {
@@ -60,8 +62,8 @@ pub(crate) struct CrawlArgs {
 
 /// The result of one run of a contender.
 struct Run {
-    cost: Cost,
-    served: Served,
+    cost: ProcessCost,
+    served: ServedAnswers,
     is_ended: bool,
 }
 
@@ -69,11 +71,11 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
     let mut bench = Bench {
         workspace,
         dir: workspace.target.join("bench-crawl"),
-        crawl: build(workspace, Profile::of(args.dev), Program::Crawl)?,
-        floor: build(workspace, Profile::of(args.dev), Program::Trials)?,
+        crawl: build(workspace, BuildProfile::of(args.dev), Program::Crawl)?,
+        floor: build(workspace, BuildProfile::of(args.dev), Program::Trials)?,
         limit: Duration::from_secs(args.seconds),
         root: args.site.lay_out(workspace)?,
-        found: Served::default(),
+        found: ServedAnswers::default(),
     };
     let mut absent = Vec::new();
     let mut rows = Vec::new();
@@ -81,7 +83,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
         for &contender in &args.programs {
             let program = match contender.install(workspace) {
                 Ok(program) => program,
-                Err(Absent(why)) => {
+                Err(MissingContender(why)) => {
                     absent.push(format!("absent: {}: {why}\n", contender.name()));
                     continue;
                 }
@@ -114,7 +116,7 @@ struct Bench<'a> {
     limit: Duration,
     root: PathBuf,
     /// All answers that any contender received.
-    found: Served,
+    found: ServedAnswers,
 }
 
 impl Bench<'_> {
@@ -156,7 +158,7 @@ impl Bench<'_> {
             .with_context(|| format!("cannot run {name}"))?;
         eprintln!("{name} took {:.1} s", cost.wall.as_secs_f64());
         drop(nginx);
-        let served = Served::read(&fs::read_to_string(&log)?);
+        let served = ServedAnswers::read(&fs::read_to_string(&log)?);
         if contender != Contender::Floor {
             self.found.pages.extend(served.pages.iter().cloned());
         }
@@ -208,17 +210,17 @@ fn table(rows: &[(Contender, usize, Run)], known: usize) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{Contender, Cost, Run, Served, table};
+    use super::{Contender, ProcessCost, Run, ServedAnswers, table};
 
     #[test]
     fn rows_are_reported_as_ratios_in_the_same_run() {
         let run = |seconds, pages: u32| Run {
-            cost: Cost {
+            cost: ProcessCost {
                 wall: Duration::from_secs(seconds),
                 cpu: Duration::from_secs(1),
                 peak_kib: 2048,
             },
-            served: Served {
+            served: ServedAnswers {
                 pages: (0..pages).map(|n| format!("/{n}.html")).collect(),
                 requests: 7,
                 connections: 3,

@@ -7,16 +7,16 @@ pub(super) const LINE: &str = "$connection $status $sent_http_content_type $requ
 
 /// The answers that a program received.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Served {
+pub(super) struct ServedAnswers {
     /// Targets of HTML pages answered with 200, without duplicates.
     pub(super) pages: BTreeSet<String>,
     pub(super) requests: usize,
     pub(super) connections: usize,
 }
 
-impl Served {
-    pub(super) fn read(log: &str) -> Served {
-        let mut served = Served::default();
+impl ServedAnswers {
+    pub(super) fn read(log: &str) -> ServedAnswers {
+        let mut served = ServedAnswers::default();
         let mut connections = HashSet::new();
         for line in log.lines() {
             let mut words = line.splitn(4, ' ');
@@ -47,13 +47,13 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
-    use super::Served;
+    use super::ServedAnswers;
 
     #[test]
     fn pages_count_once_and_requests_each_time() {
         let log =
             "1 200 text/html /a\n1 200 text/html /a\n2 404 text/html /b\n3 200 text/css /c d\n";
-        let served = Served::read(log);
+        let served = ServedAnswers::read(log);
         assert_eq!(served.pages.iter().collect::<Vec<_>>(), ["/a"]);
         assert_eq!((served.requests, served.connections), (4, 3));
         assert_eq!(served.list("http://h:1/"), "http://h:1/a\n");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use xtask::debian::{self, Debian};
+use xtask::debian::{self, DebianPackages};
 use xtask::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,7 +51,7 @@ impl Site {
             links.extend(pages_below(&root.join("git"), "git")?);
         }
         if self == Site::Large {
-            let debian = Debian::of(workspace);
+            let debian = DebianPackages::of(workspace);
             for (package, name) in MORE {
                 debian.unpack(package, &[package])?;
                 let folder = debian.root().join("usr/share/doc").join(name);

@@ -15,10 +15,12 @@ use clap::{Args, ValueEnum};
 use crawl_testweb::Nginx;
 use xtask::workspace::Workspace;
 
-use super::contender::{Absent, Contender};
-use super::tls_hosts::{TlsHosts, TlsServed};
-use crate::bench::names::{Kind, NameServer};
-use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinned};
+use super::contender::{Contender, MissingContender};
+use super::tls_hosts::{TlsHosts, TlsServedAnswers};
+use crate::bench::measured_program::{
+    BuildProfile, ProcessCost, Program, build, cost_until_end, pinned,
+};
+use crate::bench::slow_name_server::{Kind, NameServer};
 
 /// The address of wget2's name server. wget2 has no flag for another port, and only root may listen
 /// on this one.
@@ -65,15 +67,15 @@ enum Http {
 
 /// The result of a run.
 struct Run {
-    cost: Cost,
-    served: TlsServed,
+    cost: ProcessCost,
+    served: TlsServedAnswers,
 }
 
 pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     if let Some(other) = args.programs.iter().find(|one| !PROGRAMS.contains(one)) {
         bail!("{other} is not measured over TLS\nhint: --programs ours,ours-warc,wget2,floor");
     }
-    let profile = Profile::of(args.dev);
+    let profile = BuildProfile::of(args.dev);
     let dir = workspace.target.join("bench-tls");
     let bench = Bench {
         workspace,
@@ -88,7 +90,7 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     for &contender in &args.programs {
         match bench.prepare(contender) {
             Ok(prepared) => measured.push((contender, prepared, Vec::new())),
-            Err(Absent(why)) => absent += &format!("absent: {contender}: {why}\n"),
+            Err(MissingContender(why)) => absent += &format!("absent: {contender}: {why}\n"),
         }
     }
     for _ in 0..args.runs.max(1) {
@@ -125,8 +127,8 @@ struct Prepared {
 }
 
 impl Bench<'_> {
-    fn prepare(&self, contender: Contender) -> Result<Prepared, Absent> {
-        let absent = |error: anyhow::Error| Absent(format!("{error:#}"));
+    fn prepare(&self, contender: Contender) -> Result<Prepared, MissingContender> {
+        let absent = |error: anyhow::Error| MissingContender(format!("{error:#}"));
         let names = |address| {
             let addresses = self.hosts.addresses().collect();
             NameServer::start(address, addresses, Kind::Fast).map_err(absent)
@@ -243,7 +245,7 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
                     | resumed |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for (contender, run) in rows {
-        let TlsServed {
+        let TlsServedAnswers {
             served,
             resumed,
             http2,
@@ -270,19 +272,19 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::super::server_log::Served;
-    use super::{Contender, Cost, Run, TlsServed, table};
+    use super::super::server_log::ServedAnswers;
+    use super::{Contender, ProcessCost, Run, TlsServedAnswers, table};
 
     #[test]
     fn programs_are_reported_relative_to_wget2_and_the_floor() {
         let run = |seconds, cpu| Run {
-            cost: Cost {
+            cost: ProcessCost {
                 wall: Duration::from_secs(seconds),
                 cpu: Duration::from_millis(cpu),
                 peak_kib: 2048,
             },
-            served: TlsServed {
-                served: Served {
+            served: TlsServedAnswers {
+                served: ServedAnswers {
                     pages: (0..100).map(|page| format!("h/{page}")).collect(),
                     requests: 110,
                     connections: 12,

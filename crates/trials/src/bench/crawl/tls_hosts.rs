@@ -16,10 +16,10 @@ use xtask::debian;
 use xtask::workspace::Workspace;
 
 use super::generated_pages::{GeneratedPages, ROBOTS, path};
-use super::server_log::Served;
+use super::server_log::ServedAnswers;
 
 /// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
-/// [`Served::read`] parses.
+/// [`ServedAnswers::read`] parses.
 const LOG_LINE: &str = "$ssl_session_reused $server_protocol $connection $status \
                         $sent_http_content_type $host$request_uri";
 
@@ -33,8 +33,8 @@ pub(super) struct TlsHosts {
 
 /// The answers in nginx's log for one program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TlsServed {
-    pub(super) served: Served,
+pub(super) struct TlsServedAnswers {
+    pub(super) served: ServedAnswers,
     /// Connections whose TLS session was resumed.
     pub(super) resumed: usize,
     /// Requests over HTTP/2.
@@ -98,8 +98,8 @@ impl TlsHosts {
     }
 
     /// Returns the answers in the log of a server that has ended.
-    pub(super) fn served(&self) -> Result<TlsServed> {
-        Ok(TlsServed::read(&fs::read_to_string(self.log())?))
+    pub(super) fn served(&self) -> Result<TlsServedAnswers> {
+        Ok(TlsServedAnswers::read(&fs::read_to_string(self.log())?))
     }
 
     fn log(&self) -> PathBuf {
@@ -143,8 +143,8 @@ impl TlsHosts {
     }
 }
 
-impl TlsServed {
-    fn read(log: &str) -> TlsServed {
+impl TlsServedAnswers {
+    fn read(log: &str) -> TlsServedAnswers {
         let mut resumed = HashSet::new();
         let mut http2 = 0;
         let mut rest_of_log = String::with_capacity(log.len());
@@ -162,8 +162,8 @@ impl TlsServed {
             rest_of_log.push_str(rest);
             rest_of_log.push('\n');
         }
-        TlsServed {
-            served: Served::read(&rest_of_log),
+        TlsServedAnswers {
+            served: ServedAnswers::read(&rest_of_log),
             resumed: resumed.len(),
             http2,
         }
@@ -200,13 +200,13 @@ fn write_pages(folder: &Path, pages: &GeneratedPages, host: u32, count: u32) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::TlsServed;
+    use super::TlsServedAnswers;
 
     #[test]
     fn resumed_connections_count_once() {
         let log = ". HTTP/2.0 1 200 text/html a/\nr HTTP/1.1 2 200 text/html b/\n\
                    r HTTP/1.1 2 404 text/html b/c d\n";
-        let read = TlsServed::read(log);
+        let read = TlsServedAnswers::read(log);
         assert_eq!((read.resumed, read.http2), (1, 1));
         assert_eq!((read.served.requests, read.served.connections), (3, 2));
         assert_eq!(read.served.pages.iter().collect::<Vec<_>>(), ["a/", "b/"]);

@@ -10,14 +10,14 @@ use tantivy::schema::{
 use tantivy::tokenizer::{PreTokenizedString, TextAnalyzer, Token, TokenizerManager};
 use tantivy::{Index, IndexReader, TantivyDocument, Term};
 
-use super::measure::DEPTH;
+use super::ranking_quality::DEPTH;
 
 /// Memory of the index writer, in bytes.
 const BUFFER: usize = 64 << 20;
 
 /// Which words the baseline treats as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum WordEquality {
     /// Words match only with the same spelling, ignoring case: tantivy's default tokenizer.
     AsWritten,
     /// Words with the same English stem.
@@ -25,23 +25,23 @@ pub(super) enum Words {
 }
 
 /// An in-memory index of bodies.
-pub(super) struct Baseline {
-    words: Words,
+pub(super) struct Bm25Baseline {
+    words: WordEquality,
     analyzer: TextAnalyzer,
     reader: IndexReader,
     url: Field,
     body: Field,
 }
 
-impl Baseline {
+impl Bm25Baseline {
     /// Indexes pages, given by URL and main text.
     ///
     /// # Errors
     /// Fails with tantivy's error.
     pub(super) fn of<'p>(
-        words: Words,
+        words: WordEquality,
         pages: impl Iterator<Item = (&'p str, &'p str)>,
-    ) -> Result<Baseline> {
+    ) -> Result<Bm25Baseline> {
         let mut schema = Schema::builder();
         let url = schema.add_text_field("url", STRING | STORED);
         let indexing = TextFieldIndexing::default()
@@ -61,7 +61,7 @@ impl Baseline {
             writer.add_document(document)?;
         }
         writer.commit()?;
-        Ok(Baseline {
+        Ok(Bm25Baseline {
             words,
             analyzer,
             reader: index.reader()?,
@@ -96,12 +96,12 @@ impl Baseline {
     }
 }
 
-fn tokens(analyzer: &mut TextAnalyzer, words: Words, text: &str) -> PreTokenizedString {
+fn tokens(analyzer: &mut TextAnalyzer, words: WordEquality, text: &str) -> PreTokenizedString {
     let stemmer = Stemmer::new(Algorithm::English);
     let mut tokens = Vec::new();
     analyzer.token_stream(text).process(&mut |token| {
         let mut token = token.clone();
-        if words == Words::Stemmed {
+        if words == WordEquality::Stemmed {
             token.text = stemmer.stem(&token.text).into_owned();
         }
         tokens.push(token);
@@ -114,18 +114,18 @@ fn tokens(analyzer: &mut TextAnalyzer, words: Words, text: &str) -> PreTokenized
 
 #[cfg(test)]
 mod tests {
-    use super::{Baseline, Words};
+    use super::{Bm25Baseline, WordEquality};
 
     #[test]
     fn any_word_matches_and_stems_find_inflections() {
         let pages = [("a", "Green tea, brewed"), ("b", "tea"), ("c", "coffee")];
         let urls = |words, query: &str| {
-            let baseline = Baseline::of(words, pages.into_iter()).unwrap();
+            let baseline = Bm25Baseline::of(words, pages.into_iter()).unwrap();
             baseline.search(query).unwrap().join(" ")
         };
-        assert_eq!(urls(Words::AsWritten, "GREEN tea!"), "a b");
-        assert_eq!(urls(Words::AsWritten, "brewing teas"), "");
-        assert_eq!(urls(Words::Stemmed, "brewing teas"), "a b");
-        assert_eq!(urls(Words::Stemmed, "\"-* ("), "");
+        assert_eq!(urls(WordEquality::AsWritten, "GREEN tea!"), "a b");
+        assert_eq!(urls(WordEquality::AsWritten, "brewing teas"), "");
+        assert_eq!(urls(WordEquality::Stemmed, "brewing teas"), "a b");
+        assert_eq!(urls(WordEquality::Stemmed, "\"-* ("), "");
     }
 }

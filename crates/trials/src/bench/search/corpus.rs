@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
+use crawl_extractor::{ContentLimits, PageContext, ReadingLimits, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -71,7 +71,7 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         content_type: Some("text/html"),
         ..PageContext::default()
     };
-    let limits = (Limits::default(), ContentLimits::default());
+    let limits = (ReadingLimits::default(), ContentLimits::default());
     let (read, content) = read_page(body, &context, &limits.0, &limits.1);
     let document = FetchedDocument {
         url,

@@ -4,11 +4,11 @@
 //! packages. All other queries are used only for measurements.
 
 mod baseline;
-mod bundle;
 pub(super) mod corpus;
-mod measure;
 mod queries;
-mod table;
+mod ranking_quality;
+mod result_tables;
+mod static_search;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,11 +19,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use crawl_index::{IndexWriter, SearchIndex, SearchOptions};
 
-use baseline::{Baseline, Words};
+use baseline::{Bm25Baseline, WordEquality};
 use corpus::Corpus;
-use measure::{Worth, worth};
-use queries::Judged;
-use table::{Engine, Measured};
+use queries::JudgedQuery;
+use ranking_quality::{RankingQuality, worth};
+use result_tables::{MeasuredEngine, SearchMeasurements};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
@@ -132,9 +132,9 @@ fn documentation(
     workspace: &Workspace,
     name: &'static str,
     folder: &Path,
-    queries: Vec<Judged>,
+    queries: Vec<JudgedQuery>,
     args: &SearchArgs,
-) -> Result<Measured> {
+) -> Result<SearchMeasurements> {
     let rounds = if args.check { 0 } else { ROUNDS };
     let corpus = corpus::read(folder)?;
     let dir = workspace.target.join("bench-search").join(name);
@@ -149,8 +149,8 @@ fn documentation(
         let pages = corpus.pages.iter();
         pages.map(|page| (page.url.as_str(), page.text.as_str()))
     };
-    let written = Baseline::of(Words::AsWritten, bodies())?;
-    let stemmed = Baseline::of(Words::Stemmed, bodies())?;
+    let written = Bm25Baseline::of(WordEquality::AsWritten, bodies())?;
+    let stemmed = Bm25Baseline::of(WordEquality::Stemmed, bodies())?;
     let mut engines = vec![
         run_queries("ours", &queries, rounds, |query| search(&ours, query))?,
         run_queries("BM25", &queries, rounds, |query| written.search(query))?,
@@ -165,12 +165,12 @@ fn documentation(
             .target
             .join("bench-search")
             .join(format!("{name}-bundle"));
-        let outcome = bundle::run_queries(workspace, &ours, &dir, &queries)?;
+        let outcome = static_search::run_queries(workspace, &ours, &dir, &queries)?;
         engines.push(outcome.engine);
         bundled = Some((outcome.report, outcome.loaded));
     }
     fs::remove_dir_all(&dir)?;
-    Ok(Measured {
+    Ok(SearchMeasurements {
         name,
         pages: corpus.pages.len(),
         left_out: corpus.left_out,
@@ -201,11 +201,11 @@ fn search(index: &SearchIndex, query: &str) -> Result<Vec<String>> {
 /// Runs each query once to judge the results, then several times to measure the time.
 fn run_queries(
     name: &'static str,
-    queries: &[Judged],
+    queries: &[JudgedQuery],
     rounds: usize,
     search: impl Fn(&str) -> Result<Vec<String>>,
-) -> Result<Engine> {
-    let mut answers: Vec<(Worth, Vec<String>)> = Vec::with_capacity(queries.len());
+) -> Result<MeasuredEngine> {
+    let mut answers: Vec<(RankingQuality, Vec<String>)> = Vec::with_capacity(queries.len());
     for judged in queries {
         let urls = search(&judged.query)?;
         let paths = urls.iter().map(|url| corpus::path_of(url).to_owned());
@@ -220,7 +220,7 @@ fn run_queries(
             times.push(micros(started.elapsed()));
         }
     }
-    Ok(Engine {
+    Ok(MeasuredEngine {
         name,
         answers,
         times,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 /// The use of a set of queries: tuning or measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Set {
+pub(super) enum QuerySet {
     /// For tuning the ranking.
     Tune,
     /// Only for measurements.
@@ -13,18 +13,18 @@ pub(super) enum Set {
 
 /// A query and its relevant pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) set: Set,
+pub(super) struct JudgedQuery {
+    pub(super) set: QuerySet,
     /// The kind of query by how people come to type it, such as `howto` or `typo`.
     pub(super) kind: String,
     pub(super) query: String,
     /// The judged pages, by their path below the documentation's folder, each with its grade.
-    pub(super) pages: Vec<(String, Grade)>,
+    pub(super) pages: Vec<(String, RelevanceGrade)>,
 }
 
 /// How well a page answers a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Grade {
+pub(super) enum RelevanceGrade {
     Useful = 1,
     Answers = 2,
 }
@@ -33,8 +33,8 @@ pub(super) enum Grade {
 ///
 /// # Errors
 /// Fails if a row is invalid, with its number, if a query occurs twice, or if no page answers it.
-pub(super) fn parse(text: &str) -> Result<Vec<Judged>> {
-    let mut all: Vec<Judged> = Vec::new();
+pub(super) fn parse(text: &str) -> Result<Vec<JudgedQuery>> {
+    let mut all: Vec<JudgedQuery> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -48,21 +48,24 @@ pub(super) fn parse(text: &str) -> Result<Vec<Judged>> {
     Ok(all)
 }
 
-fn row(line: &str) -> Result<Judged> {
+fn row(line: &str) -> Result<JudgedQuery> {
     let cells: Vec<&str> = line.split('\t').collect();
     let &[set, kind, query, pages] = cells.as_slice() else {
         bail!("{} cells, not 4", cells.len());
     };
     let set = match set {
-        "tune" => Set::Tune,
-        "held-out" => Set::HeldOut,
+        "tune" => QuerySet::Tune,
+        "held-out" => QuerySet::HeldOut,
         other => bail!("no set is called {other:?}"),
     };
     let pages = pages.split(' ').map(page).collect::<Result<Vec<_>>>()?;
-    if pages.iter().all(|(_, grade)| *grade != Grade::Answers) {
+    if pages
+        .iter()
+        .all(|(_, grade)| *grade != RelevanceGrade::Answers)
+    {
         bail!("no page answers it");
     }
-    Ok(Judged {
+    Ok(JudgedQuery {
         set,
         kind: kind.to_owned(),
         query: query.to_owned(),
@@ -70,11 +73,11 @@ fn row(line: &str) -> Result<Judged> {
     })
 }
 
-fn page(cell: &str) -> Result<(String, Grade)> {
+fn page(cell: &str) -> Result<(String, RelevanceGrade)> {
     let (path, grade) = cell.split_once('=').context("a page without grade")?;
     let grade = match grade {
-        "2" => Grade::Answers,
-        "1" => Grade::Useful,
+        "2" => RelevanceGrade::Answers,
+        "1" => RelevanceGrade::Useful,
         other => bail!("no grade {other:?}"),
     };
     Ok((path.to_owned(), grade))
@@ -82,7 +85,7 @@ fn page(cell: &str) -> Result<(String, Grade)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grade, Set, parse};
+    use super::{QuerySet, RelevanceGrade, parse};
 
     const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
     const GIT: &str = include_str!("../../../queries/git-docs.tsv");
@@ -105,16 +108,20 @@ mod tests {
         let other_sets = OTHERS.map(|text| parse(text).unwrap());
         let git = parse(GIT).unwrap();
         let (measured, halved_git) = git.split_at(50);
-        assert!(measured.iter().all(|judged| judged.set == Set::HeldOut));
+        assert!(
+            measured
+                .iter()
+                .all(|judged| judged.set == QuerySet::HeldOut)
+        );
         let held_out = HELD_OUT.map(|text| parse(text).unwrap());
         for judged in held_out.iter().flatten() {
-            assert_eq!(judged.set, Set::HeldOut, "{}", judged.query);
+            assert_eq!(judged.set, QuerySet::HeldOut, "{}", judged.query);
         }
         let others_halved = other_sets.iter().map(Vec::as_slice);
         for halved in [&python[..], halved_git].into_iter().chain(others_halved) {
             assert!(halved.len() >= 60, "{}", halved.len());
             for (n, judged) in halved.iter().enumerate() {
-                let set = [Set::Tune, Set::HeldOut][n % 2];
+                let set = [QuerySet::Tune, QuerySet::HeldOut][n % 2];
                 assert_eq!(judged.set, set, "{}", judged.query);
             }
         }
@@ -124,7 +131,7 @@ mod tests {
             .chain(other_sets.iter().chain(&held_out).flatten())
         {
             let best = judged.pages.first().map(|(_, grade)| *grade);
-            assert_eq!(best, Some(Grade::Answers), "{}", judged.query);
+            assert_eq!(best, Some(RelevanceGrade::Answers), "{}", judged.query);
             let index = |path: &str| path.contains("genindex") || path.contains("changelog");
             assert!(judged.pages.iter().all(|(path, _)| !index(path)));
         }

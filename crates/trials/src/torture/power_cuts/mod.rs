@@ -6,9 +6,9 @@
 //! rows committed before the cut. Every third resumed crawl is recorded too and cut again. In
 //! another third of the cases, the cut damages a commit.
 
-mod calls;
-mod disk;
+mod disk_model;
 mod recording;
+mod system_calls;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +23,12 @@ use anyhow::{Context, Result, bail};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-use self::disk::Image;
+use self::disk_model::FolderImage;
 use self::recording::Recording;
 use super::check;
-use super::program_run::{End, Program};
+use super::program_run::{Program, ProgramEnd};
 use super::random::SeededRandom;
-use super::web::Web;
+use super::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
 
 /// Number of cuts per recorded crawl. After that, a crawl with the next seed is recorded.
@@ -130,8 +130,8 @@ impl Lab {
         }
         fs::create_dir_all(dir)?;
         let dir = &dir.canonicalize()?;
-        let web = Web::quick(seed)?;
-        let recording = self.record(&web, &dir.join("recorded"), &Image::default())?;
+        let web = RandomWeb::quick(seed)?;
+        let recording = self.record(&web, &dir.join("recorded"), &FolderImage::default())?;
         // A resumed crawl relies on the last commit of the index, so a power cut must not undo it.
         recording.ensure_renamed("meta.json")?;
         let next = AtomicU32::new(0);
@@ -182,7 +182,7 @@ impl Lab {
     /// Draws a power cut of this kind, resumes the crawl after it, and checks the result.
     fn go_on(
         &self,
-        web: &Web,
+        web: &RandomWeb,
         recording: &Recording,
         dir: &Path,
         mut dice: SeededRandom,
@@ -228,21 +228,22 @@ impl Lab {
     }
 
     /// Starts or resumes a crawl in a new folder, and records it.
-    fn record(&self, web: &Web, dir: &Path, before: &Image) -> Result<Recording> {
+    fn record(&self, web: &RandomWeb, dir: &Path, before: &FolderImage) -> Result<Recording> {
         let program = self.program(web, dir, before)?;
         let trace = dir.join("trace");
         let variable = ("LD_LIBRARY_PATH", self.libraries.clone().into());
-        let recorded = program.started_by(self.strace.clone(), calls::options(&trace), variable);
+        let recorded =
+            program.started_by(self.strace.clone(), system_calls::options(&trace), variable);
         finish(&recorded, web)?;
         let trace = fs::read_to_string(&trace).context("the trace")?;
         let recording = Recording::read(&trace, dir, CRAWL, before)?;
-        let actual = Image::read(&program.output(), CRAWL)?;
+        let actual = FolderImage::read(&program.output(), CRAWL)?;
         let same = recording.changes.end().ensure_same(&actual);
         same.context("the recording does not lead to what the crawl left")?;
         Ok(recording)
     }
 
-    fn program(&self, web: &Web, dir: &Path, image: &Image) -> Result<Program> {
+    fn program(&self, web: &RandomWeb, dir: &Path, image: &FolderImage) -> Result<Program> {
         fs::create_dir_all(dir.join("home"))?;
         image.write(dir)?;
         Ok(Program::new(&self.program, dir, web))
@@ -250,10 +251,10 @@ impl Lab {
 }
 
 /// Runs a crawl to its end.
-fn finish(program: &Program, web: &Web) -> Result<()> {
+fn finish(program: &Program, web: &RandomWeb) -> Result<()> {
     match program.live(web, None)?.end {
-        End::Finished => Ok(()),
-        End::Killed(_) => bail!("somebody else killed the crawl"),
+        ProgramEnd::Finished => Ok(()),
+        ProgramEnd::Killed(_) => bail!("somebody else killed the crawl"),
     }
 }
 

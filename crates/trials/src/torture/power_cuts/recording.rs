@@ -6,12 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::super::random::SeededRandom;
-use super::calls::{Call, calls};
-use super::disk::{Change, Changes, Content, Image, Node, ROOT, sectors};
+use super::disk_model::{
+    DiskChange, DiskChangeLog, FileContent, FileNode, FolderImage, ROOT, sectors,
+};
+use super::system_calls::{SystemCall, calls};
 
 /// The changes that a program made in one folder.
 pub(super) struct Recording {
-    pub(super) changes: Changes,
+    pub(super) changes: DiskChangeLog,
     /// Number of changes at the start of `changes` that create the files that existed before the
     /// run.
     before: usize,
@@ -30,13 +32,13 @@ impl Recording {
         trace: &str,
         within: &Path,
         name: &str,
-        before: &Image,
+        before: &FolderImage,
     ) -> Result<Recording> {
         let calls = calls(trace)?;
         let mut reading = Reading {
             within,
             name,
-            changes: Changes::new(),
+            changes: DiskChangeLog::new(),
             nodes: vec![Live::new("", true)],
             open: HashMap::new(),
             files: Vec::new(),
@@ -60,12 +62,12 @@ impl Recording {
     pub(super) fn ensure_renamed(&self, name: &str) -> Result<()> {
         let all = self.changes.before(self.changes.len());
         let last = all.iter().rev().find_map(|(ended, change)| match change {
-            Change::Rename { to, .. } if to.1 == name => Some((*ended, to.0)),
+            DiskChange::Rename { to, .. } if to.1 == name => Some((*ended, to.0)),
             _ => None,
         });
-        let is_synced = |(ended, folder): (usize, Node)| {
+        let is_synced = |(ended, folder): (usize, FileNode)| {
             all.iter().any(|(_, change)| match change {
-                Change::Sync { node, begun } => *node == folder && ended < *begun,
+                DiskChange::Sync { node, begun } => *node == folder && ended < *begun,
                 _ => false,
             })
         };
@@ -80,8 +82,8 @@ impl Recording {
     /// that is not synced yet, because a uniform draw seldom hits one.
     pub(super) fn moment(&self, dice: &mut SeededRandom) -> usize {
         let all = self.changes.before(self.changes.len());
-        let is_commit = |change: &Change| match change {
-            Change::Write { file, .. } => self.is_journal(*file),
+        let is_commit = |change: &DiskChange| match change {
+            DiskChange::Write { file, .. } => self.is_journal(*file),
             _ => false,
         };
         let commits = (self.before..all.len()).filter(|at| is_commit(&all[*at].1));
@@ -95,11 +97,11 @@ impl Recording {
     /// Draws a cut right after a commit that is not synced yet. The commit lost one sector inside a
     /// value, so the store looks damaged when opened. Returns the cut and the files after it.
     /// `None` if no value is long enough.
-    pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, Image)> {
+    pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, FolderImage)> {
         let all = self.changes.before(self.changes.len());
         let commits = all.iter().enumerate().skip(self.before);
         let commits = commits.filter_map(|(at, (_, change))| match change {
-            Change::Write {
+            DiskChange::Write {
                 file,
                 at: begin,
                 bytes,
@@ -131,15 +133,15 @@ impl Recording {
         Some((at + 1, image))
     }
 
-    fn is_journal(&self, file: Node) -> bool {
+    fn is_journal(&self, file: FileNode) -> bool {
         self.names[file.0].ends_with(".jnl")
     }
 
     /// Returns the rows that a power cut after this many changes must not lose. Such rows were
     /// durable when a commit was written, and the commit was durable before the cut.
     pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
-        let name = |node: &Node| self.names[node.0].as_str();
-        let mut content = Content::default();
+        let name = |node: &FileNode| self.names[node.0].as_str();
+        let mut content = FileContent::default();
         let mut lengths: Vec<(usize, u64)> = Vec::new();
         let mut offered: Vec<(usize, u64)> = Vec::new();
         let (mut synced, mut promised) = (0, 0);
@@ -149,24 +151,24 @@ impl Recording {
         };
         for (ended, change) in self.changes.before(cut) {
             match change {
-                Change::Write { file, at, bytes } if name(file) == rows => {
+                DiskChange::Write { file, at, bytes } if name(file) == rows => {
                     content.write(*at, bytes);
                     lengths.push((*ended, content.length()));
                 }
-                Change::SetLength { file, length } if name(file) == rows => {
+                DiskChange::SetLength { file, length } if name(file) == rows => {
                     content.set_length(*length);
                     lengths.push((*ended, *length));
                     // Rows that the program itself truncates were never committed.
                     synced = synced.min(*length);
                     promised = promised.min(*length);
                 }
-                Change::Write { file, .. } if name(file).ends_with(".jnl") => {
+                DiskChange::Write { file, .. } if name(file).ends_with(".jnl") => {
                     offered.push((*ended, synced));
                 }
-                Change::Sync { node, begun } if name(node) == rows => {
+                DiskChange::Sync { node, begun } if name(node) == rows => {
                     synced = until(&lengths, *begun).unwrap_or(synced);
                 }
-                Change::Sync { node, begun } if name(node).ends_with(".jnl") => {
+                DiskChange::Sync { node, begun } if name(node).ends_with(".jnl") => {
                     promised = until(&offered, *begun).unwrap_or(promised);
                 }
                 _ => {}
@@ -182,7 +184,7 @@ struct Live {
     name: String,
     length: u64,
     /// The entries of a folder; `None` for a file.
-    entries: Option<BTreeMap<String, Node>>,
+    entries: Option<BTreeMap<String, FileNode>>,
 }
 
 impl Live {
@@ -200,7 +202,7 @@ impl Live {
 struct OpenFile {
     path: PathBuf,
     /// The file; `None` if it is outside the recorded folder.
-    node: Option<Node>,
+    node: Option<FileNode>,
     position: u64,
     appends: bool,
 }
@@ -208,7 +210,7 @@ struct OpenFile {
 struct Reading<'a> {
     within: &'a Path,
     name: &'a str,
-    changes: Changes,
+    changes: DiskChangeLog,
     nodes: Vec<Live>,
     /// For each descriptor, the index of its open file in `files`.
     open: HashMap<u64, usize>,
@@ -217,7 +219,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Records the files that existed before the run, as durable.
-    fn begin(&mut self, before: &Image) -> Result<()> {
+    fn begin(&mut self, before: &FolderImage) -> Result<()> {
         for (path, content) in &before.0 {
             let node = self.make(Path::new(path), content.is_none(), 0)?;
             let Some(content) = content else { continue };
@@ -225,7 +227,7 @@ impl Reading<'_> {
             let bytes = content.bytes().to_vec();
             self.changes.push(
                 0,
-                Change::Write {
+                DiskChange::Write {
                     file: node,
                     at: 0,
                     bytes,
@@ -233,15 +235,15 @@ impl Reading<'_> {
             );
             let length = content.length();
             self.changes
-                .push(0, Change::SetLength { file: node, length });
+                .push(0, DiskChange::SetLength { file: node, length });
         }
-        for node in (0..self.nodes.len()).map(Node) {
-            self.changes.push(0, Change::Sync { node, begun: 1 });
+        for node in (0..self.nodes.len()).map(FileNode) {
+            self.changes.push(0, DiskChange::Sync { node, begun: 1 });
         }
         Ok(())
     }
 
-    fn take(&mut self, call: &Call<'_>) -> Result<()> {
+    fn take(&mut self, call: &SystemCall<'_>) -> Result<()> {
         match call.name {
             // `open` and `creat` are obsolete, but an allocator uses `open` to read the system's
             // memory information.
@@ -275,7 +277,7 @@ impl Reading<'_> {
     }
 
     /// Fails if a call may change a tracked file in an unsupported way.
-    fn unknown(&self, call: &Call<'_>) -> Result<()> {
+    fn unknown(&self, call: &SystemCall<'_>) -> Result<()> {
         let by_number = call.numbers().any(|number| self.node(number).is_some());
         let mut by_name = false;
         for at in 0..call.texts()?.len() {
@@ -287,11 +289,11 @@ impl Reading<'_> {
         }
     }
 
-    fn node(&self, number: u64) -> Option<Node> {
+    fn node(&self, number: u64) -> Option<FileNode> {
         self.files[*self.open.get(&number)?].node
     }
 
-    fn open(&mut self, call: &Call<'_>) -> Result<()> {
+    fn open(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let number = call.result;
         let Some(text) = call.texts()?.into_iter().next() else {
             bail!("no path");
@@ -307,7 +309,7 @@ impl Reading<'_> {
                 node = Some(self.make(&path, false, call.ended)?);
             } else if let Some(file) = node.filter(|_| call.has(2, "O_TRUNC")) {
                 self.nodes[file.0].length = 0;
-                let change = Change::SetLength { file, length: 0 };
+                let change = DiskChange::SetLength { file, length: 0 };
                 self.changes.push(call.ended, change);
             }
         }
@@ -321,7 +323,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn duplicate(&mut self, call: &Call<'_>) -> Result<()> {
+    fn duplicate(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let file = self.open.get(&call.number(0)?).copied();
         match file {
             Some(file) => self.open.insert(call.result, file),
@@ -330,7 +332,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn move_to(&mut self, call: &Call<'_>, to: impl Fn(u64) -> u64) -> Result<()> {
+    fn move_to(&mut self, call: &SystemCall<'_>, to: impl Fn(u64) -> u64) -> Result<()> {
         if let Some(file) = self.open.get(&call.number(0)?) {
             let file = &mut self.files[*file];
             file.position = to(file.position);
@@ -338,7 +340,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn write(&mut self, call: &Call<'_>) -> Result<()> {
+    fn write(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let number = call.number(0)?;
         let Some(file) = self.node(number) else {
             return Ok(());
@@ -357,29 +359,30 @@ impl Reading<'_> {
         }
         self.nodes[file.0].length = length.max(end);
         self.changes
-            .push(call.ended, Change::Write { file, at, bytes });
+            .push(call.ended, DiskChange::Write { file, at, bytes });
         Ok(())
     }
 
-    fn set_length(&mut self, call: &Call<'_>) -> Result<()> {
+    fn set_length(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let length = call.number(1)?;
         if let Some(file) = self.node(call.number(0)?) {
             self.nodes[file.0].length = length;
             self.changes
-                .push(call.ended, Change::SetLength { file, length });
+                .push(call.ended, DiskChange::SetLength { file, length });
         }
         Ok(())
     }
 
-    fn sync(&mut self, call: &Call<'_>) -> Result<()> {
+    fn sync(&mut self, call: &SystemCall<'_>) -> Result<()> {
         if let Some(node) = self.node(call.number(0)?) {
             let begun = call.begun;
-            self.changes.push(call.ended, Change::Sync { node, begun });
+            self.changes
+                .push(call.ended, DiskChange::Sync { node, begun });
         }
         Ok(())
     }
 
-    fn rename(&mut self, call: &Call<'_>) -> Result<()> {
+    fn rename(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let (Some(from), Some(to)) = (self.path(call, 0)?, self.path(call, 1)?) else {
             return self.unknown(call);
         };
@@ -390,56 +393,56 @@ impl Reading<'_> {
         let (from, to) = (self.place(&from)?, self.place(&to)?);
         self.entries(to.0)?.insert(to.1.clone(), node);
         self.changes
-            .push(call.ended, Change::Rename { from, to, node });
+            .push(call.ended, DiskChange::Rename { from, to, node });
         Ok(())
     }
 
-    fn unlink(&mut self, call: &Call<'_>) -> Result<()> {
+    fn unlink(&mut self, call: &SystemCall<'_>) -> Result<()> {
         let Some(path) = self.path(call, 0)? else {
             return Ok(());
         };
         if self.take_entry(&path)?.is_some() {
             let (folder, name) = self.place(&path)?;
             self.changes
-                .push(call.ended, Change::Unlink { folder, name });
+                .push(call.ended, DiskChange::Unlink { folder, name });
         }
         Ok(())
     }
 
     /// Creates a file or folder.
-    fn make(&mut self, path: &Path, is_folder: bool, ended: usize) -> Result<Node> {
+    fn make(&mut self, path: &Path, is_folder: bool, ended: usize) -> Result<FileNode> {
         let (folder, name) = self.place(path)?;
-        let node = Node(self.nodes.len());
+        let node = FileNode(self.nodes.len());
         if is_folder {
             self.changes.add_folder(node);
         }
         self.nodes.push(Live::new(&name, is_folder));
         self.entries(folder)?.insert(name.clone(), node);
         self.changes
-            .push(ended, Change::Link { folder, name, node });
+            .push(ended, DiskChange::Link { folder, name, node });
         Ok(node)
     }
 
-    fn take_entry(&mut self, path: &Path) -> Result<Option<Node>> {
+    fn take_entry(&mut self, path: &Path) -> Result<Option<FileNode>> {
         let (folder, name) = self.place(path)?;
         Ok(self.entries(folder)?.remove(&name))
     }
 
     /// Returns the folder of a path, and the name in it.
-    fn place(&self, path: &Path) -> Result<(Node, String)> {
+    fn place(&self, path: &Path) -> Result<(FileNode, String)> {
         let folder = self.find(path.parent().context("no folder")?);
         let name = path.file_name().context("no name")?;
         let folder = folder.context("its folder is not known")?;
         Ok((folder, name.to_string_lossy().into_owned()))
     }
 
-    fn entries(&mut self, folder: Node) -> Result<&mut BTreeMap<String, Node>> {
+    fn entries(&mut self, folder: FileNode) -> Result<&mut BTreeMap<String, FileNode>> {
         let entries = self.nodes[folder.0].entries.as_mut();
         entries.context("a file is no folder")
     }
 
     /// Returns the file or folder with this path, relative to `within`.
-    fn find(&self, path: &Path) -> Option<Node> {
+    fn find(&self, path: &Path) -> Option<FileNode> {
         path.components().try_fold(ROOT, |folder, part| {
             let name = part.as_os_str().to_string_lossy();
             let entries = self.nodes[folder.0].entries.as_ref()?;
@@ -449,7 +452,7 @@ impl Reading<'_> {
 
     /// Returns the n-th path of a call, relative to `within`. `None` if the path is outside
     /// `within`.
-    fn path(&self, call: &Call<'_>, at: usize) -> Result<Option<PathBuf>> {
+    fn path(&self, call: &SystemCall<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;
         // A folder's descriptor directly precedes its path.

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::random::SeededRandom;
-use super::disk::{Content, Image};
+use super::disk_model::{FileContent, FolderImage};
 use super::recording::Recording;
 
-fn image(files: &[(&str, &str)]) -> Image {
-    let mut image = Image::default();
+fn image(files: &[(&str, &str)]) -> FolderImage {
+    let mut image = FolderImage::default();
     image.0.insert("c".to_owned(), None);
     for (name, text) in files {
-        let content = Content::of(text.as_bytes().to_vec());
+        let content = FileContent::of(text.as_bytes().to_vec());
         image.0.insert(format!("c/{name}"), Some(content));
     }
     image
 }
 
 /// Shows the files with their bytes. Repeated bytes are counted, and zeros are `0`.
-fn shown(image: &Image) -> String {
+fn shown(image: &FolderImage) -> String {
     let files = image.0.iter().filter_map(|(name, content)| {
         let content = content.as_ref()?;
         let mut bytes = content.bytes().to_vec();

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crawl_fetcher::robots::TdmFile;
+use crawl_fetcher::robots::TdmReservationFile;
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
 use crawl_policy::usage::UsagePurpose;
@@ -10,10 +10,10 @@ use crawl_weburl::{HostTable, Origin};
 
 use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
-use super::super::super::shared_hosts::SharedHosts;
-use super::super::{PendingRobotsFetch, RobotsStanding, RobotsStates};
+use super::super::super::worker_share::WorkerShare;
+use super::super::{RobotsAvailability, RobotsFollowUp, RobotsStates};
 use super::{RobotsReaction, RobotsStep};
-use crate::config::{Config, Resources};
+use crate::config::{Config, ResourcePolicy};
 use crate::simulated::scripted_servers::{answer, failure, moved};
 
 fn origin() -> Origin {
@@ -29,7 +29,7 @@ fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
 
 fn scope(excluded: Option<&str>) -> RunScope {
     let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
-    let mut scope = RunScope::new(scope, Resources::Off);
+    let mut scope = RunScope::new(scope, ResourcePolicy::Off);
     let mut hosts = HostTable::default();
     if let Some(host) = excluded {
         hosts.insert(host, ()).unwrap();
@@ -48,7 +48,7 @@ fn fetched(
     result: &Result<Exchange, Failure>,
     scope: &RunScope,
 ) -> RobotsReaction {
-    let (of, shared) = (origin(), SharedHosts::default());
+    let (of, shared) = (origin(), WorkerShare::default());
     let fetched = (&of, &request(), 0);
     robots
         .robots_fetched(fetched, result, (scope, &shared))
@@ -85,7 +85,7 @@ fn a_pending_hop_to_a_host_that_was_excluded_since_is_dropped() {
     let mut states = robots(|_| {});
     for excluded in ["a.example", "b.example"] {
         let to = Origin::parse("http://b.example").unwrap().robots_url();
-        states.set_pending_fetch(&origin(), PendingRobotsFetch::Hop(to, 1));
+        states.set_pending_fetch(&origin(), RobotsFollowUp::Hop(to, 1));
         let scope = scope(Some(excluded));
         let job = states.pending_job(origin(), &scope);
         assert!(matches!(job, Ok(None)), "{excluded}");
@@ -99,7 +99,9 @@ fn robots_txt_that_must_not_be_fetched_refuses_the_pages_of_its_origin() {
     let reaction = fetched(&mut states, &result, &scope(None));
     assert!(is_in_force(&reaction) && reaction.copy.is_none());
     let standing = states.standing(&origin()).unwrap();
-    assert!(matches!(standing, RobotsStanding::Refused(why) if why.reason == Reason::NotArchived));
+    assert!(
+        matches!(standing, RobotsAvailability::Refused(why) if why.reason == Reason::NotArchived)
+    );
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
     let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
     assert!(is_in_force(&reaction.unwrap()));
     let held = states.load(&of).unwrap().unwrap();
-    assert_eq!(held.copy.tdmrep, TdmFile::None);
+    assert_eq!(held.copy.tdmrep, TdmReservationFile::None);
     // The copy is dropped, so robots.txt must be fetched again.
     states.drop_copy(&of);
     let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);

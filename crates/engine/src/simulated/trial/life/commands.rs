@@ -5,11 +5,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::{Happening, Life, World};
-use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
+use crate::control::{Command, CommandAnswer, CommandRefusal, PostedCommand};
 use crate::messages::Event;
 
 /// A command that was sent, and the channel for its answer.
-pub(super) type Posted = (Command, oneshot::Receiver<Result<CommandAnswer, Refused>>);
+pub(super) type Posted = (
+    Command,
+    oneshot::Receiver<Result<CommandAnswer, CommandRefusal>>,
+);
 
 impl Life {
     /// Posts the commands that are due at this number of events.

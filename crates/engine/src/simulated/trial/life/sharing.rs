@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::MemoryWorker;
-use crawl_frontier::shared::{SendGuard, WorkerFrontier as _};
+use crawl_frontier::worker_frontier::{SendDeadline, WorkerFrontier as _};
 use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
@@ -66,9 +66,9 @@ pub(in super::super) enum Trouble {
 type SendEvent = Box<dyn Fn(Event) -> bool + Send>;
 
 /// The sharing thread of a worker, and its connection to the database.
-pub(in super::super) struct Sharing {
+pub(in super::super) struct SimulatedSharing {
     frontier: Arc<MemoryWorker>,
-    guard: Arc<dyn SendGuard>,
+    guard: Arc<dyn SendDeadline>,
     links: Links<SendEvent>,
     /// Events that the thread has sent and that are not passed on yet.
     sent: Arc<Mutex<Vec<Event>>>,
@@ -89,13 +89,13 @@ pub(in super::super) struct Sharing {
     last_request: Tick,
 }
 
-impl Sharing {
+impl SimulatedSharing {
     pub(in super::super) fn new(
         frontier: Arc<MemoryWorker>,
         config: &Config,
         clock: VirtualClock,
         drain: Box<dyn Fn()>,
-    ) -> Sharing {
+    ) -> SimulatedSharing {
         let sent: Arc<Mutex<Vec<Event>>> = Arc::default();
         let sender = Arc::clone(&sent);
         let send: SendEvent = Box::new(move |event| {
@@ -103,7 +103,7 @@ impl Sharing {
             true
         });
         let lease = config.shared.as_ref().unwrap().lease;
-        Sharing {
+        SimulatedSharing {
             guard: frontier.send_guard(),
             links: Links::new(Arc::clone(&frontier) as _, config, send),
             frontier,

@@ -1,0 +1,166 @@
+//! Checks a crawl's directory for entries that are unsafe to write to.
+//!
+//! A directory may come from an untrusted source. If it contained a link, we would write to the
+//! link's target, a FIFO would block, and writing to a hard-linked file would also change it under
+//! its other name. So before anything is written or truncated, each start checks every entry that
+//! belongs to a crawl. Files opened later are opened without following links
+//! ([`open_for_writing`](crate::open_for_writing)).
+
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+
+use crate::archive_names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
+use crate::error::ArchiveError;
+
+/// The folder of the crawl's state.
+const STATE: &str = "state";
+/// Folders of a crawl's directory, and the folder of tables in the payload of a bundle. All other
+/// entries must be files.
+const FOLDERS: [&str; 7] = [
+    STATE,
+    ARCHIVE,
+    "index",
+    "index.new",
+    "index.old",
+    "tables",
+    "forget.new",
+];
+/// Maximum depth of nested folders; the folders of a store are nested three deep.
+const MAX_DEPTH: usize = 16;
+
+/// Which entries of a folder are allowed, and whether files may have several hard links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    /// Regular files with a single hard link, because they are written in place.
+    Rows,
+    /// Regular files with a single hard link, and the control socket of the crawl.
+    State,
+    /// Regular files. They may have several hard links, because they are only replaced, never
+    /// changed.
+    Replaced,
+    /// Regular files. Other programs may keep files of their own next to the WARC files, but no
+    /// links or folders, because a name such as `archive/x/y` must never lead out of the directory.
+    /// A finished WARC file may have several hard links; an unfinished one is checked when it is
+    /// opened for writing.
+    Archive,
+}
+
+/// Checks the entries of a crawl's directory before anything is written there.
+///
+/// # Errors
+/// [`ArchiveError::Unsafe`] for an entry that is neither a regular file nor a real folder, or for a
+/// file with a second name where that is not allowed.
+pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
+    for entry in fs::read_dir(dir).map_err(failed(dir))? {
+        let entry = entry.map_err(failed(dir))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(metadata) = look(&path)? else {
+            continue;
+        };
+        let is_folder = FOLDERS.iter().any(|folder| name == *folder);
+        let files = match () {
+            () if name == STATE => Files::State,
+            () if name == ARCHIVE => Files::Archive,
+            () if path.extension().is_some_and(|end| end == "jsonl") => Files::Rows,
+            () => Files::Replaced,
+        };
+        match is_folder {
+            true => check_folder(&path, &metadata, files, MAX_DEPTH)?,
+            false => check_file(&path, &metadata, files)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the metadata of an entry. `None` if another process removed the entry in the meantime.
+fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
+    match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+        metadata => metadata.map(Some).map_err(failed(path)),
+    }
+}
+
+fn check_folder(
+    path: &Path,
+    metadata: &Metadata,
+    files: Files,
+    depth: usize,
+) -> Result<(), ArchiveError> {
+    if !metadata.is_dir() {
+        return Err(refused(path, metadata, "where a folder should be"));
+    }
+    let depth = depth.checked_sub(1).ok_or_else(|| ArchiveError::Unsafe {
+        path: path.to_owned(),
+        what: format!("is more than {MAX_DEPTH} folders deep"),
+    })?;
+    for entry in fs::read_dir(path).map_err(failed(path))? {
+        let entry = entry.map_err(failed(path))?;
+        let path = entry.path();
+        let Some(found) = look(&path)? else {
+            continue;
+        };
+        match found.is_dir() && files != Files::Archive {
+            true => check_folder(&path, &found, files, depth)?,
+            false => check_file(&path, &found, files)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether `name` has the form of a file name that this program uses in the archive's
+/// folder.
+#[must_use]
+pub fn is_of_archive(name: &str) -> bool {
+    name == CAPTURES
+        || name.starts_with(INDEX)
+        || name.starts_with("crawl-") && name.ends_with(".warc.gz")
+}
+
+fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
+    let kind = metadata.file_type();
+    // A crawl that was killed leaves its control socket behind.
+    let is_socket = kind.is_socket() && files == Files::State;
+    if !kind.is_file() && !is_socket {
+        return Err(refused(path, metadata, "where a regular file should be"));
+    }
+    let in_place = match files {
+        Files::Rows | Files::State => true,
+        Files::Replaced => false,
+        Files::Archive => path.ends_with(CAPTURES),
+    };
+    match in_place && metadata.nlink() > 1 {
+        true => Err(ArchiveError::Unsafe {
+            path: path.to_owned(),
+            what: format!(
+                "has {} names (hard links): writing to it would change all of them",
+                metadata.nlink()
+            ),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
+    let kind = metadata.file_type();
+    let description = match () {
+        () if kind.is_symlink() => match fs::read_link(path) {
+            Ok(target) => format!("a link to `{}`", target.display()),
+            Err(_) => "a link".to_owned(),
+        },
+        () if kind.is_dir() => "a folder".to_owned(),
+        () if kind.is_file() => "a file".to_owned(),
+        () if kind.is_fifo() => "a FIFO".to_owned(),
+        () if kind.is_socket() => "a socket".to_owned(),
+        () => "a device".to_owned(),
+    };
+    ArchiveError::Unsafe {
+        path: path.to_owned(),
+        what: format!("is {description}, {place}"),
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ArchiveError {
+    move |source| ArchiveError::io("look at", path, source)
+}

@@ -1,0 +1,77 @@
+//! Serialises rows of `requests.jsonl` on the thread that received the response.
+
+use crate::rows::RequestRow;
+
+/// The row of a request, together with its serialised line. The thread that received the response
+/// serialises the row, so that the single thread that appends the lines has less work.
+#[derive(Clone, Debug)]
+pub struct SerializedRequestRow {
+    row: RequestRow,
+    /// The serialised line. `None` if the row has changed since it was serialised. Such a row is
+    /// serialised again when it is appended.
+    text: Option<Vec<u8>>,
+}
+
+impl SerializedRequestRow {
+    /// Serialises a row.
+    #[must_use]
+    pub fn of(row: RequestRow) -> SerializedRequestRow {
+        let text = serde_json::to_vec(&row).ok();
+        SerializedRequestRow { row, text }
+    }
+
+    /// The row.
+    #[must_use]
+    pub fn row(&self) -> &RequestRow {
+        &self.row
+    }
+
+    /// Records the wait that the response demands, in milliseconds. Does nothing if the row already
+    /// has one.
+    pub fn note_wait(&mut self, wait: Option<u64>) {
+        if self.row.wait_asked.is_none() && wait.is_some() {
+            self.row.wait_asked = wait;
+            self.text = None;
+        }
+    }
+
+    /// Appends the serialised row and a line end.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        match &self.text {
+            Some(text) => out.extend_from_slice(text),
+            None => serde_json::to_writer(&mut *out, &self.row)?,
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SerializedRequestRow;
+    use crate::rows::RequestRow;
+
+    #[test]
+    fn a_line_equals_its_row_after_later_changes() {
+        for (asked, noted, expected) in [
+            (None, None, None),
+            (None, Some(7), Some(7)),
+            (Some(5), Some(7), Some(5)),
+            (Some(5), None, Some(5)),
+        ] {
+            let row = |wait_asked| RequestRow {
+                url: "http://e.example/\"a\"".into(),
+                wait_asked,
+                ..RequestRow::default()
+            };
+            let mut line = SerializedRequestRow::of(row(asked));
+            line.note_wait(noted);
+            let mut actual = Vec::new();
+            line.put(&mut actual).unwrap();
+            assert_eq!(*line.row(), row(expected));
+            let mut all = serde_json::to_vec(&row(expected)).unwrap();
+            all.push(b'\n');
+            assert_eq!(actual, all);
+        }
+    }
+}

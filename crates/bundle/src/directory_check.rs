@@ -1,0 +1,226 @@
+//! Checks a crawl's directory.
+
+use std::path::Path;
+
+use crawl_archive::rows::{
+    DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RandomWalkRow,
+    RequestRow, TombstoneRow, WaitingRow,
+};
+use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
+use crawl_records::{CrawlSettings, GATHERED_DELAYS, WORKERS};
+use crawl_weburl::canonicalize;
+
+use crate::archive_check::{check_lists, check_warc, warc_names};
+use crate::cross_check::CrossCheck;
+use crate::digest_check::check_digests;
+use crate::error::VerifyError;
+use crate::report_check::check_report;
+use crate::row_check::{SampleColumnCheck, check_rows, missing_column};
+use crate::verification::Verification;
+
+/// The entries of a directory whose content is recorded only once, so a change to it can't be
+/// detected.
+const UNCHECKED: [&str; 4] = [
+    "row columns that are recorded only once: titles, link texts, rules, usage statements ..",
+    "most of crawl.toml, and all of report.html, state/ and index/",
+    "the two bytes of a gzip header that describe the compressor, and unused bits at the end",
+    "whether whole rows or records were removed together with everything that refers to them",
+];
+
+/// Checks everything that a crawl's directory records in two places: WARC records against their
+/// digests and lengths, the capture lists, rows and records against each other, and the report
+/// against the rows. Temporary files for sorting are unlinked files in the folder `scratch`. Memory
+/// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
+///
+/// # Errors
+/// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
+pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
+    CrawlSettings::read(dir)?;
+    let mut verification = Verification {
+        unchecked: UNCHECKED.to_vec(),
+        ..Verification::default()
+    };
+    let entries = check_entries(dir);
+    let are_files = entries.is_ok();
+    match entries {
+        Err(ArchiveError::Unsafe { path, what }) => {
+            let name = path.strip_prefix(dir).unwrap_or(&path);
+            verification.file(&name.to_string_lossy(), format!("it {what}"));
+        }
+        Err(error) => verification.file(".", error.to_string()),
+        Ok(()) => {}
+    }
+    let config = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
+    match config.map(|text| text.parse::<toml::Table>()) {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => verification.file("crawl.toml", error.message().to_owned()),
+        Err(error) => verification.file("crawl.toml", format!("can't be read: {error}")),
+    }
+    let mut cross = CrossCheck::new(dir, scratch);
+    let results = &mut verification;
+    let mut is_ended = check_digests(dir, results)?;
+    if is_ended {
+        // Clear the list of unchecked parts, because the digests cover every byte.
+        results.unchecked.clear();
+    }
+    check_rows(
+        dir,
+        "waiting.jsonl",
+        true,
+        results,
+        |_, row: &WaitingRow, _| {
+            is_ended |= row.origin.is_none();
+            Ok(())
+        },
+    )?;
+    results.is_ended = is_ended;
+    if !is_ended {
+        let note = "the last run has not ended, or was killed: uncommitted data is not a defect, \
+                    and report.json is not checked against the rows";
+        results.notes.push(note.to_owned());
+    }
+    check_all_rows(dir, is_ended, &mut cross, results)?;
+    let names = warc_names(dir)?;
+    if dir.join(FOLDER).is_dir() {
+        check_lists(dir, is_ended, &mut cross, results)?;
+    }
+    for name in names
+        .iter()
+        .filter(|name| is_ended && !cross.is_named(name))
+    {
+        // Skip this check if `crawl forget` was used: it may have erased all records of a file, and
+        // then no row names the file.
+        if !dir.join("tombstones.jsonl").exists() {
+            let message = "neither captures.cdxj nor pages.jsonl names a record of it";
+            results.file(&format!("{FOLDER}/{name}"), message);
+        }
+    }
+    for name in &names {
+        let is_tail = !is_ended && names.last() == Some(name);
+        check_warc(dir, name, is_tail, &mut cross, results)?;
+    }
+    cross
+        .finish(is_ended, results)
+        .map_err(VerifyError::Scratch)?;
+    // The report can be compared only if all rows are readable.
+    if is_ended && are_files {
+        check_report(dir, results)?;
+    }
+    Ok(verification)
+}
+
+fn check_all_rows(
+    dir: &Path,
+    is_ended: bool,
+    cross: &mut CrossCheck,
+    verification: &mut Verification,
+) -> Result<(), VerifyError> {
+    let is_archived = dir.join(FOLDER).is_dir();
+    let mut samples = SampleColumnCheck::new(dir);
+    check_rows(
+        dir,
+        "pages.jsonl",
+        is_ended,
+        verification,
+        |line, row: &PageRow, verification| {
+            if let Some(what) = missing_column(row, is_archived) {
+                verification.line("pages.jsonl", line, what);
+            }
+            samples.row(line, row, verification);
+            cross
+                .page(line, row, verification)
+                .map_err(VerifyError::Scratch)
+        },
+    )?;
+    check_rows(
+        dir,
+        "requests.jsonl",
+        is_ended,
+        verification,
+        |line, row: &RequestRow, verification| {
+            let host = canonicalize(None, &row.url).map(|url| url.host_key().to_string());
+            if !host.is_ok_and(|host| host == row.host) {
+                verification.line(
+                    "requests.jsonl",
+                    line,
+                    "column `host` is not the host key of its URL",
+                );
+            }
+            cross.request(line, row).map_err(VerifyError::Scratch)
+        },
+    )?;
+    let mut source = String::new();
+    check_rows(
+        dir,
+        "links.jsonl",
+        is_ended,
+        verification,
+        |line, row: &LinkRow, _| {
+            if row.from == source {
+                return Ok(());
+            }
+            source.clone_from(&row.from);
+            cross
+                .source("links.jsonl", line, &row.from)
+                .map_err(VerifyError::Scratch)
+        },
+    )?;
+    check_rows(
+        dir,
+        "extracts.jsonl",
+        is_ended,
+        verification,
+        |line, row: &ExtractRow, _| {
+            cross
+                .source("extracts.jsonl", line, &row.url)
+                .map_err(VerifyError::Scratch)
+        },
+    )?;
+    check_rows(
+        dir,
+        "walk.jsonl",
+        is_ended,
+        verification,
+        |line, row: &RandomWalkRow, _| match (&*row.how, &row.from) {
+            ("link" | "redirect", Some(from)) => cross
+                .source("walk.jsonl", line, from)
+                .map_err(VerifyError::Scratch),
+            _ => Ok(()),
+        },
+    )?;
+    check_rows(
+        dir,
+        "excluded.jsonl",
+        is_ended,
+        verification,
+        |_, _: &ExcludedRow, _| Ok(()),
+    )?;
+    check_rows(
+        dir,
+        "tombstones.jsonl",
+        is_ended,
+        verification,
+        |_, _: &TombstoneRow, _| Ok(()),
+    )?;
+    check_rows(
+        dir,
+        "state/delays.jsonl",
+        is_ended,
+        verification,
+        |_, _: &DelayRow, _| Ok(()),
+    )?;
+    check_rows(
+        dir,
+        GATHERED_DELAYS,
+        is_ended,
+        verification,
+        |_, _: &DelayRow, _| Ok(()),
+    )?;
+    check_rows(
+        dir,
+        WORKERS,
+        is_ended,
+        verification,
+        |_, _: &GatheredWorkerRow, _| Ok(()),
+    )
+}

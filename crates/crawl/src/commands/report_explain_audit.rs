@@ -1,0 +1,277 @@
+//! `crawl report`, `crawl explain` and `crawl audit`: print what a crawl's records contain.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
+use crawl_archive::Timestamp;
+use crawl_engine::find_tombstone;
+use crawl_identity::{KeyDirectory, KeySet, sign_document};
+use crawl_records::{BrokenLinks, EveryLink, StateAvailability, stored_settings};
+use crawl_weburl::{CanonicalUrl, HostKey};
+use serde::Serialize;
+use toml::Value;
+
+use super::faults::{FaultCheckResult, FaultReportOptions};
+use crate::cli::args::{AuditArgs, ExplainArgs};
+use crate::cli::report::ReportArgs;
+use crate::clock;
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
+use crate::identity::{KeySource, published_keys};
+use crate::settings::seeds::{self, Seed};
+use crate::settings::{Layer, UserFolders, gather, key_url};
+use crate::terminal::{note, print, print_json};
+use crate::values::FilePath;
+
+/// Runs `crawl report`.
+pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
+    let dir = &args.dir;
+    if let Some(a) = &args.compare {
+        return show(
+            &crawl_records::compare_round(a, dir, args.round).map_err(of_records)?,
+            args.json,
+        );
+    }
+    if args.faults {
+        return faults(args);
+    }
+    if args.site {
+        return site(args);
+    }
+    let broken = match args.broken || args.fail_on_broken {
+        true => Some(crawl_records::broken(dir).map_err(of_records)?),
+        false => None,
+    };
+    let printed = match (&broken, &args.html) {
+        (Some(broken), _) if args.broken && args.all && !args.json => {
+            print(EveryLink(broken).to_string().as_bytes())?
+        }
+        (Some(broken), _) if args.broken => show(broken, args.json)?,
+        _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
+        (_, html) => {
+            let (report, printed) = match html {
+                Some(path) => {
+                    let (report, page) = crawl_records::report_page(dir).map_err(of_records)?;
+                    fs::write(path, page).map_err(|why| unwritable(path, &why))?;
+                    (report, FINISHED)
+                }
+                None => {
+                    let report = crawl_records::report(dir).map_err(of_records)?;
+                    let printed = show(&report, args.json)?;
+                    (report, printed)
+                }
+            };
+            match args.fail_on_partial && !report.is_whole() {
+                true => NOTHING_DONE,
+                false => printed,
+            }
+        }
+    };
+    let is_broken = broken.is_some_and(|broken| count_reachable(&broken) > 0);
+    Ok(match args.fail_on_broken && is_broken {
+        true => NOTHING_DONE,
+        false => printed,
+    })
+}
+
+/// Runs `crawl report --site`.
+fn site(args: &ReportArgs) -> Result<u8, CommandError> {
+    let (dir, max_clicks) = (&args.dir, args.max_clicks);
+    match &args.html {
+        Some(path) => {
+            let page = crawl_records::site_page(dir, max_clicks).map_err(of_records)?;
+            fs::write(path, page).map_err(|why| unwritable(path, &why))?;
+            Ok(FINISHED)
+        }
+        None => {
+            let report = crawl_records::site(dir, max_clicks).map_err(of_records)?;
+            show(&report, args.json)
+        }
+    }
+}
+
+/// Runs `crawl report --faults`.
+fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
+    let report = FaultReportOptions::new(
+        args.format,
+        &args.kinds,
+        args.baseline.as_deref(),
+        args.write_baseline.as_deref(),
+    )?;
+    let reported = report.print(&args.dir)?;
+    Ok(
+        match args.fail_on_faults && reported == FaultCheckResult::Failing {
+            true => NOTHING_DONE,
+            false => FINISHED,
+        },
+    )
+}
+
+/// Counts the broken pages that are seeds or that another page still links to.
+fn count_reachable(broken: &BrokenLinks) -> u64 {
+    let pages = broken.pages.iter();
+    let count_reachable = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
+    count_reachable.count() as u64
+}
+
+fn show<T: Serialize + Display>(report: &T, as_json: bool) -> Result<u8, CommandError> {
+    match as_json {
+        true => print_json(report),
+        false => print(report.to_string().as_bytes()),
+    }
+}
+
+/// Runs `crawl explain`.
+pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
+    let Seed { url, stand_in, .. } = seeds::read_page(&args.url)?;
+    let explained = |url: &CanonicalUrl| {
+        let explanation = crawl_records::explain(&args.dir, url, now());
+        explanation.map_err(of_records)
+    };
+    let (mut url, mut explanation) = (url.clone(), explained(&url)?);
+    // If the host was typed without a scheme, the crawl may have fetched it over http, so try the
+    // http URL too.
+    if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
+        let http_explanation = explained(&over_http)?;
+        if http_explanation.state != "unknown" {
+            (url, explanation) = (over_http, http_explanation);
+        }
+    }
+    // Look for a tombstone only if the crawl's state could be read. It can't be read while a crawl
+    // runs, and the explanation reports that.
+    if explanation.state_read == StateAvailability::Read {
+        let tombstone = find_tombstone(&args.dir, &url);
+        if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, &args.dir))? {
+            explanation.forget(tombstone);
+        }
+    }
+    show(&explanation, args.json)
+}
+
+fn now() -> Timestamp {
+    let now = clock::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
+}
+
+/// Returns the keys for verifying the signatures of a crawl: those of `--keys`, or else the public
+/// keys that belong to the crawl's own settings.
+fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
+    if !args.keys.is_empty() {
+        return published_keys(&args.keys);
+    }
+    match own_keys(args) {
+        Ok(Some((url, keys))) => Ok(vec![KeyDirectory::new(&url, keys.public())]),
+        Ok(None) => Ok(Vec::new()),
+        Err(why) => {
+            // Only add the reason here, because the audit itself reports that signatures are not
+            // verified.
+            note(&format!(
+                "the crawl's own keys can't be read: {}",
+                why.message
+            ));
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Returns the private keys that the crawl's own settings name, and the URL of the public keys.
+/// `None` if the settings name no keys.
+///
+/// # Errors
+/// The settings or the keys can't be read.
+fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> {
+    let stored = stored_settings(&args.dir);
+    let operator = stored.get("operator").and_then(Value::as_table);
+    let is_set = |key: &str| {
+        let value = operator?.get(key)?.as_str()?;
+        (!matches!(value, "" | "off")).then_some(())
+    };
+    // A crawl that doesn't sign requests needs no keys, so skip the check whether its settings are
+    // this user's own.
+    if is_set("signature").or(is_set("signature-agent")).is_none() {
+        return Ok(None);
+    }
+    let mut layer = Layer::default();
+    layer.output.output = Some(FilePath(args.dir.clone()));
+    let operator = gather(layer, None, &UserFolders::of_process())?.operator;
+    if operator.signature.meaning().is_none() && operator.signature_agent.is_empty() {
+        return Ok(None);
+    }
+    let url = key_url(&operator)?;
+    let keys = KeySource::of(&operator.signature_key.0).read()?;
+    Ok(Some((url, keys)))
+}
+
+/// Writes the page about a host. Signs it if the user has a key that signed the crawl's requests.
+fn write_conduct(
+    args: &AuditArgs,
+    host: &str,
+    file: &Path,
+    audit: &crawl_records::Audit,
+) -> Result<(), CommandError> {
+    let key = HostKey::parse(host);
+    let key = key.map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))?;
+    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+    let keys = own_keys(args);
+    let unsigned = keys.as_ref().err().map(|why| why.message.clone());
+    let keys = keys.ok().flatten().map(|(_, keys)| keys);
+    let signing_key = match &keys {
+        Some(keys) => {
+            hold_crawl_keys(keys, audit)?;
+            Some(keys.at(now).map_err(|why| {
+                CommandError::usage(format!("can't sign `{}`: {why}", file.display()))
+            })?)
+        }
+        None => None,
+    };
+    if let Some(why) = &unsigned {
+        note(&format!("`{}` isn't signed: {why}", file.display()));
+    }
+    let page = crawl_records::conduct_page(&args.dir, &key, audit, unsigned.as_deref());
+    let Some(page) = page.map_err(of_records)? else {
+        let message = format!("{key} got no request in this crawl");
+        return Err(CommandError::usage(message).hint(
+            "`crawl report DIR` lists the hosts; on loopback, the port is part of the host",
+        ));
+    };
+    let page = match signing_key {
+        Some(signing_key) => sign_document(signing_key, &page, now),
+        None => page,
+    };
+    fs::write(file, page).map_err(|why| unwritable(file, &why))
+}
+
+/// Checks that one of `keys` signed requests of the crawl. Otherwise the signed page would seem to
+/// come from another crawler.
+fn hold_crawl_keys(keys: &KeySet, audit: &crawl_records::Audit) -> Result<(), CommandError> {
+    let mut own = keys.public().into_iter().map(|key| key.thumbprint());
+    let Some(crawl_key) = audit.signers.keys().next() else {
+        return Ok(());
+    };
+    if own.any(|own| audit.signers.contains_key(&own)) {
+        return Ok(());
+    }
+    let message = format!(
+        "the keys of the crawl's settings didn't sign this crawl: its requests were signed with \
+         `{crawl_key}`"
+    );
+    Err(CommandError::usage(message)
+        .hint("put the key that signed back into the file of signature-key")
+        .about("signature-key"))
+}
+
+/// Runs `crawl audit`.
+pub(crate) fn audit(args: &AuditArgs) -> Result<u8, CommandError> {
+    let keys = audit_keys(args)?;
+    let audit = crawl_records::audit(&args.dir, &keys).map_err(of_records)?;
+    if let (Some(host), Some(file)) = (&args.host, &args.html) {
+        write_conduct(args, host, file, &audit)?;
+    }
+    let printed = show(&audit, args.json);
+    Ok(match audit.breach_count() {
+        0 => printed?,
+        _ => printed.map(|_| BREACH)?,
+    })
+}

@@ -1,0 +1,46 @@
+//! Whether a URL leads to this machine, a private network or the public, judged by the URL and
+//! `--resolve` alone.
+
+use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_trailing_dot};
+
+use crate::values::AddressOverride;
+
+/// The network that a URL's host is in, if that can be known without a DNS lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostNetwork {
+    /// This machine.
+    Loopback,
+    /// Addresses in private ranges.
+    Private,
+    /// Public addresses, and every name except localhost.
+    Public,
+}
+
+/// Classifies the host of a URL. `resolve` may replace the addresses of a name.
+pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> HostNetwork {
+    let host = without_trailing_dot(url.host());
+    let sent_to = resolve
+        .iter()
+        .find(|entry| entry.host == host && entry.port == url.port());
+    let class = match sent_to {
+        Some(entry) => {
+            let classes = entry.addresses.iter().copied().map(classify);
+            classes.max_by_key(|class| rank(*class))
+        }
+        None => class_of_host(host),
+    };
+    match class {
+        Some(AddressClass::Loopback) => HostNetwork::Loopback,
+        Some(AddressClass::Private) => HostNetwork::Private,
+        _ => HostNetwork::Public,
+    }
+}
+
+/// Ranks address classes. If a host has several addresses, the one with the highest rank decides.
+fn rank(class: AddressClass) -> u8 {
+    match class {
+        AddressClass::Loopback => 0,
+        AddressClass::Private => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,409 @@
+//! Page requests: chooses the leased URL to fetch, and handles the result of the request.
+
+use std::sync::Arc;
+
+use crawl_archive::rows::READER_KILLED;
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{FrontierError, Lease, UrlKind};
+use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use super::Coordinator;
+use super::cross_submission;
+use super::robots::{RobotsAvailability, RobotsJudgement};
+use super::url_gate::LeaseDisposition;
+use crate::config::OffScopeMethod;
+use crate::content_filter::declared_length;
+use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
+use crate::messages::render::RenderingStatus;
+use crate::messages::{Effect, Job, WriterMessage};
+use crate::priority::{Priority, is_guess};
+use crate::revisit::visit::PreviousVisit;
+
+/// The next step for the loop over an origin's URLs, after a leased URL was judged.
+enum LeaseStep {
+    /// Send the request for the URL.
+    Send(Job),
+    /// Lease the next URL.
+    Next,
+    /// End the loop. The origin's other URLs follow with its next permit.
+    End,
+    /// End the loop. The origin waits; the scheduler has been informed.
+    Wait,
+}
+
+impl Coordinator {
+    /// Leases URLs of an origin until one may be fetched, and returns the request for that URL.
+    /// Settles the refused URLs that come first.
+    pub(crate) fn next_page(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+        origin: &Origin,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
+        let mut later = Vec::new();
+        let job = self.first_page(now, (host, origin), &mut later, out);
+        if !later.is_empty() {
+            // Send these URLs in one message. Several messages could overtake each other, which
+            // would change the order of the URLs.
+            self.write(WriterMessage::Later(later), out);
+        }
+        job
+    }
+
+    fn first_page(
+        &mut self,
+        now: Tick,
+        (host, origin): (&HostKey, &Origin),
+        later: &mut Vec<(Lease, Priority)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<Option<Job>, FrontierError> {
+        let standing = self.robots.standing(origin)?;
+        // Use `|` rather than `||`: each check notes the origin, to wake it once there is room.
+        let is_full = self.hosts.turns_away(now, host, origin)
+            | self.backlog.turns_away(host, origin)
+            | self.renders.turns_away(origin);
+        while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {
+            let Some(mut lease) = self.frontier.lease(origin)? else {
+                break;
+            };
+            if !self.turns.admit(&mut lease) {
+                self.frontier.release(lease);
+                break;
+            }
+            self.events.leased(&lease);
+            match self.consider(now, &standing, lease, later, out)? {
+                LeaseStep::Send(job) => return Ok(Some(job)),
+                LeaseStep::Next => {}
+                LeaseStep::End => break,
+                LeaseStep::Wait => return Ok(None),
+            }
+        }
+        let is_cut_short = self.turns.is_cut_short();
+        if is_cut_short {
+            // The origin is woken by the commit of its settled and requeued URLs. Until then, other
+            // hosts get permits.
+            self.gate.wait_for_commit(origin);
+        }
+        let pending = match is_full || is_cut_short {
+            true => 0,
+            false => self.frontier.pending(origin),
+        };
+        self.hosts.set_pending(now, origin, pending);
+        Ok(None)
+    }
+
+    /// Checks a leased URL against scope and robots.txt, and settles the URL if it is refused.
+    fn consider(
+        &mut self,
+        now: Tick,
+        standing: &RobotsAvailability,
+        mut lease: Lease,
+        later: &mut Vec<(Lease, Priority)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<LeaseStep, FrontierError> {
+        if let Some(exclusion) = self.action_at_login(&lease) {
+            self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
+            return Ok(LeaseStep::Next);
+        }
+        // Check the rule for sitemaps before robots.txt, because in a plan the judgement by
+        // robots.txt excludes every page.
+        if let RobotsAvailability::InForce(rules) = standing
+            && let Some(exclusion) = cross_submission::judge(&mut lease, rules, &*self.frontier)?
+        {
+            self.settle_without_request(WriterMessage::PutAside { lease, exclusion }, out);
+            return Ok(LeaseStep::Next);
+        }
+        let past = self.previous_visit(&lease)?;
+        let judgement = match self.scope.out_of_scope(&lease) {
+            Some(exclusion) => RobotsJudgement::Refused(exclusion),
+            None => self.robots.judge(standing, &lease),
+        };
+        let exclusion = match judgement {
+            RobotsJudgement::Allowed(context) => {
+                self.events.allowed(&lease.url, &context.robots);
+                let label = self.scope.label(&lease.url);
+                let context = FetchContext {
+                    past,
+                    label,
+                    is_only_checked: self.is_only_checked(&lease),
+                    session: self.logins.page_session(&lease.url),
+                    ..context
+                };
+                return self.pass_gate(now, lease, context, later, out);
+            }
+            RobotsJudgement::Refused(exclusion) => exclusion,
+            RobotsJudgement::RobotsFirst => {
+                self.events.waits(&lease.url, "waits for robots.txt");
+                let origin = lease.origin.clone();
+                self.frontier.release(lease);
+                self.hosts.set_robots(now, &origin, RobotsState::Unknown);
+                return Ok(LeaseStep::Wait);
+            }
+        };
+        let item = WriterMessage::Excluded {
+            lease,
+            exclusion,
+            past,
+        };
+        self.settle_without_request(item, out);
+        Ok(LeaseStep::Next)
+    }
+
+    /// Returns whether only a URL's status matters: it is a page outside the scope whose links are
+    /// not followed.
+    fn is_only_checked(&self, lease: &Lease) -> bool {
+        let scope = self.scope.current();
+        self.config.off_scope_method == OffScopeMethod::Head
+            && lease.kind == UrlKind::Page
+            && lease.hops_off > 0
+            && lease.hops_off >= scope.hops_off()
+            && !scope.holds(&lease.url)
+    }
+
+    /// Acts on the gate's decision about a URL that scope and robots.txt allow.
+    fn pass_gate(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        context: FetchContext,
+        later: &mut Vec<(Lease, Priority)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<LeaseStep, FrontierError> {
+        let per_host = self.config.politeness.per_host;
+        let disposition = self
+            .gate
+            .disposition(lease, &context, per_host, &*self.frontier)?;
+        let step = match disposition {
+            LeaseDisposition::Fetch(lease) => LeaseStep::Send(self.page_job(now, lease, context)),
+            LeaseDisposition::CheckStatus(lease) => {
+                let context = FetchContext {
+                    is_only_checked: true,
+                    ..context
+                };
+                LeaseStep::Send(self.page_job(now, lease, context))
+            }
+            LeaseDisposition::Wait(lease) => {
+                // The origin is woken once its requests in flight are committed.
+                let reason = "waits until what its origin is asked for now is read";
+                self.hold_back(now, lease, reason);
+                LeaseStep::Wait
+            }
+            LeaseDisposition::WaitForCommit(lease) => {
+                self.gate.wait_for_commit(&lease.origin);
+                self.hold_back(now, lease, "waits until what was read is committed");
+                LeaseStep::Wait
+            }
+            LeaseDisposition::Again(lease) => {
+                self.frontier.release(lease);
+                match self.turns.begin_again() {
+                    true => LeaseStep::Next,
+                    false => LeaseStep::End,
+                }
+            }
+            LeaseDisposition::Later(lease, priority) => {
+                let reason = "goes behind others: the way to it said nothing new";
+                self.events.waits(&lease.url, reason);
+                later.push((lease, priority));
+                self.turns.passed();
+                LeaseStep::Next
+            }
+            LeaseDisposition::Settle(item) => {
+                self.settle_without_request(item, out);
+                LeaseStep::Next
+            }
+            LeaseDisposition::Alone(lease) => {
+                let reason = "waits until nothing else is left: the program died while it was read";
+                self.events.waits(&lease.url, reason);
+                self.gate.hold(lease);
+                self.turns.passed();
+                LeaseStep::Next
+            }
+            LeaseDisposition::GiveUp(lease) => {
+                self.give_suspect_up(now, lease, context, out);
+                self.turns.passed();
+                LeaseStep::Next
+            }
+        };
+        Ok(step)
+    }
+
+    /// Settles a URL as failed, because the program died while reading it.
+    fn give_suspect_up(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        context: FetchContext,
+        out: &mut Vec<Effect>,
+    ) {
+        let host = lease.url.host_key();
+        self.hosts.page_settled(&host);
+        // Count the lease as begun, since the commit will count it as ended.
+        self.gate.leased(&lease.origin);
+        self.backlog.given_up();
+        let state = self.hosts.state(&host);
+        let visit = UnansweredVisit::given_up(lease, context, now, READER_KILLED, state);
+        self.write(WriterMessage::Unanswered(Box::new(visit)), out);
+    }
+
+    /// Releases a URL. Its origin gets no permit until `wake` is called for the origin.
+    fn hold_back(&mut self, now: Tick, lease: Lease, reason: &'static str) {
+        self.events.waits(&lease.url, reason);
+        let origin = lease.origin.clone();
+        self.frontier.release(lease);
+        self.hosts.set_pending(now, &origin, 0);
+    }
+
+    /// Settles a URL without a request.
+    fn settle_without_request(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
+        self.events.not_fetched(&item);
+        self.write(item, out);
+        self.turns.passed();
+    }
+
+    /// Counts a URL as leased for a request, and returns the request.
+    fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
+        self.backlog.leased();
+        self.gate.leased(&lease.origin);
+        let host = lease.url.host_key();
+        self.hosts.page_leased(now, &host, &lease.origin);
+        Job::Page { lease, context }
+    }
+
+    /// Returns the previous visit of a URL; `None` in the first round.
+    fn previous_visit(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
+        match self.report.round().number {
+            ..=1 => Ok(None),
+            _ => {
+                let visit = self.frontier.visit(&lease.url)?;
+                Ok(visit.as_ref().and_then(PreviousVisit::read).map(Box::new))
+            }
+        }
+    }
+
+    pub(crate) fn page_fetched(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        context: FetchContext,
+        mut result: Result<Box<Exchange>, Failure>,
+        kind: OutcomeKind,
+        out: &mut Vec<Effect>,
+    ) {
+        let host = lease.url.host_key();
+        for origin in self.hosts.page_ended(&host) {
+            self.wake_pending(now, &origin);
+        }
+        let session = context.session.as_ref();
+        let is_judged = session
+            .is_some_and(|session| self.session_shown(now, session, &lease.url, &mut result, out));
+        let is_ours = !is_judged && result.as_ref().is_err_and(|failure| failure.kind.is_ours());
+        if kind == OutcomeKind::NoConnection || is_ours {
+            // The failure is due to the host or to the crawl, so the URL returns to the head of its
+            // queue, and the attempt is not counted.
+            self.events.tried_again(&lease, &result);
+            self.release(now, lease);
+            self.wake_group(now, &host);
+            return self.write_state(&host, out);
+        }
+        let is_retried = (self.hosts).is_tried_again(lease.attempt, &host, kind, &result);
+        if is_retried || (context.is_head(&lease) && needs_get(&lease.url, &result)) {
+            self.events.tried_again(&lease, &result);
+            self.wake_group(now, &host);
+            let host = Box::new(self.hosts.state(&host));
+            // The lease counts as unsettled until the writer has this message.
+            out.push(Effect::Write(WriterMessage::Retry { lease, host }));
+            return;
+        }
+        // If an answer broke off, the part that arrived is read and kept.
+        let result = result.or_else(|mut failure| match failure.answer.take() {
+            Some(answer) => Ok(answer),
+            None => Err(failure),
+        });
+        let status = result.as_ref().map_or(0, |exchange| exchange.status);
+        if counts_as_page(&lease, status) {
+            self.hosts.page_settled(&host);
+            let answered = result.is_ok().then_some(status);
+            self.report.settled(&lease.url, answered, now);
+        }
+        self.wake_group(now, &host);
+        let host = self.hosts.state(&host);
+        match result {
+            Ok(exchange) => {
+                // Only a redirect of a seed adds a host to the scope. A redirect of a URL in a
+                // seed's sitemap does not.
+                if self.scope.current().is_seed(&lease.url)
+                    && let Some(Ok(target)) = exchange.redirect_target()
+                {
+                    self.scope.add_target(&lease.url, &target);
+                }
+                let page = FetchedPage {
+                    lease,
+                    context,
+                    exchange,
+                    scope: Arc::clone(self.scope.current()),
+                    host,
+                    rendering: RenderingStatus::default(),
+                };
+                self.take_on(now, page, out);
+            }
+            Err(failure) => {
+                let visit = UnansweredVisit::failed(lease, context, &failure, host);
+                out.push(Effect::Write(WriterMessage::Unanswered(Box::new(visit))));
+            }
+        }
+    }
+
+    /// Wakes origins that got no permit while the budget of the host's group was full, if there is
+    /// room now.
+    fn wake_group(&mut self, now: Tick, host: &HostKey) {
+        for origin in self.hosts.with_room_again(host) {
+            self.wake_pending(now, &origin);
+        }
+    }
+
+    /// Puts a URL back at the head of its queue, because its request must not count.
+    pub(super) fn release(&mut self, now: Tick, lease: Lease) {
+        let origin = lease.origin.clone();
+        self.frontier.release(lease);
+        self.backlog.released();
+        self.gate.ended(&origin);
+        self.wake_pending(now, &origin);
+    }
+}
+
+/// Returns whether the result of a HEAD request for `url` must be confirmed with GET, since only a
+/// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere.
+/// Others answer every HEAD with the same empty 200.
+fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> bool {
+    match result {
+        Ok(exchange) => match exchange.redirect_target() {
+            Some(Ok(target)) => target == *url,
+            Some(Err(_)) => true,
+            // A redirect without a target leads nowhere too.
+            None => match exchange.status {
+                200 => describes_no_body(&exchange.headers),
+                status => matches!(status, 301 | 302 | 303 | 307 | 308 | 400..),
+            },
+        },
+        Err(failure) => failure.retry,
+    }
+}
+
+/// Returns whether the answer to a HEAD request shows that a GET would return no body (RFC 9110
+/// section 9.3.2): the declared length is 0, or neither a length nor a type is declared.
+fn describes_no_body(headers: &HeaderMap) -> bool {
+    match declared_length(headers) {
+        Some(length) => length == 0,
+        None => !headers.contains_key(CONTENT_TYPE),
+    }
+}
+
+/// Returns whether an answered URL counts as a page of its host. True for every URL except a
+/// guessed sitemap that does not exist.
+pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
+    !(is_guess(lease) && (400..500).contains(&status))
+}

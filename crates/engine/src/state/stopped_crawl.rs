@@ -1,0 +1,156 @@
+//! Reads and changes the state of a crawl that is not running.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
+use crawl_fetcher::SiteSessions;
+use crawl_frontier::{Admission, Frontier};
+use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
+
+use super::directory;
+use super::parked_hosts::{listed, parked};
+use crate::control::{CommandRefusal, MAX_PARKED};
+use crate::error::EngineError;
+use crate::meta_keys::{META_PARKED, META_SESSION};
+use crate::revisit::round;
+
+/// Maximum URLs to admit in one transaction.
+const MAX_BATCH: usize = 4096;
+
+/// Creates a crawl in `dir` with these URLs as seeds, without sending any request. A later run
+/// continues the crawl. The URLs are streamed, so they are never all in memory.
+///
+/// # Errors
+/// [`EngineError`] if the state can't be created, or the first error in `urls`.
+pub fn admit_at_rest<E: From<EngineError>>(
+    dir: &Path,
+    urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
+) -> Result<(), E> {
+    let frontier = directory::begin_at_rest(dir)?;
+    let mut urls = urls.peekable();
+    while urls.peek().is_some() {
+        let batch: Result<Vec<_>, E> = urls.by_ref().take(MAX_BATCH).collect();
+        let batch: Vec<_> = batch?.into_iter().map(Admission::seed).collect();
+        let admitted = frontier.begin().and_then(|mut transaction| {
+            transaction.admit_all(&batch)?;
+            transaction.commit()
+        });
+        admitted.map_err(EngineError::from)?;
+    }
+    Ok(())
+}
+
+/// The last round of a crawl that is not running, and its parked hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRound {
+    /// The round's number, from 1.
+    pub number: u32,
+    /// When the round began, in seconds since the Unix epoch.
+    pub began: u32,
+    /// Whether the round is complete.
+    pub is_over: bool,
+    /// The parked hosts of the crawl, ordered by name.
+    pub parked: Vec<HostKey>,
+}
+
+/// Returns the last round of the crawl in `dir`. `None` if there is no crawl.
+///
+/// # Errors
+/// [`EngineError`] if `dir` contains anything but a crawl, another process uses the crawl, or the
+/// state can't be read.
+pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
+    let frontier = match directory::open_at_rest(dir) {
+        Err(EngineError::NothingToDo { .. }) => return Ok(None),
+        frontier => frontier?,
+    };
+    let round = round::stored(&frontier)?;
+    let parked = parked(&frontier)?.into_iter().collect();
+    Ok(round.map(|round| LastRound {
+        number: round.number,
+        began: round.began,
+        is_over: round.is_over,
+        parked,
+    }))
+}
+
+/// Parks a host of a crawl that is not running.
+///
+/// # Errors
+/// [`EngineError::Refused`], or an error opening the crawl's state.
+pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
+    change_at_rest(dir, |frontier, hosts, _| {
+        let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
+        let pending_hosts = || {
+            frontier
+                .origins()
+                .into_iter()
+                .map(|(origin, _)| origin.host_key())
+        };
+        if !is_known && !pending_hosts().any(|pending| pending == *host) {
+            return Err(CommandRefusal::UnknownHost(host.clone()).into());
+        }
+        hosts.insert(host.clone());
+        match hosts.len() > MAX_PARKED {
+            true => Err(CommandRefusal::TooManyParked(MAX_PARKED).into()),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Unparks a host of a crawl that is not running. If the login to the host's site was refused, the
+/// next run tries it again, even with the same credentials.
+///
+/// # Errors
+/// [`EngineError::Refused`], or an error opening the crawl's state.
+pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
+    change_at_rest(dir, |frontier, hosts, metas| {
+        for site in sites_of(host) {
+            let key = format!("{META_SESSION}{site}");
+            let stored = frontier.meta(&key)?;
+            let changed = stored.and_then(|stored| SiteSessions::without_refusal(&stored));
+            metas.extend(changed.map(|changed| (key, changed)));
+        }
+        match hosts.remove(host) || !metas.is_empty() {
+            true => Ok(()),
+            false => Err(CommandRefusal::NotParked(host.clone()).into()),
+        }
+    })
+}
+
+/// Returns the names of all `[site]` tables that may cover a host.
+fn sites_of(host: &HostKey) -> Vec<String> {
+    let (name, port) = host_and_port(host.as_str());
+    let parents = name.match_indices('.').map(|(at, _)| &name[at + 1..]);
+    let names = [name].into_iter().chain(parents);
+    let sites = names.flat_map(|name| {
+        let with_port = port.map(|port| format!("{name}:{port}"));
+        [Some(name.to_owned()), with_port].into_iter().flatten()
+    });
+    sites.collect()
+}
+
+/// Calls `change` with the state, the parked hosts, and a list for further values, and stores the
+/// results.
+fn change_at_rest(
+    dir: &Path,
+    change: impl FnOnce(
+        &dyn Frontier,
+        &mut BTreeSet<HostKey>,
+        &mut Vec<(String, Vec<u8>)>,
+    ) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let frontier = directory::open_at_rest(dir)?;
+    let mut hosts = parked(&frontier)?;
+    let mut metas = Vec::new();
+    change(&frontier, &mut hosts, &mut metas)?;
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
+    for (key, bytes) in &metas {
+        transaction.keep_meta(key, bytes);
+    }
+    transaction.commit()?;
+    drop(frontier);
+    let listed = write_digests(dir, ChangedFiles::Named(&[directory::STATE]));
+    listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
+}

@@ -1,0 +1,853 @@
+//! A group of messages in one transaction, with the archive records and rows that belong to them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
+use crawl_archive::{EncodedCapture, RowFile, SerializedPageRow, Timestamp};
+use crawl_fetcher::SiteSessions;
+use crawl_frontier::worker_frontier::{ReopenedUrls, WorkerFrontier};
+use crawl_frontier::{
+    Admission, AdmissionResult, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState,
+    UrlKind, Visit,
+};
+use crawl_index_entry::{BytePass, IndexEntry};
+use crawl_scope::Scope;
+use crawl_weburl::{CanonicalUrl, HostKey};
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::open_transaction::OpenTransaction;
+use super::redirect_loops::SettledRedirects;
+use super::{Writer, trap_learning};
+use crate::admissions::admission_of;
+use crate::control::{CommandAnswer, CommandRefusal};
+use crate::counters::page_outcome;
+use crate::error::EngineError;
+use crate::excluded_rows::{excluded_row, excluded_words};
+use crate::index::entry::left_out;
+use crate::messages::message_key::{KeyedMessage, LoggedMessage, MessageKey};
+use crate::messages::page::{
+    EncodedPage, PageFindings, PageToFree, PageVisit, SitemapLinkBatch, TrapSignal,
+};
+use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
+use crate::messages::{
+    CommittedGroup, DurableCommand, HostState, PostedDurableCommand, SideExchange, WriterMessage,
+};
+use crate::meta_keys::{
+    META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
+};
+use crate::priority::{Priority, is_admitted_guess, is_guess};
+use crate::revisit::visit::{
+    PreviousVisit, RevisitSchedule, VisitResult, fetch_in_full_next_time, without_redirect_to,
+};
+use crate::sampling::Sampling;
+use crate::sampling::random_walk::WalkerChoices;
+use crate::scope_seeds::ScopeSeeds;
+use crate::shared_traps::SharedTraps;
+use crate::state::directory::OutputFiles;
+use crate::state::parked_hosts;
+use crate::summary::SeedFailure;
+use crate::tombstones::Tombstones;
+use crate::totals::{Change, CommitPoint, CrawlTotals};
+use crate::trace_events::TraceEvents;
+
+/// An open transaction, and the files that are written before its commit.
+pub(super) struct CommitGroup<'a> {
+    pub(super) transaction: OpenTransaction<'a>,
+    pub(super) frontier: &'a dyn Frontier,
+    pub(super) files: &'a mut OutputFiles,
+    totals: CrawlTotals,
+    /// The totals at the start of the run.
+    start: CrawlTotals,
+    visits: RevisitSchedule,
+    /// The fetch time of the page that was settled last.
+    latest: &'a mut Timestamp,
+    scope_seeds: &'a mut ScopeSeeds,
+    newest: &'a mut HashMap<HostKey, u64>,
+    /// The newest state of each host in this group.
+    hosts: HashMap<HostKey, HostState>,
+    newest_parked: &'a mut u64,
+    traps: Option<&'a SharedTraps>,
+    pub(super) sampling: Option<&'a Sampling>,
+    /// The shared frontier. `None` if the frontier belongs to this crawl alone.
+    shared: Option<&'a dyn WorkerFrontier>,
+    /// Pages that this group has already looked up for walkers that reached them.
+    pub(super) walked: HashMap<String, Arc<WalkerChoices>>,
+    events: &'a TraceEvents,
+    sessions: &'a SiteSessions,
+    pub(super) tombstones: &'a Tombstones,
+    redirects: SettledRedirects,
+    /// Whether to judge deferred URLs again after this group, and with which scope. The URLs are
+    /// judged once, even if several messages request it.
+    pub(super) take_back: Option<Option<Arc<Scope>>>,
+    /// Whether to draw the sample once the group is committed.
+    pub(super) draws_sample: bool,
+    /// Whether a consumer needs the rows of pages.
+    keeps_rows: bool,
+    /// The number of words in the last settled page that its host had not used before. `None` if
+    /// the page was not compared with other pages.
+    new_words: Option<u32>,
+    /// Reserved memory for links, released when the transaction is committed.
+    links_passes: Vec<BytePass>,
+    committed: CommittedGroup,
+}
+
+impl<'a> CommitGroup<'a> {
+    /// Begins a group of `items` messages.
+    pub(super) fn begin(
+        writer: &'a mut Writer,
+        frontier: &'a dyn Frontier,
+        items: u64,
+    ) -> Result<CommitGroup<'a>, EngineError> {
+        let shared = writer.shared.as_deref();
+        Ok(CommitGroup {
+            transaction: OpenTransaction::begin(frontier, shared)?,
+            frontier,
+            files: &mut writer.files,
+            totals: writer.totals,
+            start: writer.start,
+            visits: writer.visits,
+            latest: &mut writer.latest,
+            scope_seeds: &mut writer.scope_seeds,
+            newest: &mut writer.newest,
+            hosts: HashMap::new(),
+            newest_parked: &mut writer.newest_parked,
+            traps: writer.traps.as_ref(),
+            sampling: writer.sampling.as_ref(),
+            shared,
+            walked: HashMap::new(),
+            events: &writer.events,
+            sessions: &writer.sessions,
+            tombstones: &writer.tombstones,
+            redirects: SettledRedirects::default(),
+            take_back: None,
+            draws_sample: false,
+            keeps_rows: writer.keeps_rows || TraceEvents::are_wanted(),
+            new_words: None,
+            links_passes: Vec::new(),
+            committed: CommittedGroup {
+                items,
+                ..CommittedGroup::default()
+            },
+        })
+    }
+}
+
+impl CommitGroup<'_> {
+    /// Looks up the stored state of all links in the messages in advance. Does nothing unless the
+    /// frontier is shared, because only then each look-up takes a network request.
+    pub(super) fn expect(&mut self, messages: &[KeyedMessage]) -> Result<(), EngineError> {
+        let Some(transaction) = self.transaction.worker() else {
+            return Ok(());
+        };
+        let mut links = messages.iter().flat_map(|keyed| links_of(&keyed.message));
+        Ok(transaction.expect(&mut links)?)
+    }
+
+    /// Settles a message, and returns its entry for the order log.
+    pub(super) fn noted_item(
+        &mut self,
+        key: MessageKey,
+        message: WriterMessage,
+    ) -> Result<LoggedMessage, EngineError> {
+        let mut looked_at = None;
+        if let WriterMessage::Page(page) = &message {
+            let number = page.findings.looked_at.map(CommitPoint::of);
+            looked_at = number.map(|point| point.messages(&self.start));
+        }
+        self.new_words = None;
+        self.item(message)?;
+        Ok(LoggedMessage {
+            key,
+            looked_at,
+            new_words: self.new_words,
+        })
+    }
+
+    pub(super) fn item(&mut self, item: WriterMessage) -> Result<(), EngineError> {
+        match item {
+            WriterMessage::Page(page) => {
+                let EncodedPage {
+                    visit,
+                    line,
+                    findings,
+                    capture,
+                    held,
+                } = *page;
+                let used = self.page(visit, findings, (line.as_ref(), capture.as_ref()))?;
+                self.committed.used.push(PageToFree { line, ..used });
+                self.links_passes.extend(held.links);
+                Ok(())
+            }
+            WriterMessage::Links(batch) => self.link_batch(batch),
+            WriterMessage::Unanswered(visit) => self
+                .page(
+                    visit.settled(&self.visits),
+                    PageFindings::default(),
+                    (None, None),
+                )
+                .map(drop),
+            WriterMessage::Retry { lease, host } => {
+                self.committed.leases += 1;
+                self.committed.ended.push(lease.origin.clone());
+                self.keep_host(Some(*host));
+                Ok(self.transaction.settle(lease, LeaseOutcome::Retry)?)
+            }
+            WriterMessage::Excluded {
+                lease,
+                exclusion,
+                past,
+            } => self.excluded(lease, exclusion, past),
+            WriterMessage::PutAside { lease, exclusion } => self.put_aside(lease, exclusion),
+            WriterMessage::Later(leases) => {
+                let mut again = Vec::with_capacity(leases.len());
+                for (lease, priority) in leases {
+                    again.push(admission_of(&lease, lease.url.clone(), priority));
+                    let aside = LeaseOutcome::Deferred(Exclusion::of(Reason::Trap));
+                    self.transaction.settle(lease, aside)?;
+                }
+                self.admit(&again).map(drop)
+            }
+            WriterMessage::SameAs {
+                lease,
+                url,
+                exclusion,
+            } => {
+                let target = admission_of(&lease, url, Priority::of(&lease));
+                self.excluded(lease, exclusion, None)?;
+                self.admit(&[target]).map(drop)
+            }
+            WriterMessage::Side(side) => self.side(*side),
+            WriterMessage::Seeds(seeds) => self.seeds(seeds),
+            WriterMessage::TakeBack { scope } => {
+                self.take_back = Some(scope.or(self.take_back.take().flatten()));
+                // Move the walkers here, because every run sends this message first, including a
+                // resumed run.
+                self.move_walkers(None)
+            }
+            WriterMessage::DrawSample => {
+                self.draws_sample = true;
+                Ok(())
+            }
+            WriterMessage::TakeLinks => self.take_links(),
+            WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
+            WriterMessage::Host(host) => {
+                self.keep_host(Some(*host));
+                Ok(())
+            }
+            WriterMessage::Order(ordered) => self.order(ordered),
+        }
+    }
+
+    fn excluded(
+        &mut self,
+        lease: Lease,
+        exclusion: Exclusion,
+        mut past: Option<Box<PreviousVisit>>,
+    ) -> Result<(), EngineError> {
+        let is_listed = past
+            .as_ref()
+            .is_some_and(|past| past.was_excluded_by(&exclusion));
+        if !is_guess(&lease) && !is_listed {
+            let label = self.scope_seeds.label(&lease.url);
+            let when = Some((self.visits.round.number, *self.latest));
+            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref(), label, when);
+            self.list_excluded(&row, exclusion.reason)?;
+        }
+        if lease.is_seed {
+            let reason = excluded_words(&exclusion);
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why: reason,
+            });
+        }
+        // The search index may contain the page from an earlier visit, so remove it there.
+        if past.is_some() && lease.kind == UrlKind::Page {
+            let reason = exclusion.reason.to_string();
+            self.append_to_index_log(&left_out(&lease.url, reason))?;
+        }
+        let mut result = VisitResult::Excluded(exclusion.clone());
+        if self.files.index.is_some() {
+            fetch_in_full_next_time(past.as_deref_mut(), &mut result);
+        }
+        let visits = &self.visits;
+        let visit = visits.after(
+            visits.round.began,
+            lease.kind,
+            past.map(|past| *past),
+            result,
+            None,
+        );
+        let (outcome, url) = (LeaseOutcome::Excluded(exclusion), lease.url.clone());
+        self.transaction.settle_until(lease, outcome, visit)?;
+        match self.walk() {
+            Some(_) => self.walked(&url, WalkerChoices::dead_end("excluded")),
+            None => Ok(()),
+        }
+    }
+
+    fn append_to_index_log(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
+        if let Some(log) = &mut self.files.index {
+            log.append(entry)?;
+        }
+        Ok(())
+    }
+
+    fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
+        // Store the seeds, so that links of their pages stay in scope if a later run has other
+        // seeds.
+        for seed in &seeds {
+            self.scope_seeds.add(&seed.url);
+            if let RequestedState::Excluded(exclusion) = &seed.state {
+                let reason = excluded_words(exclusion);
+                let url = seed.url.clone();
+                self.committed
+                    .seeds_failed
+                    .push(SeedFailure { url, why: reason });
+            }
+        }
+        self.begin_walk(&seeds);
+        self.admit(&seeds)?;
+        // Move the walkers at once: messages may overtake each other, so the first pages of the
+        // walk may already be settled.
+        self.move_walkers(None)
+    }
+
+    /// Carries out the part of an operator's command that must be durable before the answer.
+    fn order(&mut self, ordered: PostedDurableCommand) -> Result<(), EngineError> {
+        let PostedDurableCommand { order, answer } = ordered;
+        let done = match order {
+            DurableCommand::Parked { number, hosts } => {
+                // Keep the stored list if it is newer, because messages may overtake each other.
+                if number > *self.newest_parked {
+                    *self.newest_parked = number;
+                    let hosts = parked_hosts::listed(hosts.iter());
+                    self.transaction.keep_meta(META_PARKED, &hosts);
+                }
+                Ok(CommandAnswer::Done)
+            }
+            DurableCommand::Add { seed, .. } if self.tombstones.holds(&seed.url) => {
+                Err(CommandRefusal::Forgotten { url: seed.url })
+            }
+            DurableCommand::Add { seed, refused } => {
+                let url = seed.url.clone();
+                let is_new = self.admit(&[*seed])? != [AdmissionResult::Known];
+                let before = self.visits.round.began;
+                match refused {
+                    Some(why) if !is_new && !self.transaction.visit_again(&url, before)? => {
+                        Err(why)
+                    }
+                    _ => {
+                        self.scope_seeds.add(&url);
+                        Ok(CommandAnswer::Done)
+                    }
+                }
+            }
+        };
+        self.committed.answers.push((answer, done));
+        Ok(())
+    }
+
+    /// Counts a lease that ends. `bytes` is the body length of its answer.
+    fn note_settled(&mut self, lease: &Lease, bytes: u64) {
+        self.committed.leases += 1;
+        self.committed.ended.push(lease.origin.clone());
+        self.committed.bytes += bytes;
+    }
+
+    /// Settles a guessed URL that does not exist. Archives the answer, but writes no row to
+    /// `pages.jsonl`.
+    fn settle_unlisted(
+        &mut self,
+        lease: Lease,
+        (outcome, visit): (LeaseOutcome, Visit),
+        host: HostState,
+        capture: Option<&EncodedCapture>,
+    ) -> Result<(), EngineError> {
+        if let Some(capture) = capture {
+            self.keep(capture)?;
+        }
+        self.keep_host(Some(host));
+        self.transaction.settle_until(lease, outcome, visit)?;
+        Ok(())
+    }
+
+    /// Returns whether a page is a redirect that closes a redirect loop.
+    fn closes_loop(
+        &mut self,
+        url: &CanonicalUrl,
+        signal: &TrapSignal,
+    ) -> Result<bool, EngineError> {
+        match signal {
+            TrapSignal::Redirect(target)
+            | TrapSignal::CutRedirect(target)
+            | TrapSignal::CheckedRedirect(target) => {
+                Ok(self.redirects.closes_loop(self.frontier, url, target)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Settles a page with its links. If walkers of a random walk wait for the page, they move on.
+    fn settle_page(
+        &mut self,
+        lease: Lease,
+        settled: (LeaseOutcome, Visit),
+        status: Option<u16>,
+        signal: &TrapSignal,
+        links: &mut [Admission],
+    ) -> Result<(), EngineError> {
+        let walked = self.walked_page(&lease, status, links);
+        let url = lease.url.clone();
+        self.links(lease, settled, signal, links)?;
+        match walked {
+            Some(page) => self.walked(&url, page),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a page that has a row. Also records the failure of a seed.
+    fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
+        if let Some(change) = change {
+            self.totals.changes.add(change);
+        }
+        self.totals.changes.broken += u64::from(row.is_broken());
+        self.totals.pages += 1;
+        self.totals.bytes += row.bytes;
+        let failed = row.is_failed();
+        // Don't count a failed sitemap as a failed page, because the crawl also tries sitemaps that
+        // are not listed anywhere and may not exist.
+        if failed && lease.kind != UrlKind::Sitemap {
+            self.totals.failed += 1;
+        }
+        let is_answered = |status| (200..300).contains(&status) || status == 304;
+        if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
+            self.totals.seeds_fetched += 1;
+        } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
+            // Report only the user's own seeds. The entries of a seed that is a sitemap count as
+            // seeds too, but there may be any number of them.
+            let redirect = row.broken_redirect().map(str::to_owned);
+            let status = row.status.map(|status| status.to_string());
+            let reason = redirect.or(status).or_else(|| row.error.clone());
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why: reason.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// Writes the row of a page, and counts the page by its outcome. Writes the encoded `line` if
+    /// there is one and it is still up to date.
+    fn append_row(
+        &mut self,
+        row: &mut PageRow,
+        line: Option<&SerializedPageRow>,
+    ) -> Result<(), EngineError> {
+        self.tombstones.clear_row(row);
+        // If true, only the archive position is added to the row that the reader encoded.
+        let is_as_read = self.sampling.is_none() && self.tombstones.is_empty();
+        match line.filter(|_| is_as_read) {
+            Some(line) => {
+                debug_assert!(line.is_of(row), "a column was added: {row:?}");
+                self.files.pages.append_page(line, row.warc.as_ref())?
+            }
+            None => self.files.pages.append(row)?,
+        };
+        *self.latest = row.fetched_at;
+        let outcomes = &mut self.committed.counts.outcomes;
+        *outcomes.entry(page_outcome(row)).or_default() += 1;
+        Ok(())
+    }
+
+    /// Writes the rows of a page's links and fields.
+    fn append_links(
+        &mut self,
+        rows: Vec<LinkRow>,
+        extracts: &[ExtractRow],
+        page: &PageRow,
+    ) -> Result<(), EngineError> {
+        // The links and fields of a repeated body were listed at an earlier visit.
+        if page.repeats_body() {
+            return Ok(());
+        }
+        self.append_extracts(extracts)?;
+        let Some(file) = &mut self.files.links else {
+            return Ok(());
+        };
+        for mut row in rows {
+            if !self.tombstones.holds_link(&row.to) {
+                (row.round, row.at) = (Some(page.round), Some(page.fetched_at));
+                file.append(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append_extracts(&mut self, rows: &[ExtractRow]) -> Result<(), EngineError> {
+        let Some(file) = &mut self.files.extracts else {
+            return Ok(());
+        };
+        for row in rows {
+            file.append(row)?;
+        }
+        Ok(())
+    }
+
+    fn page(
+        &mut self,
+        visit: PageVisit,
+        findings: PageFindings,
+        (line, capture): (Option<&SerializedPageRow>, Option<&EncodedCapture>),
+    ) -> Result<PageToFree, EngineError> {
+        let PageVisit {
+            lease,
+            outcome,
+            mut row,
+            is_listed,
+            change,
+            next: mut visit,
+            host,
+        } = visit;
+        let PageFindings {
+            modified,
+            signal,
+            mut entry,
+            mut links,
+            link_rows,
+            extract_rows,
+            unusable,
+            joins_scope,
+            ..
+        } = findings;
+        let tombstones = self.tombstones;
+        if let Some(IndexEntry::Put(page)) = &mut entry {
+            page.links.retain(|link| !tombstones.holds_link(&link.url));
+        }
+        if !tombstones.is_empty() {
+            visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
+        }
+        self.note_settled(&lease, row.bytes);
+        if !is_listed {
+            self.settle_unlisted(lease, (outcome, visit), host, capture)?;
+            return Ok(PageToFree::default());
+        }
+        let is_loop = self.closes_loop(&lease.url, &signal)?;
+        row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
+        let status = row.status;
+        row.sample = self.sampling.and_then(|sampling| sampling.row(&lease));
+        row.round = self.visits.round.number;
+        self.count_page(&lease, &row, change);
+        for (why, count) in unusable {
+            *self.committed.unusable.entry(why).or_default() += count;
+        }
+        if let Some(capture) = capture {
+            row.warc = self.keep(capture)?;
+        }
+        // The reader didn't know of a redirect loop when it encoded the line.
+        self.append_row(&mut row, line.filter(|_| !is_loop))?;
+        self.append_links(link_rows, &extract_rows, &row)?;
+        if let Some(entry) = &entry {
+            self.append_to_index_log(entry)?;
+        }
+        self.keep_host(Some(host));
+        // Keep the row for a consumer, who gets it after the commit.
+        let row = match self.keeps_rows {
+            true => {
+                self.committed.rows.push(*row);
+                None
+            }
+            false => Some(row),
+        };
+        if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
+            self.scope_seeds.add_target(&lease.url, &target);
+        }
+        let modified = of_wanted(modified, &links);
+        self.settle_page(lease, (outcome, visit), status, &signal, &mut links)?;
+        self.visit_modified(modified)?;
+        Ok(PageToFree {
+            row,
+            line: None,
+            signal,
+            links,
+        })
+    }
+
+    /// Admits links to this worker's hosts that other workers found. Reopens URLs of its hosts if
+    /// the rows of these URLs are lost.
+    fn take_links(&mut self) -> Result<(), EngineError> {
+        let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
+            return Ok(());
+        };
+        let mut links = transaction.take_links(MAX_TAKEN_LINKS)?;
+        let reopened = transaction.reopen_lost(MAX_REOPENED_URLS)?;
+        let are_lost_left = reopened.is_more;
+        self.list_reopened(reopened)?;
+        self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
+        // Read the redirects of seeds only after the links, because a link in `links` may have been
+        // found through such a redirect.
+        let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
+        self.committed.targets.extend(targets);
+        if let Some(traps) = self.traps {
+            trap_learning::place(traps, 0, &mut links);
+        }
+        self.admit(&links).map(drop)
+    }
+
+    /// Writes rows for excluded URLs again, because their rows were lost with another worker's
+    /// directory.
+    fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
+        for admission in &reopened.excluded {
+            if !is_admitted_guess(admission) {
+                self.list_admission(admission)?;
+            }
+        }
+        self.committed.without_robots.extend(reopened.origins);
+        Ok(())
+    }
+
+    /// Admits a batch of a sitemap's links. The sitemap itself is settled later.
+    fn link_batch(&mut self, batch: SitemapLinkBatch) -> Result<(), EngineError> {
+        let SitemapLinkBatch {
+            mut links,
+            modified,
+            held,
+        } = batch;
+        let modified = of_wanted(modified, &links);
+        if let Some(traps) = self.traps {
+            trap_learning::place(traps, 0, &mut links);
+        }
+        self.admit(&links)?;
+        self.links_passes.extend(held);
+        self.visit_modified(modified)
+    }
+
+    /// Schedules another visit of each URL that changed after its last visit, according to a
+    /// sitemap or feed.
+    fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
+        for (url, at) in modified {
+            if let Some(before) = self.visits.changed_since(at) {
+                self.transaction.visit_again(&url, before)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn side(&mut self, side: SideExchange) -> Result<(), EngineError> {
+        self.committed.bytes += side.bytes;
+        if let Some(capture) = &side.capture {
+            self.keep(capture)?;
+        }
+        if let Some((origin, copy)) = &side.copy {
+            self.transaction.keep_robots(origin, copy);
+        }
+        self.keep_host(side.host);
+        self.admit(&side.admissions).map(drop)
+    }
+
+    /// Admits URLs and returns the outcome of each.
+    pub(super) fn admit(
+        &mut self,
+        admissions: &[Admission],
+    ) -> Result<Vec<AdmissionResult>, EngineError> {
+        let sampled = self
+            .sampling
+            .and_then(|sampling| sampling.outside(admissions));
+        let admissions = sampled.as_deref().unwrap_or(admissions);
+        let admitted = self.tombstones.admit(&mut *self.transaction, admissions)?;
+        if TraceEvents::are_wanted() {
+            for (admission, admitted) in admissions.iter().zip(&admitted) {
+                self.events.admitted(admission, *admitted);
+            }
+        }
+        for admission in new_of(admissions, &admitted) {
+            self.list_admission(admission)?;
+        }
+        Ok(admitted)
+    }
+
+    /// Writes the row of a URL if it was excluded when it was admitted.
+    fn list_admission(&mut self, admission: &Admission) -> Result<(), EngineError> {
+        let RequestedState::Excluded(exclusion) = &admission.state else {
+            return Ok(());
+        };
+        let (url, via) = (&admission.url, admission.via.as_ref());
+        let label = self.scope_seeds.label(url);
+        let when = Some((self.visits.round.number, *self.latest));
+        let row = excluded_row(url, exclusion, via, label, when);
+        self.list_excluded(&row, exclusion.reason)
+    }
+
+    fn list_excluded(&mut self, row: &ExcludedRow, reason: Reason) -> Result<(), EngineError> {
+        self.files.excluded.append(row)?;
+        let excluded = &mut self.committed.counts.excluded;
+        *excluded.entry(reason.name()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Settles a page, admits its links, and updates the trap detector with the page.
+    fn links(
+        &mut self,
+        lease: Lease,
+        settled: (LeaseOutcome, Visit),
+        signal: &TrapSignal,
+        links: &mut [Admission],
+    ) -> Result<(), EngineError> {
+        let (outcome, visit) = settled;
+        let Some(traps) = self.traps else {
+            self.transaction.settle_until(lease, outcome, visit)?;
+            return self.admit(links).map(drop);
+        };
+        let verdict = trap_learning::weigh(traps, &lease, signal, links);
+        self.committed.traps_changed |= verdict.traps_changed;
+        self.new_words = verdict.new_words;
+        let admitted = self.admit(links)?;
+        if verdict.is_barren {
+            let new = new_of(links, &admitted).map(|link| &link.url);
+            trap_learning::record_children(traps, &lease, signal, new);
+        }
+        Ok(self.transaction.settle_until(lease, outcome, visit)?)
+    }
+
+    /// Stores the draw of a sample, and admits the drawn pages.
+    pub(super) fn keep_draw(
+        &mut self,
+        draw: &[u8],
+        drawn: &[Admission],
+    ) -> Result<(), EngineError> {
+        self.transaction.keep_meta(META_SAMPLE, draw);
+        self.admit(drawn).map(drop)
+    }
+
+    fn keep(&mut self, capture: &EncodedCapture) -> Result<Option<WarcPlace>, EngineError> {
+        let Some(archive) = &mut self.files.archive else {
+            return Ok(None);
+        };
+        let receipt = archive.append(capture)?;
+        self.committed.counts.archived_bytes += capture.bytes();
+        Ok(Some(WarcPlace {
+            file: receipt.file,
+            offset: receipt.offset,
+        }))
+    }
+
+    /// Keeps the newest state of a host, which is stored when the group is finished.
+    fn keep_host(&mut self, host: Option<HostState>) {
+        let Some(host) = host else {
+            return;
+        };
+        self.committed.hosts.push(host.host.clone());
+        let newest = self.newest.entry(host.host.clone()).or_default();
+        if *newest > host.sequence {
+            return;
+        }
+        *newest = host.sequence;
+        self.hosts.insert(host.host.clone(), host);
+    }
+
+    /// Syncs the files, and then commits the transaction, which records their lengths.
+    pub(super) fn finish(mut self, before: &CrawlTotals) -> Result<CommittedGroup, EngineError> {
+        self.scope_seeds.keep(&mut *self.transaction);
+        for (host, state) in &self.hosts {
+            let bytes = state.bytes();
+            self.transaction.keep_host(host, state.wake, &bytes);
+        }
+        let before_syncs = Instant::now();
+        if let Some(archive) = &mut self.files.archive {
+            archive.sync()?;
+            for (file, length) in archive.marks() {
+                self.transaction.mark(file, length);
+            }
+        }
+        let rows = [
+            Some(&mut self.files.pages),
+            Some(&mut self.files.excluded),
+            self.files.links.as_mut(),
+            self.files.extracts.as_mut(),
+            self.files.walk.as_mut(),
+            self.files.index.as_mut(),
+        ];
+        for file in rows.into_iter().flatten() {
+            file.sync()?;
+            self.transaction.mark(&file_name(file), file.len());
+        }
+        // Sync the request log too. The loop has already appended all requests that a page depends
+        // on, including those for robots.txt. These requests must be on disk before the page counts
+        // as settled.
+        if let Some(requests) = &mut self.files.requests {
+            requests.sync()?;
+        }
+        self.committed.counts.synced = before_syncs.elapsed();
+        if self.totals != *before {
+            self.transaction
+                .keep_meta(META_TOTALS, &self.totals.to_bytes());
+            if let Some(transaction) = self.transaction.worker() {
+                transaction.note_spent(self.totals.pages, self.totals.bytes);
+            }
+        }
+        if self.shared.is_some() && self.totals.seeds_fetched > before.seeds_fetched {
+            self.transaction.keep_meta(META_SHARED_SEED, b"");
+        }
+        if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
+            self.transaction.keep_meta(META_TRAPS, &parked);
+        }
+        for (site, session) in self.sessions.unsaved() {
+            let key = format!("{META_SESSION}{site}");
+            self.transaction.keep_meta(&key, &session);
+        }
+        let point = CommitPoint::since(&self.start, &self.totals);
+        self.transaction.number(point.number());
+        let origins = self.transaction.commit()?.origins;
+        if let Some(traps) = self.traps {
+            traps.settled(point.number());
+        }
+        Ok(CommittedGroup {
+            origins,
+            totals: self.totals,
+            ..self.committed
+        })
+    }
+}
+
+fn links_of(message: &WriterMessage) -> &[Admission] {
+    match message {
+        WriterMessage::Page(page) => &page.findings.links,
+        WriterMessage::Links(batch) => &batch.links,
+        _ => &[],
+    }
+}
+
+/// Returns the admissions of URLs that are new in the frontier.
+fn new_of<'a>(
+    admissions: &'a [Admission],
+    admitted: &[AdmissionResult],
+) -> impl Iterator<Item = &'a Admission> {
+    let outcomes = admissions.iter().zip(admitted);
+    outcomes.filter_map(|(admission, admitted)| {
+        matches!(admitted, AdmissionResult::New).then_some(admission)
+    })
+}
+
+/// Keeps the URLs in `modified` that one of the pending links leads to, and drops the others.
+fn of_wanted(
+    mut modified: Vec<(CanonicalUrl, u32)>,
+    links: &[Admission],
+) -> Vec<(CanonicalUrl, u32)> {
+    if !modified.is_empty() {
+        let wanted = links
+            .iter()
+            .filter(|link| link.state == RequestedState::Pending);
+        let wanted: HashSet<_> = wanted.map(|link| &link.url).collect();
+        modified.retain(|(url, _)| wanted.contains(url));
+    }
+    modified
+}
+
+/// Returns the name under which transactions record the length of a row file.
+fn file_name(file: &RowFile) -> String {
+    file.path()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}

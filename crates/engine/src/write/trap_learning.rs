@@ -1,0 +1,104 @@
+//! Updates the trap detector with each page that the writer settles, in the order of commits.
+
+use crawl_frontier::{Admission, Lease, Reason, RequestedState, UrlKind};
+use crawl_traps::{AnswerEvidence, Disposition, PageEvidence};
+use crawl_weburl::CanonicalUrl;
+
+use crate::messages::page::TrapSignal;
+use crate::priority::Priority;
+use crate::shared_traps::{SharedTraps, put_aside};
+
+/// The conclusions of the trap detector from a settled page.
+pub(crate) struct TrapJudgement {
+    pub(crate) is_barren: bool,
+    pub(crate) traps_changed: bool,
+    pub(crate) new_words: Option<u32>,
+}
+
+/// Updates the trap detector with a page, and adjusts the page's links. If the page has nothing
+/// new, its links get a lower priority. Links into a trap are deferred.
+pub(crate) fn weigh(
+    shared: &SharedTraps,
+    lease: &Lease,
+    signal: &TrapSignal,
+    links: &mut [Admission],
+) -> TrapJudgement {
+    let opinion = shared.lock().observe(&visit(lease, signal));
+    place(shared, opinion.level, links);
+    TrapJudgement {
+        is_barren: opinion.is_barren,
+        traps_changed: opinion.traps_changed,
+        new_words: opinion.new_words,
+    }
+}
+
+/// Adjusts links by what the trap detector knows about their hosts. `level` is the number of
+/// consecutive pages without anything new, up to the page with these links.
+pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
+    let traps = shared.lock();
+    if level == 0 && traps.knows_of_none() {
+        return;
+    }
+    // Look up the page's own host first. Most links lead to it. Also, links of a page in a trap may
+    // be deferred wherever they lead.
+    let is_of_page = links.first().and_then(|link| link.via.as_ref());
+    let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
+    let mut last: Option<(CanonicalUrl, bool)> = None;
+    for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
+        if level > 0 {
+            link.priority = link.priority.max(Priority::at_level(level).byte());
+        }
+        if link.state != RequestedState::Pending {
+            continue;
+        }
+        let is_of_last =
+            |last: &&(CanonicalUrl, bool)| last.0.origin_text() == link.url.origin_text();
+        let is_known_of = match last.as_ref().filter(is_of_last) {
+            Some((_, is_known_of)) => *is_known_of,
+            None => {
+                let is_known_of = is_of_page || traps.knows_of(&link.url.host_key());
+                last = Some((link.url.clone(), is_known_of));
+                is_known_of
+            }
+        };
+        if !is_known_of {
+            continue;
+        }
+        let via = link.via.as_ref();
+        match traps.standing(&link.url, via, Priority::of_link(link).level()) {
+            Disposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
+            Disposition::Defer(rule) if !link.is_seed => {
+                link.state = RequestedState::Deferred(put_aside(Reason::Trap, rule));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Records which URLs were first found on this page, which has nothing new.
+pub(crate) fn record_children<'a>(
+    shared: &SharedTraps,
+    lease: &Lease,
+    signal: &TrapSignal,
+    new: impl Iterator<Item = &'a CanonicalUrl>,
+) {
+    shared.lock().record_children(&visit(lease, signal), new);
+}
+
+fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
+    PageEvidence {
+        url: &lease.url,
+        level: Priority::of(lease).level(),
+        answer: match signal {
+            TrapSignal::Text(gist) => AnswerEvidence::Text(gist),
+            // Require several redirects, because with a low `--max-redirects` even one or two
+            // harmless redirects are cut.
+            TrapSignal::CutRedirect(to) if lease.redirects > 1 => AnswerEvidence::CutRedirect(to),
+            TrapSignal::Other => AnswerEvidence::Other,
+            TrapSignal::Redirect(_)
+            | TrapSignal::CutRedirect(_)
+            | TrapSignal::CheckedRedirect(_)
+            | TrapSignal::Nothing => AnswerEvidence::Nothing,
+        },
+    }
+}

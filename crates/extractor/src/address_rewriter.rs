@@ -1,0 +1,127 @@
+//! Computes the new address of a reference in a document that becomes a file.
+
+use std::fmt::Write as _;
+
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use encoding_rs::{Encoding, UTF_8};
+
+use crate::collapsed_text::trim;
+use crate::css::CssAddress;
+use crate::query_encoding::encode_query;
+use crate::text_edits::Edit;
+
+/// A function that returns the file for a URL as a relative URL without fragment, or `None` if the
+/// URL has no file.
+pub(crate) type FileOf<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
+
+/// Rewrites the addresses of one document.
+pub(crate) struct AddressRewriter<'f> {
+    /// The URL that relative addresses are resolved against.
+    pub(crate) base: CanonicalUrl,
+    /// Whether the document has a `base` element. With a `base`, an address that is only a fragment
+    /// may lead to another document.
+    pub(crate) has_base: bool,
+    /// The charset that encodes the queries of addresses.
+    pub(crate) encoding: &'static Encoding,
+    pub(crate) file: &'f mut FileOf<'f>,
+}
+
+/// How a reference is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReferenceUse {
+    /// A link, or a resource. The new address is that of the file if there is one.
+    Read,
+    /// The address of a form, or of the original of a page. The new address leads to the web, even
+    /// if there is a file.
+    Web,
+}
+
+/// The new address of a reference. Contains only ASCII characters, and no white space, double
+/// quotation marks or angle brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewAddress {
+    pub(crate) text: String,
+    /// Whether the address is that of a file.
+    pub(crate) is_file: bool,
+}
+
+impl AddressRewriter<'_> {
+    /// Returns the new address for `href`, an attribute's value. `None` if `href` must stay as it
+    /// is, because it is absolute, has no usable URL, or refers to a place in the same document.
+    pub(crate) fn of_attribute(&mut self, href: &str, usage: ReferenceUse) -> Option<NewAddress> {
+        let is_place = href.trim_start().starts_with('#') && !self.has_base;
+        (!is_place)
+            .then(|| self.rewritten(href, self.encoding, usage))
+            .flatten()
+    }
+
+    /// Returns the edits of the addresses in `css`.
+    pub(crate) fn of_css<'c>(
+        &mut self,
+        addresses: impl Iterator<Item = CssAddress<'c>>,
+    ) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        for CssAddress { address, range, .. } in addresses {
+            // In CSS, an address that is only a fragment always refers to the document that uses
+            // the style (CSS Values Level 4, section 4.5.1).
+            if address.starts_with('#') {
+                continue;
+            }
+            if let Some(new) = self.rewritten(&address, UTF_8, ReferenceUse::Read) {
+                let with = format!("\"{}\"", new.text.replace('\\', "\\\\"));
+                edits.push(Edit { range, with });
+            }
+        }
+        edits
+    }
+
+    fn rewritten(
+        &mut self,
+        href: &str,
+        encoding: &'static Encoding,
+        usage: ReferenceUse,
+    ) -> Option<NewAddress> {
+        let href = trim(href);
+        let (address, fragment) = match href.split_once('#') {
+            Some((address, fragment)) => (address, Some(fragment)),
+            None => (href, None),
+        };
+        let url = canonicalize(Some(&self.base), &encode_query(address, encoding)).ok()?;
+        let file = match usage {
+            ReferenceUse::Read => (self.file)(&url),
+            ReferenceUse::Web => None,
+        };
+        let is_file = file.is_some();
+        if !is_file && is_absolute(address) {
+            return None;
+        }
+        let mut text = String::new();
+        push_encoded(&file.unwrap_or_else(|| url.as_str().to_owned()), &mut text);
+        if let Some(fragment) = fragment {
+            text.push('#');
+            push_encoded(fragment, &mut text);
+        }
+        Some(NewAddress { text, is_file })
+    }
+}
+
+/// Returns whether an address is the same in every document. (`http:a` isn't: in a page with the
+/// same scheme it is a relative address.)
+fn is_absolute(address: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        let head = address.get(..scheme.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+    })
+}
+
+/// Appends a part of a URL. Percent-encodes all characters that could end an attribute's value in
+/// double quotation marks, a CSS string or an element.
+fn push_encoded(part: &str, out: &mut String) {
+    for byte in part.bytes() {
+        if !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'`') {
+            let _ = write!(out, "%{byte:02X}");
+        } else {
+            out.push(char::from(byte));
+        }
+    }
+}

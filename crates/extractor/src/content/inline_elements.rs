@@ -1,0 +1,198 @@
+//! Inline elements that change how their text is read.
+
+use super::dates::{DateKind, DateSource};
+use super::role_hints::RoleHints;
+use super::ruby::Ruby;
+use crate::html::element_name::{self, ElementName};
+use crate::html::tokenizer::Tag;
+
+/// Maximum bytes of the text of an element that may be a date.
+const MAX_TIME_BYTES: usize = 80;
+
+/// The open inline elements.
+#[derive(Debug, Default)]
+pub(super) struct OpenInlineElements {
+    /// Whether a link is open.
+    pub(super) in_link: bool,
+    /// Whether a link has just ended.
+    pub(super) after_link: bool,
+    /// Whether the current position is directly after a line break.
+    pub(super) after_break: bool,
+    /// The open element whose text may be a date, and its text so far.
+    pub(super) time: Option<DateText>,
+    /// Whether the next text is in a `noscript`, and whether that text is markup.
+    pub(super) noscript: NoscriptText,
+    /// The open ruby.
+    pub(super) ruby: Option<Ruby>,
+    /// Ruby readings to append to the current block.
+    pub(super) readings: String,
+    hidden: Option<Hidden>,
+}
+
+/// The kind of text in a `noscript`. A browser with scripts enabled saves the markup in a
+/// `noscript` as escaped text (`&lt;img src=..&gt;`), which must be dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NoscriptText {
+    /// The next text is not in a `noscript`.
+    #[default]
+    No,
+    /// Whether the text is markup is unknown until its first visible character.
+    Unknown,
+    /// The text is markup.
+    Markup,
+}
+
+impl NoscriptText {
+    /// Processes the next piece of text. Returns the part that is not markup of a `noscript`. White
+    /// space before markup is such a part, so that it doesn't matter how text is split into pieces.
+    pub(super) fn without_markup<'t>(&mut self, text: &'t str) -> &'t str {
+        let visible = text.trim_start();
+        if *self == NoscriptText::Unknown && !visible.is_empty() {
+            *self = match visible.starts_with('<') {
+                true => NoscriptText::Markup,
+                false => NoscriptText::No,
+            };
+            if *self == NoscriptText::Markup {
+                return &text[..text.len() - visible.len()];
+            }
+        }
+        match self {
+            NoscriptText::Markup => "",
+            NoscriptText::No | NoscriptText::Unknown => text,
+        }
+    }
+}
+
+/// A hidden element that is not a container. (`Regions` tracks hidden containers.)
+#[derive(Debug)]
+struct Hidden {
+    name: ElementName,
+    /// Number of open elements with this name, including the hidden one.
+    open: u32,
+    /// Number of containers around the element.
+    depth: usize,
+}
+
+/// The text so far of an element that contains a date.
+#[derive(Debug)]
+pub(super) struct DateText {
+    pub(super) kind: DateKind,
+    pub(super) source: DateSource,
+    pub(super) name: &'static str,
+    pub(super) name_of_element: ElementName,
+    pub(super) text: String,
+}
+
+impl DateText {
+    pub(super) fn new(
+        kind: DateKind,
+        source: DateSource,
+        name: &'static str,
+        name_of_element: ElementName,
+    ) -> DateText {
+        DateText {
+            kind,
+            source,
+            name,
+            name_of_element,
+            text: String::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, text: &str) {
+        if self.text.len() <= MAX_TIME_BYTES {
+            self.text
+                .push_str(&text[..text.floor_char_boundary(MAX_TIME_BYTES + 1)]);
+        }
+    }
+}
+
+impl OpenInlineElements {
+    /// Returns whether the current text is hidden.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// Processes the start of a hidden element within `depth` open containers.
+    pub(super) fn hide(&mut self, name: ElementName, depth: usize) {
+        match &mut self.hidden {
+            None => {
+                self.hidden = Some(Hidden {
+                    name,
+                    open: 1,
+                    depth,
+                });
+            }
+            Some(_) => self.open_again(name),
+        }
+    }
+
+    /// Counts the start of an element with the same name as the hidden element that contains it.
+    pub(super) fn open_again(&mut self, name: ElementName) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
+            hidden.open = hidden.open.saturating_add(1);
+        }
+    }
+
+    /// Processes the end tag of an inline element.
+    pub(super) fn end(&mut self, name: ElementName) {
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
+            hidden.open -= 1;
+            if hidden.open == 0 {
+                self.hidden = None;
+            }
+        }
+    }
+
+    /// Processes the start of a block. The block ends a hidden `p` or heading, whose end tag may be
+    /// missing, but not a hidden `span` around the block.
+    pub(super) fn end_hidden_at_block(&mut self, block: ElementName) {
+        let ends = |hidden: &mut Hidden| {
+            matches!(
+                hidden.name,
+                element_name::P
+                    | element_name::H1
+                    | element_name::H2
+                    | element_name::H3
+                    | element_name::H4
+                    | element_name::H5
+                    | element_name::H6
+                    | element_name::SUMMARY
+                    | element_name::OPTION
+            ) && !matches!(
+                block,
+                element_name::THEAD | element_name::TBODY | element_name::TFOOT
+            )
+        };
+        self.hidden.take_if(ends);
+    }
+
+    /// Ends the hidden element if a container around it was closed. `depth` is the number of
+    /// containers that are still open.
+    pub(super) fn end_hidden_above(&mut self, depth: usize) {
+        self.hidden.take_if(|hidden| hidden.depth > depth);
+    }
+
+    /// Processes the start of an element in a drawing or formula. Titles and descriptions of
+    /// drawings, and annotations of formulas, are not shown.
+    pub(super) fn start_foreign(&mut self, tag: &Tag<'_>, depth: usize) {
+        let is_unseen = matches!(
+            tag.name,
+            element_name::TITLE
+                | element_name::DESC
+                | element_name::METADATA
+                | element_name::ANNOTATION
+                | element_name::ANNOTATION_XML
+                | element_name::DEFS
+                | element_name::SYMBOL
+        );
+        if tag.self_closing {
+            return;
+        }
+        if is_unseen || RoleHints::of(tag).hidden {
+            self.hide(tag.name, depth);
+        } else {
+            self.open_again(tag.name);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The result of reading the content of a page.
+
+use std::ops::Range;
+
+use super::dates::{DateKind, PageDate};
+use super::head_metadata::OpenGraph;
+use super::json_ld::JsonLdItem;
+use super::language::Language;
+use super::limits::ContentOddity;
+
+/// The main text of a page, and the page's own metadata.
+///
+/// Each text occurs once, in [`Content::visible_text`]; blocks are ranges of it. Runs of white
+/// space become one space (except in [`BlockKind::Code`]). Soft hyphens and zero-width spaces are
+/// removed; zero-width joiners and all other characters stay.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Content {
+    /// The text of the first `title` outside SVG.
+    pub title: Option<String>,
+    /// `meta name=description` or, if missing, the description of OpenGraph or Twitter.
+    pub description: Option<String>,
+    /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
+    pub keywords: Vec<String>,
+    /// The names of the authors, from JSON-LD. If JSON-LD has no authors, the names are from `meta`
+    /// elements such as `author` and `article:author`.
+    pub authors: Vec<String>,
+    /// The section of the site that contains the page: from `article:section`, from
+    /// `articleSection` in JSON-LD, or the last breadcrumb but one.
+    pub section: Option<String>,
+    /// The language of the text.
+    pub language: Language,
+    /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
+    /// [`Content::published`].
+    pub dates: Vec<PageDate>,
+    /// OpenGraph basics.
+    pub open_graph: OpenGraph,
+    /// The items of the JSON-LD, in page order.
+    pub json_ld: Vec<JsonLdItem>,
+    /// All blocks of text, in page order.
+    pub blocks: Vec<Block>,
+    /// Defects and omissions, each kind once.
+    pub oddities: Vec<ContentOddity>,
+    pub(super) text: String,
+}
+
+/// A separate run of text, such as a paragraph or a list item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Block {
+    /// The kind of block.
+    pub kind: BlockKind,
+    /// The byte range in [`Content::visible_text`].
+    pub range: Range<usize>,
+    /// Whether the block is main text, text beside it, or navigation.
+    pub place: BlockRole,
+    /// The id for links to the block. It is the id of the block's element. A heading without an id
+    /// gets the id of an anchor in it or directly before it, or of a container that begins with the
+    /// heading.
+    pub id: Option<Box<str>>,
+}
+
+/// The role of a block on its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
+pub enum BlockRole {
+    /// In the main text.
+    Main,
+    /// Outside the main text: a footer, a box, a notice, a reader's comment, or a list of links in
+    /// an element marked as content.
+    Beside,
+    /// Navigation: menus, buttons, and lists of links outside elements marked as content.
+    Navigation,
+}
+
+/// The kinds of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
+#[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
+pub enum BlockKind {
+    /// `h1` to `h6`, or `role=heading`.
+    Heading {
+        /// 1 to 6.
+        level: u8,
+    },
+    /// Running text.
+    Paragraph,
+    /// Text of a list item.
+    ListItem,
+    /// `pre`: white space is kept.
+    Code,
+    /// A cell of a table.
+    Cell,
+    /// A term with a definition.
+    Term,
+    /// The definition of a term.
+    Definition,
+    /// Quoted text.
+    Quote,
+    /// The caption of a table or figure.
+    Caption,
+}
+
+impl BlockKind {
+    /// Returns the level of a heading.
+    #[must_use]
+    pub fn level(self) -> Option<u8> {
+        match self {
+            BlockKind::Heading { level } => Some(level),
+            _ => None,
+        }
+    }
+}
+
+/// A part of the main text under one heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Section<'a> {
+    /// The text of the heading. `None` before the first heading.
+    pub heading: Option<&'a str>,
+    /// The level of the heading, 1 to 6; 0 without a heading.
+    pub level: u8,
+    /// The id for linking to the heading.
+    pub id: Option<&'a str>,
+    /// The blocks under the heading, up to the next heading of any level.
+    pub blocks: Vec<&'a Block>,
+}
+
+impl Content {
+    /// Returns the text of a block.
+    #[must_use]
+    pub fn text_of(&self, block: &Block) -> &str {
+        self.text.get(block.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns all text that a person sees, one line per block.
+    #[must_use]
+    pub fn visible_text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the blocks of the main text.
+    pub fn main_blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(|block| block.is_main())
+    }
+
+    /// Returns the main text, one line per block.
+    #[must_use]
+    pub fn main_text(&self) -> String {
+        let mut text = String::new();
+        for block in self.main_blocks() {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(self.text_of(block));
+        }
+        text
+    }
+
+    /// Returns all headings with their levels, also those outside the main text.
+    pub fn headings(&self) -> impl Iterator<Item = (u8, &Block)> {
+        let level = |block| Block::level(block).map(|level| (level, block));
+        self.blocks.iter().filter_map(level)
+    }
+
+    /// Returns the main text as sections, one per heading. Text before the first heading is a
+    /// section too.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section<'_>> {
+        let mut sections: Vec<Section<'_>> = Vec::new();
+        for block in self.main_blocks() {
+            let level = block.level();
+            if level.is_some() || sections.is_empty() {
+                sections.push(Section {
+                    heading: level.map(|_| self.text_of(block)),
+                    level: level.unwrap_or(0),
+                    id: level.and(block.id.as_deref()),
+                    blocks: Vec::new(),
+                });
+            }
+            if let Some(section) = sections.last_mut().filter(|_| level.is_none()) {
+                section.blocks.push(block);
+            }
+        }
+        sections
+    }
+
+    /// Returns the publication date from the best source.
+    #[must_use]
+    pub fn published(&self) -> Option<&PageDate> {
+        self.best_date(DateKind::Published)
+    }
+
+    /// Returns the date of the last change from the best source.
+    #[must_use]
+    pub fn modified(&self) -> Option<&PageDate> {
+        self.best_date(DateKind::Modified)
+    }
+
+    fn best_date(&self, kind: DateKind) -> Option<&PageDate> {
+        let of_kind = self.dates.iter().filter(|date| date.kind == kind);
+        of_kind.min_by_key(|date| date.rank())
+    }
+}
+
+impl Block {
+    /// Returns whether the block belongs to the main text.
+    #[must_use]
+    pub fn is_main(&self) -> bool {
+        self.place == BlockRole::Main
+    }
+
+    fn level(&self) -> Option<u8> {
+        self.kind.level()
+    }
+}

@@ -1,0 +1,516 @@
+//! Reads the links in the tags of a page.
+
+use super::declared_media_type::{below, kind_of_object, typed};
+use super::element_name::{self, ElementName};
+use super::link_attributes::{LinkAttributeValue, holders};
+use super::srcset;
+use super::tag_consumer::{Namespace, TagContext};
+use super::tag_kinds::TagKinds;
+use super::tokenizer::{Attributes, Tag};
+use crate::collapsed_text::{CollapsedText, trim};
+use crate::css;
+use crate::link::{Link, LinkCollector, LinkElement, LinkKind, kind_of_link};
+use crate::oddities::Oddities;
+use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
+
+/// Maximum number of addresses in one tag that are relative to a code base. The number is limited
+/// because the link of each such address repeats the code base.
+const MAX_ARCHIVES: usize = 32;
+/// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
+const MAX_CODEBASE_BYTES: usize = 1024;
+
+pub(super) struct LinkReader {
+    limits: ReadingLimits,
+    links: LinkCollector,
+    /// The index of the link whose text is being read, if there is one.
+    anchor: Option<usize>,
+    anchor_text: CollapsedText,
+    /// Whether the current position is in a ruby reading, which is not link text.
+    is_in_reading: bool,
+    /// Whether the open form has the method GET. `None` if no form is open.
+    form: Option<bool>,
+}
+
+/// The data that all links of one tag have in common.
+struct Spot<'a> {
+    oddities: &'a mut Oddities<DocumentOddityKind>,
+    offset: usize,
+    element: LinkElement,
+}
+
+impl LinkReader {
+    pub(super) fn new(limits: &ReadingLimits) -> LinkReader {
+        LinkReader {
+            links: LinkCollector::of_page(),
+            anchor: None,
+            anchor_text: CollapsedText::new(limits.text_bytes),
+            is_in_reading: false,
+            form: None,
+            limits: limits.clone(),
+        }
+    }
+
+    pub(super) fn into_links(self) -> Vec<Link> {
+        self.links.found
+    }
+
+    /// Returns whether the start or end tag of an HTML element affects links. Most don't.
+    #[inline]
+    pub(super) fn wants(&self, tag: &Tag<'_>) -> bool {
+        tag.kinds.is(TagKinds::LINKS)
+            || self.anchor.is_some() && tag.kinds.is(TagKinds::IN_LINK)
+            || tag.attributes.may_have("style")
+    }
+
+    /// Processes a visible start tag.
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        tag: &Tag<'_>,
+        attributes: Attributes<'_>,
+        at: TagContext,
+        oddities: &mut Oddities<DocumentOddityKind>,
+    ) {
+        let mut spot = Spot {
+            oddities,
+            offset: at.offset,
+            element: LinkElement::Any,
+        };
+        if let Some(style) = attributes.get("style").filter(|style| style.contains('(')) {
+            let addresses = css::declarations(style);
+            self.css(addresses, "style", &mut spot);
+        }
+        match at.space {
+            Namespace::Html => {
+                if tag.kinds.is(TagKinds::LINKS) {
+                    self.html(tag.name, attributes, &mut spot);
+                }
+                if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) {
+                    self.anchor_text.separate();
+                }
+                if self.anchor.is_some() && tag.kinds.is(TagKinds::RUBY) {
+                    self.is_in_reading = matches!(
+                        tag.name,
+                        element_name::RT | element_name::RTC | element_name::RP
+                    );
+                }
+            }
+            Namespace::Svg => self.svg(tag.name, attributes, &mut spot),
+            Namespace::Math => self.math(attributes, &mut spot),
+        }
+    }
+
+    /// Processes a start tag within a `template`. A script may insert the template unchanged, so
+    /// the links of this tag count, unless the tag has a placeholder that a script still has to
+    /// fill. The tag affects neither the text of a link nor a form around the template.
+    pub(super) fn in_template(
+        &mut self,
+        tag: &Tag<'_>,
+        attributes: Attributes<'_>,
+        at: TagContext,
+        oddities: &mut Oddities<DocumentOddityKind>,
+    ) {
+        let mut all = attributes.iter();
+        if all.any(|one| has_placeholder(one.value()) && attributes.is_first(one)) {
+            return;
+        }
+        let around = (self.anchor.take(), self.form.take());
+        self.start(tag, attributes, at, oddities);
+        (self.anchor, self.form) = around;
+    }
+
+    /// Processes a visible end tag.
+    pub(super) fn end(
+        &mut self,
+        tag: &Tag<'_>,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
+        match tag.name {
+            element_name::A => self.end_anchor(oddities, offset),
+            element_name::FORM => self.form = None,
+            _ if tag.kinds.is(TagKinds::RUBY) => self.is_in_reading = false,
+            _ if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) => {
+                self.anchor_text.separate();
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether text at the current position belongs to a link.
+    #[inline]
+    pub(super) fn wants_text(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// Processes text of the page.
+    pub(super) fn text(&mut self, text: &str) {
+        if !self.is_in_reading {
+            self.anchor_text.push(text);
+        }
+    }
+
+    /// Ends the link whose text is being read, if there is one.
+    pub(super) fn end_anchor(
+        &mut self,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
+        let Some(position) = self.anchor.take() else {
+            return;
+        };
+        self.is_in_reading = false;
+        let (text, cut) = self.anchor_text.take();
+        if cut {
+            oddities.note(DocumentOddityKind::TextCut, offset);
+        }
+        self.links.found[position].text = text;
+    }
+
+    /// Processes the text of a `style` element.
+    pub(super) fn style_element(
+        &mut self,
+        text: &str,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
+        let element = LinkElement::Style;
+        let mut spot = Spot {
+            oddities,
+            offset,
+            element,
+        };
+        self.css(css::sheet(text), "", &mut spot);
+    }
+
+    /// Adds the target of a `meta` refresh as a link.
+    pub(super) fn refresh(
+        &mut self,
+        target: &str,
+        oddities: &mut Oddities<DocumentOddityKind>,
+        offset: usize,
+    ) {
+        let element = LinkElement::MetaRefresh;
+        let mut spot = Spot {
+            oddities,
+            offset,
+            element,
+        };
+        self.add(target, "content", LinkKind::Page, &mut spot);
+    }
+
+    fn html(&mut self, name: ElementName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        // Check for `a` first, because it is the most frequent element with links.
+        if name == element_name::A {
+            return self.anchor(attributes, &["href"], spot);
+        }
+        if let Some((element, held)) = holders(name) {
+            spot.element = element;
+            for attribute in attributes.iter() {
+                let holder = held.iter().find(|holder| attribute.is(holder.attribute));
+                let Some(holder) = holder.filter(|_| attributes.is_first(attribute)) else {
+                    continue;
+                };
+                let value = attribute.value();
+                match holder.holds {
+                    LinkAttributeValue::Address if trim(value).is_empty() => {}
+                    LinkAttributeValue::AddressOrProse if !is_address(value) => {}
+                    LinkAttributeValue::Address | LinkAttributeValue::AddressOrProse => {
+                        self.add(value, holder.attribute, holder.kind, spot);
+                    }
+                    LinkAttributeValue::Srcset => self.srcset(value, holder.attribute, spot),
+                }
+            }
+        } else {
+            self.html_with_related_attributes(name, attributes, spot);
+        }
+    }
+
+    /// Reads the links of elements with an attribute whose meaning depends on other attributes.
+    fn html_with_related_attributes(
+        &mut self,
+        name: ElementName,
+        attributes: Attributes<'_>,
+        spot: &mut Spot<'_>,
+    ) {
+        match name {
+            element_name::AREA => self.area(attributes, spot),
+            element_name::LINK => self.link_element(attributes, spot),
+            element_name::FRAME => self.frame(attributes, LinkElement::Frame, spot),
+            element_name::IFRAME => self.frame(attributes, LinkElement::Iframe, spot),
+            element_name::EMBED => {
+                spot.element = LinkElement::Embed;
+                self.add_if_there(attributes, "src", kind_of_object(attributes), spot);
+            }
+            element_name::OBJECT => self.object(attributes, spot),
+            element_name::APPLET => self.applet(attributes, spot),
+            element_name::FORM => self.form(attributes, spot),
+            element_name::BUTTON => {
+                spot.element = LinkElement::Button;
+                self.form_action(attributes, spot);
+            }
+            element_name::INPUT => {
+                spot.element = LinkElement::Input;
+                if attributes.has_value("type", "image") {
+                    self.add_if_there(attributes, "src", LinkKind::Resource, spot);
+                }
+                self.form_action(attributes, spot);
+            }
+            _ => {}
+        }
+    }
+
+    fn svg(&mut self, name: ElementName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = match name {
+            element_name::A => {
+                return self.anchor(attributes, &["href", "xlink:href"], spot);
+            }
+            element_name::IMAGE => LinkElement::SvgImage,
+            element_name::USE => LinkElement::SvgUse,
+            element_name::FEIMAGE => LinkElement::SvgFeImage,
+            element_name::SCRIPT => LinkElement::Script,
+            _ => return,
+        };
+        for attribute in ["href", "xlink:href"] {
+            self.add_if_there(attributes, attribute, LinkKind::Resource, spot);
+        }
+    }
+
+    /// Any MathML element may be a link (MathML 3 section 2.1.6).
+    fn math(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = LinkElement::Math;
+        for attribute in ["href", "xlink:href"] {
+            self.add_if_there(attributes, attribute, LinkKind::Page, spot);
+        }
+    }
+
+    /// Processes an `a`, whose address is the first of the attributes `names` that it has.
+    fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
+        // An `a` within an `a` ends the outer one.
+        self.end_anchor(spot.oddities, spot.offset);
+        spot.element = LinkElement::A;
+        let held = names
+            .iter()
+            .find_map(|name| Some((*name, attributes.get(name)?)));
+        let Some((name, href)) = held else { return };
+        if let Some(href) = self.room(href, LinkKind::Page, spot) {
+            let link = Link::new(href, LinkElement::A, name, LinkKind::Page);
+            let position = self.links.push(typed(link, attributes));
+            self.anchor = (self.limits.text_bytes > 0).then_some(position);
+        }
+    }
+
+    fn area(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        let Some(href) = attributes.get("href") else {
+            return;
+        };
+        let Some(href) = self.room(href, LinkKind::Page, spot) else {
+            return;
+        };
+        let mut alt = CollapsedText::new(self.limits.text_bytes);
+        let wanted = attributes.get("alt").filter(|_| self.limits.text_bytes > 0);
+        alt.push(wanted.unwrap_or_default());
+        let (text, cut) = alt.take();
+        if cut {
+            spot.oddities.note(DocumentOddityKind::TextCut, spot.offset);
+        }
+        let link = Link::new(href, LinkElement::Area, "href", LinkKind::Page);
+        let link = typed(link, attributes);
+        self.links.push(Link { text, ..link });
+    }
+
+    fn link_element(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = LinkElement::Link;
+        let link = Link::new(String::new(), LinkElement::Link, "href", LinkKind::Other);
+        let link = typed(link, attributes);
+        let kind = kind_of_link(link.rel, link.media_type.as_deref());
+        let href = attributes.get("href").filter(|href| !trim(href).is_empty());
+        if let Some(href) = href.and_then(|href| self.room(href, kind, spot)) {
+            self.links.push(Link { href, kind, ..link });
+        }
+        if kind == LinkKind::Resource
+            && let Some(value) = attributes.get("imagesrcset")
+        {
+            self.srcset(value, "imagesrcset", spot);
+        }
+    }
+
+    fn frame(&mut self, attributes: Attributes<'_>, element: LinkElement, spot: &mut Spot<'_>) {
+        spot.element = element;
+        // If there is a `srcdoc`, a browser shows it instead of the page at `src`.
+        if element == LinkElement::Frame || attributes.get("srcdoc").is_none() {
+            self.add_if_there(attributes, "src", LinkKind::Page, spot);
+        }
+        if attributes.get("longdesc").is_some_and(is_address) {
+            self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+        }
+    }
+
+    fn object(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = LinkElement::Object;
+        let base = attributes.get("codebase").unwrap_or_default();
+        if let Some(data) = attributes.get("data") {
+            self.add_below(base, data, "data", kind_of_object(attributes), spot);
+        }
+        if let Some(archive) = attributes.get("archive") {
+            let files = archive.split_ascii_whitespace().take(MAX_ARCHIVES);
+            for file in files {
+                self.add_below(base, file, "archive", LinkKind::Resource, spot);
+            }
+        }
+    }
+
+    fn applet(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        spot.element = LinkElement::Applet;
+        let base = attributes.get("codebase").unwrap_or_default();
+        for attribute in ["code", "object"] {
+            if let Some(file) = attributes.get(attribute) {
+                self.add_below(base, file, attribute, LinkKind::Resource, spot);
+            }
+        }
+        if let Some(archive) = attributes.get("archive") {
+            for file in archive.split(',').take(MAX_ARCHIVES) {
+                self.add_below(base, file, "archive", LinkKind::Resource, spot);
+            }
+        }
+    }
+
+    fn form(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        // A form within another form is ignored.
+        if self.form.is_some() {
+            return;
+        }
+        let method = attributes.get("method").unwrap_or_default();
+        let other_methods = ["post", "dialog"];
+        let is_get = !other_methods
+            .iter()
+            .any(|other| method.eq_ignore_ascii_case(other));
+        self.form = Some(is_get);
+        spot.element = LinkElement::Form;
+        if is_get {
+            self.add_if_there(attributes, "action", LinkKind::Form, spot);
+        }
+    }
+
+    /// Processes the `formaction` of a button: the address to which the button sends the form,
+    /// instead of the form's `action`.
+    fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        let is_get = match attributes.get("formmethod") {
+            Some(method) => !["post", "dialog"]
+                .iter()
+                .any(|other| method.eq_ignore_ascii_case(other)),
+            None => self.form.unwrap_or(false),
+        };
+        if is_get {
+            self.add_if_there(attributes, "formaction", LinkKind::Form, spot);
+        }
+    }
+
+    fn srcset(&mut self, value: &str, attribute: &'static str, spot: &mut Spot<'_>) {
+        for address in srcset::addresses(value) {
+            self.add(address, attribute, LinkKind::Resource, spot);
+        }
+    }
+
+    /// Adds the addresses in CSS as links. `attribute` is the attribute that contains the CSS, or
+    /// empty for a `style` element.
+    fn css<'c>(
+        &mut self,
+        addresses: impl Iterator<Item = css::CssAddress<'c>>,
+
+        attribute: &'static str,
+        spot: &mut Spot<'_>,
+    ) {
+        for address in addresses {
+            let how = if attribute.is_empty() {
+                address.how()
+            } else {
+                attribute
+            };
+            self.add(&address.address, how, LinkKind::Resource, spot);
+        }
+    }
+
+    fn add_if_there(
+        &mut self,
+        attributes: Attributes<'_>,
+        name: &'static str,
+        kind: LinkKind,
+        spot: &mut Spot<'_>,
+    ) {
+        let held = attributes.get(name).filter(|value| !trim(value).is_empty());
+        if let Some(value) = held {
+            self.add(value, name, kind, spot);
+        }
+    }
+
+    /// Adds a link to `file`, whose address is relative to the code base `base`.
+    fn add_below(
+        &mut self,
+        base: &str,
+        file: &str,
+        name: &'static str,
+        kind: LinkKind,
+        spot: &mut Spot<'_>,
+    ) {
+        let (base, file) = (trim(base), trim(file));
+        if file.is_empty() {
+            return;
+        }
+        if base.len() > MAX_CODEBASE_BYTES {
+            return spot
+                .oddities
+                .note(DocumentOddityKind::HrefTooLong, spot.offset);
+        }
+        self.add(&below(base, file), name, kind, spot);
+    }
+
+    fn add(&mut self, href: &str, attribute: &'static str, kind: LinkKind, spot: &mut Spot<'_>) {
+        if let Some(href) = self.room(href, kind, spot) {
+            self.links
+                .push(Link::new(href, spot.element, attribute, kind));
+        }
+    }
+
+    /// Returns the address `href` trimmed, if the limits allow one more link of its kind. Otherwise
+    /// notes an oddity and returns `None`.
+    fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
+        match self.links.room(href, kind, &self.limits) {
+            Ok(href) => Some(href),
+            Err(what) => {
+                if let Some(what) = what {
+                    spot.oddities.note(what, spot.offset);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Returns whether the value of a `longdesc` looks like an address rather than a description: it
+/// begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
+pub(super) fn is_address(value: &str) -> bool {
+    let value = trim(value);
+    let begins = |start: &&str| {
+        let head = value.get(..start.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(start))
+    };
+    if ["http:", "https:", "/", "./", "../", "#", "?"]
+        .iter()
+        .any(begins)
+    {
+        return true;
+    }
+    let mut around_dots = value.split('.').zip(value.split('.').skip(1));
+    let has_ending = around_dots.any(|(before, after)| {
+        before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
+    });
+    !value.contains(char::is_whitespace) && (has_ending || value.contains(['/', '?', '#']))
+}
+
+/// Returns whether a value contains a placeholder of a common template language.
+pub(super) fn has_placeholder(value: &str) -> bool {
+    ["{{", "{%", "${", "<%", "[["]
+        .iter()
+        .any(|mark| value.contains(mark))
+}

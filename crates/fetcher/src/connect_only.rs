@@ -1,0 +1,19 @@
+//! Opens connections without sending a request, to test whether a server accepts connections.
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The error that [`connect_only`] returns once a connection is established, so that the HTTP
+/// client sends no request.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the connection stands")]
+pub(crate) struct ConnectionEstablished;
+
+/// Establishes a connection, including TLS, and closes it at once. Returns the error
+/// [`ConnectionEstablished`] if that succeeds.
+pub(crate) async fn connect_only<F, C>(connecting: F) -> Result<C, BoxError>
+where
+    F: Future<Output = Result<C, BoxError>>,
+{
+    drop(connecting.await?);
+    Err(ConnectionEstablished.into())
+}

@@ -1,0 +1,162 @@
+//! Limits the connections kept alive between requests to all hosts together, to bound memory.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crawl_weburl::HostKey;
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
+
+/// Maximum kept connections, including those in use. Each takes some 30 kB in the HTTP library; see
+/// `docs/performance.md` for a breakdown.
+/// Beyond the limit: closed after the response.
+pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
+
+/// How often to look for hosts whose connections have been closed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Decides which hosts' connections may be kept alive.
+#[derive(Debug)]
+pub(crate) struct KeepAliveLimit {
+    max: usize,
+    /// After this time without use, a connection is surely closed.
+    closed_after: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    hosts: HashMap<HostKey, OfHost, RandomState>,
+    /// Number of connections of all hosts.
+    connections: usize,
+    looked: Instant,
+}
+
+/// The connections of a host.
+#[derive(Debug)]
+struct OfHost {
+    /// The highest number of connections in use at once so far. Up to this many may be open and
+    /// idle now.
+    made: usize,
+    in_use: usize,
+    used_last: Instant,
+}
+
+/// A request over a connection that is kept alive afterwards. Dropping this value ends the request.
+#[derive(Debug)]
+pub(crate) struct KeepAliveSlot<'a> {
+    of: &'a KeepAliveLimit,
+    host: HostKey,
+}
+
+impl KeepAliveLimit {
+    /// Creates a limit of `max` connections, each kept idle for up to `keep_alive`.
+    pub(crate) fn new(max: usize, keep_alive: Duration) -> KeepAliveLimit {
+        KeepAliveLimit {
+            max,
+            // The client looks for expired idle connections only once per `keep_alive`, so a
+            // connection may stay open twice as long.
+            closed_after: 2 * keep_alive,
+            state: Mutex::new(State {
+                hosts: HashMap::default(),
+                connections: 0,
+                looked: Instant::now(),
+            }),
+        }
+    }
+
+    /// Begins a request over a kept connection. Returns `None` if the limit is reached.
+    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeepAliveSlot<'_>> {
+        let mut state = self.state();
+        if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
+            state.drop_closed(now, self.closed_after);
+        }
+        let State {
+            hosts, connections, ..
+        } = &mut *state;
+        let has_room = *connections < self.max;
+        match hosts.entry(host.clone()) {
+            Entry::Occupied(of_host) => {
+                let of_host = of_host.into_mut();
+                if of_host.in_use == of_host.made {
+                    if !has_room {
+                        return None;
+                    }
+                    of_host.made += 1;
+                    *connections += 1;
+                }
+                of_host.in_use += 1;
+            }
+            Entry::Vacant(_) if !has_room => return None,
+            Entry::Vacant(entry) => {
+                entry.insert(OfHost {
+                    made: 1,
+                    in_use: 1,
+                    used_last: now,
+                });
+                *connections += 1;
+            }
+        }
+        Some(KeepAliveSlot { of: self, host })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The counters are valid even if another thread panicked while it held the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn drop_closed(&mut self, now: Instant, closed_after: Duration) {
+        let is_open =
+            |of_host: &OfHost| of_host.in_use > 0 || of_host.used_last + closed_after > now;
+        self.hosts.retain(|_, of_host| is_open(of_host));
+        self.connections = self.hosts.values().map(|of_host| of_host.made).sum();
+        self.looked = now;
+    }
+}
+
+impl Drop for KeepAliveSlot<'_> {
+    fn drop(&mut self) {
+        if let Some(of_host) = self.of.state().hosts.get_mut(&self.host) {
+            of_host.in_use -= 1;
+            of_host.used_last = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostKey {
+        HostKey::parse(name).unwrap()
+    }
+
+    #[test]
+    fn kept_connections_are_limited() {
+        let connections = KeepAliveLimit::new(3, Duration::from_secs(5));
+        let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
+        let start = Instant::now();
+        let begin = |host: &HostKey, second| {
+            connections.begin(host.clone(), start + Duration::from_secs(second))
+        };
+        let (one, two, of_b) = (begin(&a, 0), begin(&a, 0), begin(&b, 0));
+        assert!(one.is_some() && two.is_some() && of_b.is_some());
+        assert!(begin(&b, 0).is_none());
+        drop((one, two, of_b));
+        // Existing connections are reused.
+        let of_b = begin(&b, 8);
+        assert!(of_b.is_some() && begin(&b, 8).is_none());
+        assert!(begin(&c, 8).is_none());
+        // The two connections to `a` now count as closed, which makes room for `c` and `d`. The
+        // connection to `b` is still in use.
+        let more = (begin(&c, 20), begin(&d, 20));
+        assert!(more.0.is_some() && more.1.is_some());
+        assert!(begin(&a, 20).is_none() && begin(&b, 20).is_none());
+        drop(of_b);
+        assert!(begin(&b, 20).is_some());
+    }
+}

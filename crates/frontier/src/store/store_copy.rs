@@ -1,0 +1,461 @@
+//! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
+//!
+//! Rows removed from a store stay in its journal and its older files until compaction. So to erase
+//! data, a new store is written that leaves the data out, and this store then replaces the old one.
+//! The sieve's sorted runs stay, because they contain only fingerprints and no text.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode, UserValue};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+
+use super::FjallFrontierOptions;
+use super::due_visit_rows::{DueRow, due_value};
+use super::meta_keys;
+use super::open::{self, database, guarded, open_resting, store_error, sync_folders};
+use super::queue_block::QueueBlock;
+use super::record_codec::{SieveState, StateNote, StoreCounters, decode_origin, encode_origin};
+use super::tables::{Tables, queue_start};
+use crate::admit_rule::{DeferredUrl, QueueRank};
+use crate::error::DiskOpenError;
+use crate::exclusion::{Exclusion, Reason};
+use crate::file_lock::FileLock;
+use crate::fingerprint::Fingerprint;
+use crate::sieve::{SieveRecord, SystemDisk};
+use crate::visit::StoredVisit;
+
+/// The number of rows written in one batch.
+const MAX_BATCH_ROWS: usize = 1024;
+
+/// Decides which URLs, hosts and values a copy of a store leaves out.
+pub trait RemovalFilter {
+    /// Returns whether to leave a URL out of the copy. A URL that was pending or deferred becomes
+    /// settled in the copy.
+    fn holds(&self, url: &CanonicalUrl) -> bool;
+
+    /// Returns whether to leave the stored state of a host out of the copy.
+    fn holds_host(&self, host: &HostKey) -> bool;
+
+    /// Returns whether `text`, the reason why a URL was excluded or failed, names something that is
+    /// left out of the copy.
+    fn is_named_in(&self, text: &str) -> bool;
+
+    /// Returns the bytes to store under `name` in place of the caller's `bytes`, or `None` to drop
+    /// them.
+    fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
+
+    /// Returns the bytes to store for a visit in place of the caller's `bytes`.
+    fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
+}
+
+/// The URLs left out of a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OmittedUrls {
+    /// The number of pending URLs that are not in the copy, by origin.
+    pub pending: BTreeMap<String, u64>,
+    /// The number of deferred URLs that are not in the copy.
+    pub deferred: u64,
+}
+
+/// The frontier in a directory, while no crawl uses it. Holds the directory's lock.
+pub struct OfflineFrontier {
+    dir: PathBuf,
+    options: FjallFrontierOptions,
+    tables: Tables,
+    sequence: StoreCounters,
+    _lock: FileLock,
+}
+
+impl OfflineFrontier {
+    /// Opens the frontier in `dir`. Like every opening, this cuts off a torn end of the store's
+    /// journal.
+    ///
+    /// # Errors
+    /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`DiskOpenError::Foreign`] if there
+    /// is no frontier.
+    pub fn open(
+        dir: &Path,
+        options: &FjallFrontierOptions,
+    ) -> Result<OfflineFrontier, DiskOpenError> {
+        let (tables, sequence, lock) = open_resting(dir, options)?;
+        Ok(OfflineFrontier {
+            dir: dir.to_owned(),
+            options: options.clone(),
+            tables,
+            sequence,
+            _lock: lock,
+        })
+    }
+
+    /// Returns the committed length of each file in bytes, by file name.
+    ///
+    /// # Errors
+    /// [`DiskOpenError`] if the store fails.
+    pub fn marks(&self) -> Result<BTreeMap<String, u64>, DiskOpenError> {
+        let mut marks = BTreeMap::new();
+        self.each(&self.tables.meta, |key, value| {
+            if let Some(name) = key.strip_prefix(meta_keys::MARK.as_bytes()) {
+                let length = <[u8; 8]>::try_from(value).map_err(|_| self.corrupt("a length"))?;
+                let name = String::from_utf8_lossy(name).into_owned();
+                marks.insert(name, u64::from_be_bytes(length));
+            }
+            Ok(())
+        })?;
+        Ok(marks)
+    }
+
+    /// Returns the caller's bytes stored under `name`.
+    ///
+    /// # Errors
+    /// [`DiskOpenError`] if the store fails.
+    pub fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, DiskOpenError> {
+        let value = self.tables.meta.get(meta_keys::of(meta_keys::CALLER, name));
+        let value = value.map_err(|why| store_error(&self.dir, why))?;
+        Ok(value.map(|bytes| bytes.to_vec()))
+    }
+
+    /// Creates a store in the folder `to` with everything in this store that `removal` does not
+    /// leave out, with `marks` as the committed lengths, and with the caller's additional bytes
+    /// `more`, by name. When this returns, the new store is on disk. The caller then replaces the
+    /// folder `store` with `to`, while this frontier's lock is held.
+    ///
+    /// # Errors
+    /// [`DiskOpenError`] if a store fails.
+    pub fn copy_without(
+        &self,
+        to: &Path,
+        removal: &dyn RemovalFilter,
+        marks: &BTreeMap<String, u64>,
+        more: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<OmittedUrls, DiskOpenError> {
+        guarded(&self.dir, || {
+            let db = database(&self.dir, to, &self.options)?;
+            let mut copy = Copy::begin(self, db, removal)?;
+            copy.settled_origins()?;
+            copy.deferred()?;
+            copy.notes()?;
+            copy.hosts()?;
+            copy.visits()?;
+            copy.fresh()?;
+            copy.meta(marks, more)?;
+            let persisted = copy.db.persist(PersistMode::SyncAll);
+            persisted.map_err(|why| store_error(&self.dir, why))?;
+            Ok(copy.left_out)
+        })
+        .and_then(|left_out| {
+            let synced = sync_folders(to, &SystemDisk);
+            synced.map_err(|source| DiskOpenError::Io {
+                path: to.to_owned(),
+                source,
+            })?;
+            Ok(left_out)
+        })
+    }
+
+    fn each(
+        &self,
+        table: &Keyspace,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), DiskOpenError>,
+    ) -> Result<(), DiskOpenError> {
+        for row in table.iter() {
+            let (key, value): (UserValue, UserValue) = row
+                .into_inner()
+                .map_err(|why| store_error(&self.dir, why))?;
+            visit(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, what: &str) -> DiskOpenError {
+        open::corrupt(&self.dir, what.to_owned())
+    }
+}
+
+/// A store that is being created from another store.
+struct Copy<'f> {
+    from: &'f OfflineFrontier,
+    removal: &'f dyn RemovalFilter,
+    db: Database,
+    tables: HashMap<&'static str, Keyspace>,
+    batch: OwnedWriteBatch,
+    rows: usize,
+    sequence: StoreCounters,
+    /// URLs that were pending or deferred, were left out of the copy, and become settled. Each
+    /// comes with its depth.
+    forgotten: Vec<(Fingerprint, u32)>,
+    left_out: OmittedUrls,
+}
+
+impl<'f> Copy<'f> {
+    fn begin(
+        from: &'f OfflineFrontier,
+        db: Database,
+        removal: &'f dyn RemovalFilter,
+    ) -> Result<Copy<'f>, DiskOpenError> {
+        let failed = |why| store_error(&from.dir, why);
+        let mut tables = HashMap::new();
+        for (name, memory) in open::TABLES {
+            let table = db.keyspace(name, || open::table_options(name, memory));
+            tables.insert(name, table.map_err(failed)?);
+        }
+        Ok(Copy {
+            batch: db.batch(),
+            from,
+            removal,
+            db,
+            tables,
+            rows: 0,
+            sequence: from.sequence,
+            forgotten: Vec::new(),
+            left_out: OmittedUrls::default(),
+        })
+    }
+
+    fn put(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<(), DiskOpenError> {
+        self.batch.insert(&self.tables[table], key, value);
+        self.rows += 1;
+        match self.rows >= MAX_BATCH_ROWS {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), DiskOpenError> {
+        self.rows = 0;
+        let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
+        // Each commit writes `meta`, because opening compares the other tables with `meta`.
+        let sequence = self.sequence.encode();
+        batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
+        let committed = batch.commit();
+        committed.map_err(|why| store_error(&self.from.dir, why))
+    }
+
+    /// Copies the origins, each with its queue.
+    fn settled_origins(&mut self) -> Result<(), DiskOpenError> {
+        let from = self.from;
+        from.each(&from.tables.origins, |key, value| {
+            let record = decode_origin(value)
+                .and_then(|(id, queued, text)| Some((id, queued, Origin::parse(text).ok()?)));
+            let (id, queued, origin) = record.ok_or_else(|| from.corrupt("an origin"))?;
+            let removed = self.queue(&origin, id)?;
+            let remaining = queued.saturating_sub(removed);
+            if self.removal.holds_host(&origin.host_key()) {
+                return Ok(());
+            }
+            if removed > 0 {
+                self.left_out.pending.insert(origin.to_string(), removed);
+            }
+            self.put(
+                "origins",
+                key,
+                &encode_origin(id, remaining, origin.as_str()),
+            )
+        })
+    }
+
+    /// Copies the queue of an origin without the URLs that `removal` leaves out. Returns the number
+    /// of URLs left out.
+    fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, DiskOpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let damaged = || from.corrupt("queued URLs");
+        let mut removed = 0;
+        let root = origin.url("/");
+        let range = queue_start(id).to_vec()..queue_start(id + 1).to_vec();
+        for row in from.tables.queue.range(range) {
+            let (key, value) = row
+                .into_inner()
+                .map_err(|why| store_error(&from.dir, why))?;
+            let rank = key
+                .get(queue_start(id).len()..)
+                .and_then(QueueRank::from_bytes);
+            let rank = rank.ok_or_else(damaged)?;
+            let block = QueueBlock::parse(&value).ok_or_else(damaged)?;
+            // The block is rebuilt, because it may contain vias (pages that URLs were found on)
+            // that no entry uses any more.
+            let mut remaining = QueueBlock::default();
+            for entry in block.entries(&root, rank) {
+                let mut queued = entry.read().ok_or_else(damaged)?;
+                if removal.holds(&queued.url) {
+                    let fingerprint = from.tables.key.fingerprint(&queued.url);
+                    self.forgotten.push((fingerprint, queued.place.depth));
+                    self.sequence
+                        .totals
+                        .decrement(&SieveState::Pending(queued.place));
+                    removed += 1;
+                    continue;
+                }
+                queued.via = queued.via.filter(|via| !removal.holds(via));
+                remaining.put(&queued);
+            }
+            if !remaining.is_empty() {
+                self.put("queue", &key, &remaining.encode())?;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn deferred(&mut self) -> Result<(), DiskOpenError> {
+        let (from, removal) = (self.from, self.removal);
+        from.each(&from.tables.deferred, |key, value| {
+            let deferred = DeferredUrl::decode(value);
+            let mut deferred = deferred.ok_or_else(|| from.corrupt("a deferred URL"))?;
+            if removal.holds(&deferred.url) {
+                let fingerprint = from.tables.key.fingerprint(&deferred.url);
+                self.forgotten.push((fingerprint, deferred.depth));
+                self.sequence.totals.decrement(&SieveState::Deferred {
+                    depth: deferred.depth,
+                    redirects: deferred.redirects,
+                });
+                self.left_out.deferred += 1;
+                return Ok(());
+            }
+            deferred.via = deferred.via.filter(|via| !removal.holds(via));
+            deferred.exclusion = self.without_names(deferred.exclusion);
+            self.put("deferred", key, &deferred.encode())
+        })
+    }
+
+    fn without_names(&self, exclusion: Exclusion) -> Exclusion {
+        Exclusion {
+            rule: exclusion
+                .rule
+                .filter(|rule| !self.removal.is_named_in(rule)),
+            ..exclusion
+        }
+    }
+
+    fn notes(&mut self) -> Result<(), DiskOpenError> {
+        let from = self.from;
+        from.each(&from.tables.notes, |key, value| {
+            let note = match StateNote::decode(value).ok_or_else(|| from.corrupt("a note"))? {
+                StateNote::Why(why) if self.removal.is_named_in(&why) => {
+                    StateNote::Why(String::new())
+                }
+                StateNote::Why(why) => StateNote::Why(why),
+                StateNote::Exclusion(exclusion) => {
+                    StateNote::Exclusion(self.without_names(exclusion))
+                }
+            };
+            self.put("notes", key, &note.encode())
+        })
+    }
+
+    /// Copies the states of hosts, and the stored copies of robots.txt.
+    fn hosts(&mut self) -> Result<(), DiskOpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+        from.each(&from.tables.hosts, |key, value| {
+            let host = HostKey::parse(&text(key));
+            match host.is_ok_and(|host| removal.holds_host(&host)) {
+                true => Ok(()),
+                false => self.put("hosts", key, value),
+            }
+        })?;
+        from.each(&from.tables.robots, |key, value| {
+            let origin = Origin::parse(&text(key));
+            match origin.is_ok_and(|origin| removal.holds_host(&origin.host_key())) {
+                true => Ok(()),
+                false => self.put("robots", key, value),
+            }
+        })
+    }
+
+    fn visits(&mut self) -> Result<(), DiskOpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let mut removed = HashSet::new();
+        from.each(&from.tables.visits, |key, value| {
+            let visit = StoredVisit::decode(value);
+            let mut visit = visit.ok_or_else(|| from.corrupt("what is kept of a visit"))?;
+            if removal.holds(&visit.url) {
+                removed.insert(key.to_vec());
+                return Ok(());
+            }
+            visit.via = visit.via.filter(|via| !removal.holds(via));
+            visit.visit.bytes = removal.visit(visit.visit.bytes);
+            self.put("visits", key, &visit.encode())
+        })?;
+        from.each(&from.tables.due, |key, value| {
+            let row = DueRow::parse(key, value).ok_or_else(|| from.corrupt("a row of due"))?;
+            let is_gone = |url: &Fingerprint| removed.contains(&url.bytes()[..]);
+            if !row.urls.iter().any(is_gone) {
+                return self.put("due", key, value);
+            }
+            let remaining: Vec<_> = row.urls.into_iter().filter(|url| !is_gone(url)).collect();
+            match remaining.is_empty() {
+                true => Ok(()),
+                false => self.put("due", key, &due_value(&remaining)),
+            }
+        })
+    }
+
+    /// Copies the sieve's records that no sorted run contains yet. Adds a record for each URL that
+    /// was left out of the copy and becomes settled.
+    fn fresh(&mut self) -> Result<(), DiskOpenError> {
+        let from = self.from;
+        from.each(&from.tables.fresh, |key, value| {
+            self.put("fresh", key, value)
+        })?;
+        if self.forgotten.is_empty() {
+            return Ok(());
+        }
+        self.sequence.note += 1;
+        let note = StateNote::Exclusion(Exclusion::of(Reason::Forgotten));
+        let number = self.sequence.note;
+        self.put("notes", &number.to_be_bytes(), &note.encode())?;
+        for urls in std::mem::take(&mut self.forgotten).chunks(MAX_BATCH_ROWS) {
+            let mut records = Vec::new();
+            for (key, depth) in urls {
+                let state = SieveState::Excluded {
+                    depth: *depth,
+                    note: number,
+                };
+                self.sequence.totals.increment(&state);
+                let record = SieveRecord {
+                    key: *key,
+                    state: state.packed(),
+                };
+                record.put(&mut records);
+            }
+            self.sequence.commit += 1;
+            let commit = self.sequence.commit.to_be_bytes();
+            self.put("fresh", &commit, &records)?;
+        }
+        Ok(())
+    }
+
+    fn meta(
+        &mut self,
+        marks: &BTreeMap<String, u64>,
+        more: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), DiskOpenError> {
+        let (from, removal) = (self.from, self.removal);
+        from.each(&from.tables.meta, |key, value| {
+            let name = String::from_utf8_lossy(key);
+            if name.starts_with(meta_keys::MARK) || name == meta_keys::SEQUENCE {
+                return Ok(());
+            }
+            let value = match name.strip_prefix(meta_keys::CALLER) {
+                Some(name) if more.contains_key(name) => None,
+                Some(name) => removal.meta(name, value.to_vec()),
+                None => Some(value.to_vec()),
+            };
+            match value {
+                Some(value) => self.put("meta", key, &value),
+                None => Ok(()),
+            }
+        })?;
+        for (name, length) in marks {
+            let key = meta_keys::of(meta_keys::MARK, name);
+            self.put("meta", &key, &length.to_be_bytes())?;
+        }
+        for (name, bytes) in more {
+            self.put("meta", &meta_keys::of(meta_keys::CALLER, name), bytes)?;
+        }
+        self.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The contract of a frontier that several workers of one crawl share, in addition to [`Frontier`].
+//!
+//! A worker opens a [`WorkerFrontier`], leases and settles URLs as with any frontier, and commits
+//! through [`WorkerTransaction`]s. [`OutgoingCrawl`] and [`IncomingCrawl`] move a crawl between a
+//! directory and such a frontier.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crawl_weburl::{HostKey, Origin};
+
+use crate::admission::Admission;
+use crate::error::FrontierError;
+pub use crate::error::{BoxError, SharedError};
+use crate::frontier::Frontier;
+use crate::parts::{CommittedCounts, StoredPart};
+use crate::transaction::Transaction;
+
+/// The deadline of a worker's requests to its hosts. At the deadline the fetcher aborts requests
+/// that are still in flight.
+pub trait SendDeadline: Send + Sync {
+    /// Returns the latest time at which requests must have ended, some time before the worker's
+    /// leases on its hosts end. Each heartbeat of the worker moves this time forward.
+    fn ends_at(&self) -> Instant;
+
+    /// Returns whether [`SendDeadline::ends_at`] has passed. A frontier in simulated time overrides
+    /// this method, because it has its own clock.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.ends_at()
+    }
+}
+
+/// The facts that a worker must know about all other workers, as of one moment. If the crawl has
+/// several groups of database servers, the groups are read at slightly different moments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerSurvey {
+    /// The number of living workers that are not being drained, including this one.
+    pub living: u64,
+    /// The number of living workers that use the same group of database servers as this worker.
+    pub group_living: u64,
+    /// The number of buckets (sets of hosts) in this worker's group that no worker owns.
+    pub free_buckets: u64,
+    /// The number of URLs that are pending or leased, except URLs of idle workers. An idle worker
+    /// waits for new links.
+    pub pending_open: u64,
+    /// The number of a group of database servers that has pending URLs or waiting links, but no
+    /// worker. `None` if there is no such group.
+    pub unserved_group: Option<i32>,
+    /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
+    /// of their bucket (even if the bucket has no owner), links in transit between groups of
+    /// database servers, or lost URLs that have to be reopened. Also true while buckets move
+    /// between groups, because some worker must list their deferred URLs at the end of the crawl.
+    pub links_wait: bool,
+    /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
+    pub own_links_wait: bool,
+    /// The numbers of the groups of database servers whose links this worker has to forward.
+    pub to_forward: Vec<i32>,
+    /// Whether this worker has to hand over its hosts and stop.
+    pub is_drained: bool,
+    /// This worker's buckets that have to move to another group of database servers.
+    pub moving: Vec<i32>,
+    /// The number of values stored for the crawl ([`WorkerFrontier::crawl_meta`]).
+    pub crawl_meta: u64,
+    /// The number of rows that all workers have in `pages.jsonl`.
+    pub pages: u64,
+    /// The total size of all bodies that the other workers fetched, in bytes.
+    pub others_bytes: u64,
+}
+
+/// The part of a shared frontier that one worker owns.
+///
+/// Sites are divided into buckets, and a worker owns a bucket for as long as it renews the lease on
+/// it. The calls of a run come in this order:
+///
+/// - at the start, [`note_listed`](WorkerFrontier::note_listed) with an empty set;
+/// - repeatedly, [`survey`](WorkerFrontier::survey), followed by
+///   [`take_free`](WorkerFrontier::take_free) or [`hand_over`](WorkerFrontier::hand_over) to
+///   balance, while a writer commits [`WorkerTransaction`]s;
+/// - at the end, [`buckets_to_list`](WorkerFrontier::buckets_to_list) and `note_listed`, then
+///   [`give_up`](WorkerFrontier::give_up).
+///
+/// # Requirements for implementations, beyond the clauses of [`Frontier`]
+/// 1. **Owner and expiry.** A lease belongs to one life (one run of a worker's process), which has
+///    a unique id. The lease expires by the clock of the shared database. A working process renews
+///    its lease; one that is dead, cut off or frozen does not.
+/// 2. **Whole hosts.** A host is handed over with all its origins, never URL by URL, so that each
+///    host has one owner, who keeps the gap between requests to it. The new owner first waits a
+///    full gap, because the last owner may have sent a request just now.
+/// 3. **Fencing.** Each handover increments a host's sequence number, and each `settle`, `admit`
+///    and `keep` for the host carries the number that was current at lease time. The database
+///    checks the number inside the transaction, and refuses any number but the newest. So a process
+///    that wakes up after its leases expired settles nothing.
+/// 4. **At least once.** A URL whose owner was lost is leased again, so it may be fetched more than
+///    once. The holder of the newest number settles it once. A refused settle aborts its whole
+///    transaction. Links, marks and rows already written for that transaction belong to no settled
+///    URL, and are cut off or skipped.
+/// 5. **Idempotent links.** A commit whose reply was lost is sent again. Admitting a URL twice is
+///    the same as admitting it once, and repeating a settle with the same outcome and number is not
+///    an error.
+/// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
+///    depth wins, no matter how many processes find the URL at once.
+pub trait WorkerFrontier: Frontier {
+    /// Begins a transaction, as [`Frontier::begin`] does, with the additional methods for workers.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails or the leases of this worker ended.
+    fn begin_worker(&self) -> Result<Box<dyn WorkerTransaction + '_>, FrontierError>;
+
+    /// Returns the unique id of this run of the worker's process.
+    fn life(&self) -> &str;
+
+    /// Returns the guard for this worker's requests.
+    fn send_guard(&self) -> Arc<dyn SendDeadline>;
+
+    /// Fails if this worker's leases expired or were taken over.
+    ///
+    /// # Errors
+    /// [`SharedError::LeaseLost`].
+    fn check(&self) -> Result<(), FrontierError>;
+
+    /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
+    fn owned_buckets(&self) -> Vec<i32>;
+
+    /// Returns the number of buckets that this worker's group of database servers serves.
+    fn served_buckets(&self) -> u64;
+
+    /// Returns the bucket that a host is in.
+    fn bucket_of(&self, host: &HostKey) -> i32;
+
+    /// Returns whether this worker owns a host.
+    fn owns(&self, host: &HostKey) -> bool;
+
+    /// Returns how long ago this worker took `host` over from another worker, which may have sent
+    /// requests to the host until then. Returns `None` if the host had no owner before.
+    fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
+
+    /// Returns the buckets that the hosts of leased URLs are in.
+    fn leased_buckets(&self) -> BTreeSet<i32>;
+
+    /// Takes up to `most` buckets (sets of hosts) without an owner. Returns the number of buckets
+    /// taken, and each origin with pending URLs in these buckets, with the number of its pending
+    /// URLs.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails or this worker's leases expired.
+    fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
+
+    /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
+    /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
+    /// the state of their hosts must be committed.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
+    fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
+
+    /// Gives up everything that this worker owns, so that other workers may take it at once.
+    /// Nothing can be leased or committed afterwards.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database can't be reached. The leases then expire.
+    fn give_up(&self) -> Result<(), FrontierError>;
+
+    /// Reads what this worker has to know about all other workers, and which group of database
+    /// servers serves which buckets.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if a database fails, or the crawl has a group that this worker was not
+    /// configured with.
+    fn survey(&self) -> Result<WorkerSurvey, FrontierError>;
+
+    /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
+    /// groups: inserts each link in the other group, then removes it from `group`. An interrupted
+    /// forward is repeated. This is harmless, because admitting a link twice has no further effect.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if a database fails.
+    fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
+
+    /// Records whether this worker is idle until new links arrive. If `pages` is given, it becomes
+    /// the worker's page budget unless the budget is lower already, so that other workers can use
+    /// the remainder.
+    fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
+
+    /// Requests `more` pages in addition to the `pages` that this worker has used. Returns the
+    /// total page budget granted to this worker. The budgets of all workers together never exceed
+    /// `of`, the page budget of the crawl.
+    fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
+
+    /// Returns this worker's buckets (sets of hosts) whose deferred URLs no other worker has listed
+    /// in its records. Takes over all buckets without an owner first, because no other worker may
+    /// be left to list their URLs.
+    fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
+
+    /// Records the buckets (sets of hosts) whose deferred URLs this worker has listed in its
+    /// records. An empty set withdraws an earlier call.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails.
+    fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
+
+    /// Returns everything that any worker stored for the crawl with [`Transaction::keep_meta`].
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails.
+    fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError>;
+}
+
+/// A transaction of one of the workers that share a frontier.
+pub trait WorkerTransaction: Transaction {
+    /// Prefetches the records of URLs that are about to be admitted, except records that are in
+    /// memory. Takes one round trip. Changes nothing, so a URL may still not be admitted.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn expect(
+        &mut self,
+        admissions: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<(), FrontierError>;
+
+    /// Returns up to `most` links, found by other workers, that lead to hosts of this worker. The
+    /// oldest come first. The caller has to admit these links, because committing this transaction
+    /// deletes them.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError>;
+
+    /// Reopens up to `most` URLs of this worker's hosts that were settled by a worker whose
+    /// directory is lost. Fetched and failed URLs become pending again with their depth and `via`,
+    /// at their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
+    /// returned, because their rows have to be written again. The robots.txt copies of all these
+    /// URLs' origins are dropped, because the records of the robots.txt files are lost too.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError>;
+
+    /// Records the number of pages and bytes that this worker has used in all its runs. The
+    /// database needs these numbers because all workers share one budget.
+    fn note_spent(&mut self, pages: u64, bytes: u64);
+}
+
+/// The result of [`WorkerTransaction::reopen_lost`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReopenedUrls {
+    /// URLs that stay excluded, as admissions with their stored values.
+    pub excluded: Vec<Admission>,
+    /// The origins of all URLs that this call handled.
+    pub origins: Vec<Origin>,
+    /// Whether there may be more URLs to reopen.
+    pub is_more: bool,
+}
+
+/// A crawl that is being moved out of a shared frontier, part by part. No worker may run during the
+/// move.
+pub trait OutgoingCrawl {
+    /// Returns the workers that the crawl had.
+    fn workers(&self) -> &[ExportedWorker];
+
+    /// Returns the number of the crawl's URLs in each state.
+    fn totals(&self) -> CommittedCounts;
+
+    /// Passes everything stored for the crawl to `show`, except the workers' named values. The
+    /// pending URLs of an origin come in queue order.
+    ///
+    /// # Errors
+    /// Errors of the databases and of `show`.
+    fn each_part(
+        &self,
+        show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError>;
+
+    /// Passes each link that no worker has taken yet to `show`. A link may be passed twice.
+    ///
+    /// # Errors
+    /// Errors of the databases and of `show`.
+    fn each_link(
+        &self,
+        show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError>;
+}
+
+/// A worker of an exported crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedWorker {
+    /// The worker's name.
+    pub name: String,
+    /// The number of the worker's committed rows in `pages.jsonl`.
+    pub pages: u64,
+    /// The committed lengths of the worker's files, in bytes, by file name.
+    pub marks: BTreeMap<String, u64>,
+    /// The values that the worker stored under names.
+    pub meta: Vec<(String, Vec<u8>)>,
+}
+
+/// A shared frontier that a crawl can be moved to from its directory.
+pub trait MoveTarget {
+    /// Returns a new id for a run of the process of `worker`. This run counts as ended once the
+    /// move is complete.
+    fn new_life(&self, worker: &str) -> String;
+
+    /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
+    /// worker whose last process has the id `life`.
+    ///
+    /// # Errors
+    /// The reason, as readable text.
+    fn is_moved(&self, life: &str) -> Result<bool, BoxError>;
+
+    /// Begins moving the crawl to the shared frontier. No worker finds the crawl before
+    /// [`IncomingCrawl::finish`].
+    ///
+    /// # Errors
+    /// The reason, as readable text, such as an existing crawl of that name.
+    fn begin(&self) -> Result<Box<dyn IncomingCrawl>, BoxError>;
+}
+
+/// A crawl that is being moved into a shared frontier, part by part.
+pub trait IncomingCrawl {
+    /// Adds a part of the crawl. Pending URLs of one origin must come in queue order. A settled URL
+    /// may come more than once.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the database fails.
+    fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
+
+    /// Completes the move if the database has as many URLs in each state as `expected`: then gives
+    /// the crawl its name, so that workers find it. The worker resumes the crawl as after a crash
+    /// of the process with the id `worker.life`.
+    ///
+    /// # Errors
+    /// [`MoveError`].
+    fn finish(
+        self: Box<Self>,
+        worker: ImportedWorker,
+        expected: CommittedCounts,
+    ) -> Result<(), MoveError>;
+
+    /// Removes the unfinished crawl from the shared frontier.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    fn give_up(self: Box<Self>) -> Result<(), BoxError>;
+}
+
+/// The reason why a crawl could not be moved into a shared frontier.
+#[derive(Debug)]
+pub enum MoveError {
+    /// The database does not have the expected numbers of URLs, so the crawl was removed from it.
+    Incomplete(BoxError),
+    /// The database failed, so it is unknown whether the crawl was moved.
+    Failed(BoxError),
+}
+
+/// The worker that an imported crawl gets. Its directory holds the crawl's rows.
+#[derive(Clone, Debug)]
+pub struct ImportedWorker {
+    /// The worker's name.
+    pub name: String,
+    /// The id of the worker's last process, which counts as ended once the import is complete.
+    pub life: String,
+    /// The number of rows in `pages.jsonl` so far.
+    pub pages: u64,
+    /// The total size of the bodies so far, in bytes.
+    pub bytes: u64,
+    /// The committed lengths of the worker's files, in bytes, by file name.
+    pub marks: BTreeMap<String, u64>,
+}

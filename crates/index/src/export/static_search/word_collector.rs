@@ -1,0 +1,425 @@
+//! Collects the words of all pages.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::postings::{
+    MAX_IN_MEMORY, OccurrenceCollector, PageOccurrences, Posting, Postings, PostingsLocation,
+    PostingsWriter,
+};
+use super::word_weights::{
+    ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, HEADINGS, KEYWORDS, LEAD, Lengths, MeanLengths,
+    PATH, TITLE, byte, counted_fields, text_byte,
+};
+use crate::bm25f::{SHARED, is_shared};
+use crate::document::{path_words, power_of_two, sites};
+use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
+use crate::page_prior::{hundredths, worth};
+use crate::query_plan::WEIGHTS;
+use crate::words::{Stemmer, Word, words};
+use crawl_index_entry::IndexedPage;
+
+/// Number of words that count as the start of the main text, where words have a higher weight.
+const LEAD_WORDS: usize = 60;
+/// Number of bits for headings. If a page has more headings, several headings share a bit. The next
+/// higher bit is for the description.
+const HEADING_BITS: usize = 13;
+/// Maximum number of compounds that a search for a word includes: those on the most pages.
+const MAX_COMPOUNDS: usize = 12;
+/// The prefix of host and folder names in the word files, where they are looked up like words.
+const SITE: char = '\u{2}';
+
+/// The words of all pages read so far. Pages are numbered in the order of arrival.
+#[derive(Debug)]
+pub(super) struct WordCollector {
+    /// The folder for temporary files, which are unlinked as soon as they are created.
+    folder: PathBuf,
+    numbers: HashMap<Box<str>, u32>,
+    /// For each word: its stems, each with the number of pages on which the word has this stem.
+    stems: Vec<Vec<(Box<str>, u32)>>,
+    occurrences: OccurrenceCollector,
+    pages: Vec<Seen>,
+    has_compounds: bool,
+}
+
+#[derive(Debug)]
+struct Seen {
+    url: Box<str>,
+    lengths: Lengths,
+    /// The number of bits of the number of pages that link to the page.
+    linked: u64,
+    worth: u64,
+    until: Option<i64>,
+    has_pieces: bool,
+}
+
+/// All words of the pages, with a weight for each page.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// The classes of words with the same stem, ordered by their first words.
+    pub(super) classes: Vec<StemClass>,
+    pub(super) postings: Postings,
+    pub(super) until: Vec<(u32, i64)>,
+    pub(super) priors: Vec<Prior>,
+    /// True if the pages have a language that writes compounds as one word.
+    pub(super) has_compounds: bool,
+}
+
+/// The priors of a range of pages that are not ordinary: the number of the first page, the number
+/// of the last page, the prior in thousandths, and the prior for a query about changes.
+pub(super) type Prior = (u32, u32, u64, u64);
+
+/// The words that share a stem.
+#[derive(Debug)]
+pub(super) struct StemClass {
+    pub(super) stem: Box<str>,
+    /// The words, in UTF-16 order like JavaScript strings.
+    pub(super) forms: Vec<WordForm>,
+    /// Compounds that end in a word of this class, those on the most pages first. If several
+    /// compounds share a stem, only the first compound is listed.
+    pub(super) compounds: Vec<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(super) struct WordForm {
+    pub(super) text: Box<str>,
+    /// The location of the word's postings, which are ordered by page number.
+    pub(super) postings: PostingsLocation,
+}
+
+impl WordCollector {
+    /// Creates an empty collection. `folder` is the folder for its temporary files.
+    pub(super) fn new(folder: &Path) -> WordCollector {
+        WordCollector {
+            folder: folder.to_path_buf(),
+            numbers: HashMap::new(),
+            stems: Vec::new(),
+            occurrences: OccurrenceCollector::new(folder, MAX_IN_MEMORY),
+            pages: Vec::new(),
+            has_compounds: false,
+        }
+    }
+
+    /// Adds a page. `pieces` are the ranges into which its text is split.
+    pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> io::Result<()> {
+        let mut page_words = PageWords {
+            stemmer: Stemmer::of(page.language.as_deref()),
+            words: HashMap::new(),
+            lengths: Lengths::default(),
+        };
+        let lengths = page_words.read(page, pieces);
+        let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        for (text, (stem, mut occurs)) in page_words.words {
+            occurs.page = number;
+            let form = match self.numbers.get(&text) {
+                Some(form) => *form,
+                None => {
+                    let form = u32::try_from(self.stems.len()).map_err(io::Error::other)?;
+                    self.stems.push(Vec::new());
+                    self.numbers.insert(text.clone(), form);
+                    form
+                }
+            };
+            self.occurrences.add(form, occurs);
+            let stem = stem.unwrap_or(text);
+            let stems = &mut self.stems[form as usize];
+            match stems.iter_mut().find(|(known, _)| *known == stem) {
+                Some((_, count)) => *count += 1,
+                None => stems.push((stem, 1)),
+            }
+        }
+        self.occurrences.end_page()?;
+        self.has_compounds |= page.language.as_deref().is_some_and(writes_compounds);
+        self.pages.push(Seen {
+            url: page.url.as_str().into(),
+            lengths,
+            linked: power_of_two(page.linked_from),
+            worth: worth(page),
+            until: page.until,
+            has_pieces: pieces.len() > 1,
+        });
+        Ok(())
+    }
+
+    /// Returns the rank of each page. Pages with the same prior have consecutive ranks, in the
+    /// order of URLs, so that the bundle stores each prior only once. The returned list is in the
+    /// order of arrival.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<usize> = (0..self.pages.len()).collect();
+        let key = |page: &usize| {
+            let Seen {
+                linked, worth, url, ..
+            } = &self.pages[*page];
+            (*linked, *worth, url)
+        };
+        order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+        let mut ranks = vec![0; order.len()];
+        for (rank, arrival) in (0..).zip(order) {
+            ranks[arrival] = rank;
+        }
+        ranks
+    }
+
+    /// Replaces each URL in `named` by the page's number. Drops entries whose page isn't in the
+    /// bundle.
+    pub(super) fn numbers(
+        &self,
+        ranks: &[u32],
+        named: &HashMap<String, String>,
+    ) -> BTreeMap<String, u32> {
+        if named.is_empty() {
+            return BTreeMap::new();
+        }
+        let pages = self.pages.iter().zip(ranks);
+        let numbers: HashMap<&str, u32> = pages.map(|(page, rank)| (&*page.url, *rank)).collect();
+        let number_of =
+            |(name, url): (&String, &String)| Some((name.clone(), *numbers.get(url.as_str())?));
+        named.iter().filter_map(number_of).collect()
+    }
+
+    /// Returns all words with their final weights. `ranks` are the final numbers of the pages.
+    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
+        let means = MeanLengths::of(self.pages.iter().map(|page| &page.lengths));
+        let mut sorted = self.occurrences.sorted()?;
+        let mut writer = PostingsWriter::create(&self.folder)?;
+        let mut stored = Vec::with_capacity(self.stems.len());
+        for (form, _) in (0..).zip(&self.stems) {
+            let word_postings = postings(&sorted.of_word(form)?, &self.pages, ranks, &means);
+            stored.push(writer.write(&word_postings)?);
+        }
+        let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
+        for (text, form) in self.numbers {
+            let stem = usual_stem(&self.stems[form as usize]);
+            let postings = stored[form as usize];
+            let forms = classes.entry(stem).or_default();
+            forms.push(WordForm { text, postings });
+        }
+        let compounds = match self.has_compounds {
+            true => compounds(&classes),
+            false => HashMap::new(),
+        };
+        let classes = classes.into_iter().map(|(stem, forms)| {
+            let compounds = compounds.get(&stem).cloned();
+            StemClass::of(stem, forms, compounds.unwrap_or_default())
+        });
+        let mut classes: Vec<StemClass> = classes.collect();
+        classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
+        let until = self.pages.iter().zip(ranks);
+        let mut until: Vec<(u32, i64)> = until
+            .filter_map(|(page, rank)| Some((*rank, page.until?)))
+            .collect();
+        until.sort_unstable();
+        Ok(Words {
+            classes,
+            postings: writer.finish()?,
+            until,
+            priors: priors(&self.pages, ranks),
+            has_compounds: self.has_compounds,
+        })
+    }
+}
+
+/// Returns the priors of pages that are not ordinary, ordered by page number.
+fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<Prior> {
+    let priors = pages.iter().zip(ranks).map(|(page, rank)| {
+        let of_query = |is_about_changes| thousandths(page, is_about_changes);
+        (*rank, *rank, of_query(false), of_query(true))
+    });
+    let mut priors: Vec<Prior> = priors
+        .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
+        .collect();
+    priors.sort_unstable();
+    priors.dedup_by(|next, run| {
+        let continues = run.1 + 1 == next.0 && (run.2, run.3) == (next.2, next.3);
+        if continues {
+            run.1 = next.1;
+        }
+        continues
+    });
+    priors
+}
+
+/// Returns the factor by which the index multiplies the score of a page, in thousandths.
+fn thousandths(page: &Seen, is_about_changes: bool) -> u64 {
+    let by_links = 1.0 + WEIGHTS.linked * page.linked as f32;
+    (10.0 * by_links * hundredths(page.worth, is_about_changes) as f32).round() as u64
+}
+
+/// Converts the occurrences of a word to postings, with final weights and final page numbers.
+fn postings(
+    occurrences: &[PageOccurrences],
+    pages: &[Seen],
+    ranks: &[u32],
+    means: &MeanLengths,
+) -> Vec<Posting> {
+    let mut factors = [1.0; FIELDS];
+    // The fields in which most pages have the word.
+    for field in [TITLE, HEADINGS[0]] {
+        let with_word = occurrences.iter().filter(|occurs| occurs.counts[field] > 0);
+        if is_shared(with_word.count() as u64, pages.len() as u64) {
+            factors[field] = SHARED;
+        }
+    }
+    let posting = |occurs: &PageOccurrences| {
+        let arrival = occurs.page as usize;
+        let page = &pages[arrival];
+        let weight = means.weight(&occurs.counts, &page.lengths, &factors);
+        Posting {
+            page: ranks[arrival],
+            weight: byte(weight),
+            text: text_byte(means.text(&occurs.counts, &page.lengths, &factors)),
+            in_title: occurs.counts[TITLE] > 0,
+            headings: occurs.headings,
+            fields: counted_fields(&occurs.counts),
+            pieces: page.has_pieces.then_some(occurs.pieces),
+        }
+    };
+    let mut postings: Vec<Posting> = occurrences.iter().map(posting).collect();
+    postings.sort_unstable_by_key(|posting| posting.page);
+    postings
+}
+
+/// Returns the stem that the word has on the most pages.
+fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
+    let usual = stems
+        .iter()
+        .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+    usual.map(|(stem, _)| stem.clone()).unwrap_or_default()
+}
+
+impl StemClass {
+    fn of(stem: Box<str>, mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> StemClass {
+        forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
+        StemClass {
+            stem,
+            forms,
+            compounds,
+        }
+    }
+
+    fn first(&self) -> &str {
+        self.forms.first().map_or("", |form| &form.text)
+    }
+}
+
+impl Words {
+    pub(super) fn forms(&self) -> usize {
+        self.classes.iter().map(|class| class.forms.len()).sum()
+    }
+}
+
+/// Maps each stem to the compounds that end in it. A compound is represented by the first word of
+/// its class. Compounds on the most pages come first.
+fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
+    let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
+    for (longer, forms) in classes {
+        let pages = forms.iter().map(|form| form.postings.pages).max();
+        let first = forms.iter().map(|form| &form.text);
+        let first = first.min_by(|a, b| by_utf16(a, b));
+        let (Some(pages), Some(first)) = (pages, first) else {
+            continue;
+        };
+        // The first part of a compound must have at least two bytes.
+        for (at, _) in longer.char_indices().skip_while(|(at, _)| *at < 2) {
+            let end = &longer[at..];
+            if end.chars().count() < MIN_COMPOUND_END {
+                break;
+            }
+            if classes.contains_key(end) {
+                let words = words_by_end.entry(end.into()).or_default();
+                words.push((pages, first.clone()));
+            }
+        }
+    }
+    let best = words_by_end.into_iter().map(|(stem, mut words)| {
+        words.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        words.truncate(MAX_COMPOUNDS);
+        (stem, words.into_iter().map(|(_, word)| word).collect())
+    });
+    best.collect()
+}
+
+/// Compares strings in the order that JavaScript uses.
+pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
+}
+
+/// Collects the words of one page.
+struct PageWords {
+    stemmer: Stemmer,
+    words: HashMap<Box<str>, (Option<Box<str>>, PageOccurrences)>,
+    lengths: Lengths,
+}
+
+impl PageWords {
+    /// Reads a page, split into `pieces`, and returns the lengths of its fields.
+    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> Lengths {
+        self.field(TITLE, [page.title.as_str()]);
+        for (n, heading) in page.headings.iter().enumerate() {
+            let level = usize::from(heading.level.clamp(1, 3)) - 1;
+            self.named(HEADINGS[level], &heading.text, 1 << (n % HEADING_BITS));
+        }
+        self.named(DESCRIPTION, &page.description, 1 << HEADING_BITS);
+        self.field(KEYWORDS, page.keywords.iter().map(String::as_str));
+        self.field(ANCHORS, page.anchors.iter().map(String::as_str));
+        self.field(PATH, [path_words(page.path()).as_str()]);
+        for site in sites(page) {
+            self.occurs(format!("{SITE}{site}"), None);
+        }
+        self.body(&page.text, pieces);
+        self.field(BESIDE, [page.beside.as_str()]);
+        self.lengths
+    }
+
+    /// Adds the words of a field.
+    fn field<'t>(&mut self, field: usize, texts: impl IntoIterator<Item = &'t str>) {
+        for text in texts {
+            for word in words(text, &self.stemmer) {
+                self.count(field, word);
+            }
+        }
+    }
+
+    /// Adds the words of a heading or of the description. `bit` is the bit of this heading or
+    /// description in [`PageOccurrences::headings`].
+    fn named(&mut self, field: usize, text: &str, bit: u16) {
+        for word in words(text, &self.stemmer) {
+            self.count(field, word).headings |= bit;
+        }
+    }
+
+    /// Adds the words of the main text.
+    fn body(&mut self, text: &str, pieces: &[Range<usize>]) {
+        for word in words(text, &self.stemmer) {
+            let at = word.range.start;
+            let piece = pieces.partition_point(|piece| piece.end <= at);
+            if word.position < LEAD_WORDS {
+                self.count(LEAD, word.clone());
+            }
+            let occurs = self.count(BODY, word);
+            if piece < pieces.len() {
+                occurs.pieces |= 1 << piece;
+            }
+        }
+    }
+
+    /// Counts an occurrence of a word in a field. A stem counts towards the length of the field,
+    /// as in the index.
+    fn count(&mut self, field: usize, word: Word) -> &mut PageOccurrences {
+        let length = &mut self.lengths[field];
+        *length = length.saturating_add(1 + u32::from(word.stem.is_some()));
+        let occurs = self.occurs(word.text, word.stem);
+        occurs.counts[field] = occurs.counts[field].saturating_add(1);
+        occurs
+    }
+
+    fn occurs(&mut self, text: String, stem: Option<String>) -> &mut PageOccurrences {
+        let stem = stem.map(String::into_boxed_str);
+        let entry = self.words.entry(text.into_boxed_str());
+        &mut entry
+            .or_insert_with(|| (stem, PageOccurrences::default()))
+            .1
+    }
+}

@@ -1,0 +1,272 @@
+//! Finds the pages that match a query, best first. Leaves out pages that are represented by another
+//! page: duplicates and older versions.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use tantivy::collector::{Collector, Count, SegmentCollector, TopDocs};
+use tantivy::columnar::Column;
+use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
+use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+
+use crate::facets::{FacetFilters, FacetValueCounts, Facets, VersionGroupRank};
+use crate::page_prior::hundredths;
+use crate::query_plan::WEIGHTS;
+use crate::schema::Fields;
+use crate::statistics::ScoringStatistics;
+
+/// An older version of a page is shown in addition to the newest one only if its score is this many
+/// times as high.
+const MIN_OLDER_LEAD: f32 = 2.0;
+
+/// A search of the index: what to find, and how many results to return.
+pub(crate) struct PageSearch<'a> {
+    pub(crate) searcher: &'a Searcher,
+    pub(crate) statistics: &'a ScoringStatistics,
+    pub(crate) fields: &'a Fields,
+    pub(crate) limit: usize,
+    pub(crate) offset: usize,
+    /// The current time in seconds since 1970 UTC. Expired pages are not shown.
+    pub(crate) now: i64,
+    pub(crate) filters: &'a FacetFilters,
+    /// True if the query is about changes. In this case, change lists rank like other pages.
+    pub(crate) is_about_changes: bool,
+    /// True if older versions of a page are left out in favour of its newest version.
+    pub(crate) prefers_newest: bool,
+    pub(crate) counts_facets: bool,
+}
+
+/// The pages that match a query.
+#[derive(Debug, Default)]
+pub(crate) struct FoundPages {
+    pub(crate) total: usize,
+    /// The matching pages in the requested range, with their scores.
+    pub(crate) best: Vec<(Score, DocAddress)>,
+    pub(crate) facets: Option<Facets>,
+}
+
+impl PageSearch<'_> {
+    pub(crate) fn run(&self, lookup: Box<dyn Lookup>) -> tantivy::Result<FoundPages> {
+        let lookup = self.in_time(self.filtered(lookup));
+        if self.counts_facets || (self.prefers_newest && self.has_versions()) {
+            return self.all(&*lookup);
+        }
+        // Request more pages than needed, because duplicates are dropped below. Duplicates are
+        // marked in the index only at the end of a run.
+        let max_candidates = (self.limit + self.offset).max(1) * 2;
+        let is_about_changes = self.is_about_changes;
+        let ranked =
+            TopDocs::with_limit(max_candidates).tweak_score(move |segment: &SegmentReader| {
+                let prior = Prior::of(segment, is_about_changes);
+                move |document: DocId, score: Score| prior.weighed(document, score)
+            });
+        let (total, ranked) = self.scored(&*lookup, &(Count, ranked))?;
+        let candidates = ranked.len();
+        let distinct = self.without_duplicates(ranked)?;
+        Ok(FoundPages {
+            total: total.saturating_sub(candidates - distinct.len()),
+            best: self.requested_range(distinct),
+            facets: None,
+        })
+    }
+
+    /// Finds all matching pages, not only the best ones, because versions and facets depend on all
+    /// of them.
+    fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
+        let mut all = self.scored(lookup, &AllMatches(self.is_about_changes))?;
+        all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let shown = match self.prefers_newest {
+            true => self.newest(&all)?,
+            false => all.clone(),
+        };
+        let shown = self.without_duplicates(shown)?;
+        let facets = match self.counts_facets {
+            true => {
+                let counts_of_all = FacetValueCounts::of(self.searcher, &all)?;
+                let counts_of_shown = FacetValueCounts::of(self.searcher, &shown)?;
+                Some(Facets::of(&counts_of_all, &counts_of_shown, self.filters))
+            }
+            false => None,
+        };
+        Ok(FoundPages {
+            total: shown.len(),
+            best: self.requested_range(shown),
+            facets,
+        })
+    }
+
+    /// Collects the matching pages with scores that don't depend on how the index was written.
+    fn scored<C: Collector>(
+        &self,
+        lookup: &dyn Lookup,
+        collector: &C,
+    ) -> tantivy::Result<C::Fruit> {
+        let (searcher, statistics) = (self.searcher, self.statistics);
+        searcher.search_with_statistics_provider(lookup, collector, statistics)
+    }
+
+    fn requested_range(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
+        let pages = pages.into_iter().skip(self.offset);
+        pages.take(self.limit).collect()
+    }
+
+    /// Removes pages that have the same text as an earlier page in the list.
+    fn without_duplicates(
+        &self,
+        mut pages: Vec<(Score, DocAddress)>,
+    ) -> tantivy::Result<Vec<(Score, DocAddress)>> {
+        let hashes = self.columns("text_hash")?;
+        let mut texts = HashSet::new();
+        pages.retain(|(_, at)| texts.insert(hashes[at.segment_ord as usize].first(at.doc_id)));
+        Ok(pages)
+    }
+
+    /// Returns the newest matching version of each page, and older versions whose score is much
+    /// higher.
+    fn newest(&self, pages: &[(Score, DocAddress)]) -> tantivy::Result<Vec<(Score, DocAddress)>> {
+        let marks = self.columns("version_mark")?;
+        let mark = |at: &DocAddress| {
+            let mark = marks[at.segment_ord as usize].first(at.doc_id);
+            mark.map(VersionGroupRank)
+        };
+        let mut newest: HashMap<u64, (u64, Score)> = HashMap::new();
+        for (score, at) in pages {
+            if let Some(mark) = mark(at) {
+                let entry = newest
+                    .entry(mark.shared())
+                    .or_insert((mark.newer(), *score));
+                if mark.newer() < entry.0 {
+                    *entry = (mark.newer(), *score);
+                }
+            }
+        }
+        let is_shown = |(score, at): &&(Score, DocAddress)| {
+            mark(at).is_none_or(|mark| {
+                let (newer, lead) = newest[&mark.shared()];
+                mark.newer() == newer || *score >= lead * MIN_OLDER_LEAD
+            })
+        };
+        Ok(pages.iter().filter(is_shown).copied().collect())
+    }
+
+    fn columns(&self, name: &str) -> tantivy::Result<Vec<Column<u64>>> {
+        let segments = self.searcher.segment_readers().iter();
+        segments
+            .map(|segment| segment.fast_fields().u64(name))
+            .collect()
+    }
+
+    /// Returns true if the index contains several versions of any page.
+    fn has_versions(&self) -> bool {
+        self.searcher.segment_readers().iter().any(|segment| {
+            let marks = segment.fast_fields().u64("version_mark");
+            marks.is_ok_and(|marks| marks.values.num_vals() > 0)
+        })
+    }
+
+    fn filtered(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
+        if self.filters.is_empty() {
+            return lookup;
+        }
+        let filters = self.filters.look_ups(self.fields).into_iter();
+        // Filters select pages but don't affect scores.
+        let filters = filters.map(|filter| {
+            let filter = tantivy::query::ConstScoreQuery::new(filter, 0.0);
+            (Occur::Must, Box::new(filter) as Box<dyn Lookup>)
+        });
+        let clauses = std::iter::once((Occur::Must, lookup)).chain(filters);
+        Box::new(BooleanQuery::new(clauses.collect()))
+    }
+
+    /// Returns a query that matches the same pages, except those that have expired.
+    fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
+        let has_times = self.searcher.segment_readers().iter().any(|segment| {
+            let times = segment.fast_fields().i64("until");
+            times.is_ok_and(|times| times.values.num_vals() > 0)
+        });
+        if !has_times {
+            return lookup;
+        }
+        let until = |at: i64| Term::from_field_i64(self.fields.until, at);
+        let over = RangeQuery::new(Bound::Unbounded, Bound::Included(until(self.now)));
+        Box::new(BooleanQuery::new(vec![
+            (Occur::Must, lookup),
+            (Occur::MustNot, Box::new(over)),
+        ]))
+    }
+}
+
+/// The prior of each page of a segment: how likely it answers any query.
+struct Prior {
+    linked: Option<Column<u64>>,
+    worth: Option<Column<u64>>,
+    is_about_changes: bool,
+}
+
+impl Prior {
+    fn of(segment: &SegmentReader, is_about_changes: bool) -> Prior {
+        Prior {
+            linked: segment.fast_fields().u64("linked").ok(),
+            worth: segment.fast_fields().u64("worth").ok(),
+            is_about_changes,
+        }
+    }
+
+    /// Multiplies the score of a page by the page's prior.
+    fn weighed(&self, document: DocId, score: Score) -> Score {
+        let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
+        let (linked, worth) = (first(&self.linked), first(&self.worth));
+        let worth = hundredths(worth.unwrap_or(100), self.is_about_changes);
+        #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
+        let (linked, worth) = (linked.unwrap_or(0) as f32, worth as f32);
+        score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
+    }
+}
+
+/// Collects all matching pages in any order. The field is [`PageSearch::is_about_changes`].
+struct AllMatches(bool);
+
+struct SegmentMatches {
+    segment: SegmentOrdinal,
+    prior: Prior,
+    found: Vec<(Score, DocAddress)>,
+}
+
+impl Collector for AllMatches {
+    type Fruit = Vec<(Score, DocAddress)>;
+    type Child = SegmentMatches;
+
+    fn for_segment(
+        &self,
+        segment: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentMatches> {
+        Ok(SegmentMatches {
+            segment,
+            prior: Prior::of(reader, self.0),
+            found: Vec::new(),
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        true
+    }
+
+    fn merge_fruits(&self, found: Vec<Self::Fruit>) -> tantivy::Result<Self::Fruit> {
+        Ok(found.concat())
+    }
+}
+
+impl SegmentCollector for SegmentMatches {
+    type Fruit = Vec<(Score, DocAddress)>;
+
+    fn collect(&mut self, document: DocId, score: Score) {
+        let score = self.prior.weighed(document, score);
+        self.found
+            .push((score, DocAddress::new(self.segment, document)));
+    }
+
+    fn harvest(self) -> Self::Fruit {
+        self.found
+    }
+}

@@ -1,0 +1,302 @@
+//! Builds the index queries for the words and phrases of a plan.
+
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{
+    BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, EmptyQuery, Occur, PhraseQuery,
+    Query as Lookup, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+
+use super::ranking_weights::{WEIGHTS, weighted_fields};
+use super::{MarkedWords, MatchedTerm, QueryPlanner, Strictness, Unit};
+use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredWord};
+use crate::exclude_query::ExclusionQuery;
+use crate::query::{Query, QueryTerm};
+use crate::words::{Stemmer, Word, WordRelation, words};
+
+impl QueryPlanner<'_> {
+    /// Returns queries for pages that have most of the distinctive words, or at least one of them,
+    /// depending on `fit`. Common words only raise the score.
+    pub(super) fn look_up_words(
+        &self,
+        units: &[Unit],
+        fit: Strictness,
+    ) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        for run in &runs {
+            clauses.push((Occur::Must, self.look_up_unit(run, None)));
+        }
+        if words.is_empty() {
+            return any_of(clauses, fit);
+        }
+        let free = words.iter().filter(|unit| !unit.is_in_phrase);
+        let all_common = free.clone().all(|unit| unit.is_common) && runs.is_empty();
+        let is_distinctive = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
+        let distinctive = free.clone().filter(|unit| is_distinctive(unit)).count();
+        let least = match (fit, distinctive) {
+            (Strictness::Any | Strictness::Apart | Strictness::Relaxed, _) => 1,
+            (Strictness::Most, n @ 0..=2) => n,
+            (Strictness::Most, n) => (n * 3).div_ceil(5),
+        };
+        let texts = &self.fields.texts;
+        let terms = bm25f::QueryScoring {
+            words: words
+                .iter()
+                .map(|unit| ScoredWord {
+                    forms: unit.forms.clone(),
+                    inflections: unit.inflections.clone(),
+                    idf: unit.idf,
+                    rarity: unit.idf.powf(WEIGHTS.rarity_power),
+                    is_distinctive: is_distinctive(unit),
+                    is_name: unit.is_name,
+                    shared_in: unit.shared_in.clone(),
+                })
+                .collect(),
+            places: weighted_fields(texts),
+            least: least.min(distinctive),
+            whole: WEIGHTS.whole,
+            distinctive,
+            partial: match fit {
+                Strictness::Relaxed => WEIGHTS.one_of_pair,
+                _ => 1.0,
+            },
+            saturation: WEIGHTS.saturation,
+            text_alone: WEIGHTS.text_alone,
+            passage: WEIGHTS.passage,
+            heading: WEIGHTS.heading,
+            least_part: match runs.len() + free.count() {
+                // A query of two words is meant as a whole, so a page with only the rarer word
+                // doesn't match.
+                0..=2 => f32::INFINITY,
+                _ => WEIGHTS.least_part,
+            },
+            title: texts.title,
+            body: texts.body,
+            headings: [texts.title, texts.description]
+                .into_iter()
+                .chain(texts.headings)
+                .collect(),
+        };
+        clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(terms)))));
+        any_of(clauses, fit)
+    }
+
+    /// Returns a query for pages with a word in any of the fields that the term allows.
+    pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let mut places = weighted_fields(texts);
+        if let Some(QueryTerm {
+            in_title, is_not, ..
+        }) = term_of
+        {
+            places.retain(|place| !in_title || place.field == texts.title);
+            // Exclusions ignore text outside the main text, because text such as a footer may be on
+            // every page.
+            places.retain(|place| !is_not || place.field != texts.beside);
+        }
+        let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
+            let lookup: Box<dyn Lookup> = match unit.run.len() {
+                0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
+                1 => term(*field, &unit.run[0]),
+                _ if self.has_places(*field) => Box::new(PhraseQuery::new(
+                    unit.run
+                        .iter()
+                        .map(|pair| Term::from_field_text(*field, pair))
+                        .collect(),
+                )),
+                _ => Box::new(BooleanQuery::intersection(
+                    unit.run.iter().map(|pair| term(*field, pair)).collect(),
+                )),
+            };
+            Box::new(BoostQuery::new(lookup, *weight)) as Box<dyn Lookup>
+        });
+        let lookups = lookups.collect();
+        Box::new(DisjunctionMaxQuery::with_tie_breaker(
+            lookups,
+            WEIGHTS.others,
+        ))
+    }
+
+    /// Returns queries that raise the score if two words are adjacent both in the query and in a
+    /// page.
+    pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
+        let texts = &self.fields.texts;
+        let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
+        for pair in units.windows(2) {
+            let [first, second] = pair else { continue };
+            let (Some(a), Some(b)) = (first.best(), second.best()) else {
+                continue;
+            };
+            for (field, weight) in [
+                (texts.body, WEIGHTS.neighbours.0),
+                (texts.title, WEIGHTS.neighbours.1),
+                (texts.headings[0], WEIGHTS.neighbours.1),
+                (texts.headings[1], WEIGHTS.neighbours.1 / 2.0),
+            ] {
+                let terms = [a, b].map(|word| Term::from_field_text(field, word));
+                let mut phrase = PhraseQuery::new(terms.to_vec());
+                phrase.set_slop(1);
+                let boosted = BoostQuery::new(Box::new(phrase), weight);
+                clauses.push((Occur::Should, Box::new(boosted)));
+            }
+        }
+        clauses
+    }
+
+    /// Returns a query for pages that contain all words of a name (typed without spaces) in
+    /// sequence.
+    pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
+        let all_words = words(&term.text, &Stemmer::none());
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
+        if whole.count() < 2 {
+            return None;
+        }
+        let boosted = BoostQuery::new(self.look_up_text(&term.text), WEIGHTS.name);
+        Some((Occur::Should, Box::new(boosted)))
+    }
+
+    /// Returns a query for pages whose text, title or headings contain these words in sequence.
+    pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let all_words = words(text, &Stemmer::none());
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
+        let whole: Vec<&Word> = whole.collect();
+        let places = [texts.body, texts.title].into_iter().chain(texts.headings);
+        let lookups = places.map(|field| words_in_order(field, &whole));
+        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
+    }
+
+    /// Returns a query for pages with the words of a phrase in sequence.
+    pub(super) fn look_up_phrase(
+        &self,
+        term: &QueryTerm,
+        wanted: &mut MarkedWords,
+    ) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let all_words = words(&term.text, &Stemmer::none());
+        let paired: Vec<_> = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Pair)
+            .collect();
+        let is_paired = |word: &Word| {
+            let mut pairs = paired.iter();
+            pairs.any(|pair| {
+                pair.range.start <= word.range.start && word.range.end <= pair.range.end
+            })
+        };
+        let pick = |word: &&Word| match word.kind {
+            WordRelation::Plain | WordRelation::Pair => true,
+            // A character with a neighbour is already part of a pair.
+            WordRelation::Character => !is_paired(word),
+            WordRelation::Part => false,
+        };
+        let picked: Vec<&Word> = all_words.iter().filter(pick).collect();
+        if !term.is_not {
+            picked
+                .iter()
+                .for_each(|word| wanted.want(&word.text, MatchedTerm::of(usize::from(u16::MAX))));
+        }
+        let title = (texts.title, WEIGHTS.title.0);
+        let mut places = vec![title];
+        if !term.in_title {
+            places.push((texts.body, WEIGHTS.body.0));
+            let headings = WEIGHTS.headings.map(|heading| heading.0);
+            places.extend(texts.headings.into_iter().zip(headings));
+        }
+        if !term.in_title && !term.is_not {
+            places.push((texts.beside, WEIGHTS.beside.0));
+        }
+        let lookups = places.into_iter().map(|(field, weight)| {
+            let lookup = words_in_order(field, &picked);
+            Box::new(BoostQuery::new(lookup, weight)) as Box<dyn Lookup>
+        });
+        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
+    }
+
+    /// Restricts the query to the sites that it names.
+    pub(super) fn restrict_to_sites(
+        &self,
+        query: &Query,
+        clauses: &mut Vec<(Occur, Box<dyn Lookup>)>,
+    ) {
+        let site = |site: &String| {
+            let matching = Box::new(exact(self.fields.site, site));
+            Box::new(ConstScoreQuery::new(matching, 0.0)) as Box<dyn Lookup>
+        };
+        if !query.sites.is_empty() {
+            let sites = query.sites.iter().map(site).collect();
+            clauses.push((Occur::Must, Box::new(BooleanQuery::union(sites))));
+        }
+        for not in &query.not_sites {
+            clauses.push((Occur::MustNot, Box::new(ExclusionQuery(site(not)))));
+        }
+        // If a query consists only of exclusions, it has no results.
+        if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+            clauses.push((Occur::Must, Box::new(EmptyQuery)));
+        }
+    }
+
+    fn has_places(&self, field: Field) -> bool {
+        let texts = &self.fields.texts;
+        [texts.title, texts.body, texts.beside].contains(&field) || texts.headings.contains(&field)
+    }
+}
+
+/// Combines clauses so that a page must match all of them or, if `fit` allows this, at least one.
+fn any_of(
+    clauses: Vec<(Occur, Box<dyn Lookup>)>,
+    fit: Strictness,
+) -> Vec<(Occur, Box<dyn Lookup>)> {
+    if matches!(fit, Strictness::Most | Strictness::Relaxed) || clauses.len() < 2 {
+        return clauses;
+    }
+    let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();
+    vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
+}
+
+/// Returns the clause for a term: pages must match `lookup` or, if the term is excluded, must not
+/// match it.
+pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
+    match term.is_not {
+        true => (Occur::MustNot, Box::new(ExclusionQuery(lookup))),
+        false => (Occur::Must, lookup),
+    }
+}
+
+/// Returns a query for pages that contain the words in the same order and with the same distances.
+fn words_in_order(field: Field, words: &[&Word]) -> Box<dyn Lookup> {
+    let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
+    match words {
+        [] => Box::new(EmptyQuery),
+        [word] => term(field, &word.text),
+        _ => Box::new(PhraseQuery::new_with_offset(
+            words.iter().map(place).collect(),
+        )),
+    }
+}
+
+fn forms(field: Field, forms: &[(String, f32)]) -> Vec<Box<dyn Lookup>> {
+    let form = |(word, weight): &(String, f32)| {
+        Box::new(BoostQuery::new(term(field, word), *weight)) as Box<dyn Lookup>
+    };
+    forms.iter().map(form).collect()
+}
+
+fn term(field: Field, word: &str) -> Box<dyn Lookup> {
+    let term = Term::from_field_text(field, word);
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+fn exact(field: Field, value: &str) -> TermQuery {
+    TermQuery::new(
+        Term::from_field_text(field, value),
+        IndexRecordOption::Basic,
+    )
+}

@@ -1,0 +1,152 @@
+//! Links that the crawl did not check, and links to servers that it could not reach.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crawl_weburl::CanonicalUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::broken::{is_demanded, is_wait, key};
+use crate::error::RecordsError;
+use crate::reported_crawl::unreachable_origin;
+use crate::row_files::{excluded, requests, waiting};
+
+/// The reason of a link whose server answered 429 until the end of the crawl.
+pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
+/// The reason of a link that was not requested, because its server demanded a wait.
+const ASKED_TO_WAIT: &str = "asked_to_wait";
+/// The statuses that demand a wait.
+const WAITS: [u16; 2] = [429, 503];
+
+/// A link on a page of the site whose target is unknown. The link counts neither as working nor as
+/// broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UncheckedLink {
+    /// The page that has the link.
+    pub page: String,
+    /// The target of the link.
+    pub to: String,
+    /// Why the target was not checked. This is a reason of `excluded.jsonl`, `too_many_requests`,
+    /// `asked_to_wait`, the reason why the crawl has to wait for the target's host, or what the
+    /// server served in place of the page (`login_page`, `challenge`, `block_page`).
+    pub reason: String,
+    /// The link's text, if it has one.
+    pub text: Option<String>,
+}
+
+impl UncheckedLink {
+    /// Describes the reason in words.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self.reason.as_str() {
+            "robots" => "robots.txt",
+            "meta" => "robots meta tag",
+            "header" => "X-Robots-Tag",
+            "usage" => "usage preference",
+            "address" => "private address",
+            "action" => "looks like an action",
+            "trap" => "looks like a trap",
+            TOO_MANY_REQUESTS => "too many requests (429)",
+            ASKED_TO_WAIT => "its server asked to wait (429 or 503)",
+            "login_page" => "login page",
+            "block_page" => "block page",
+            other => other,
+        }
+    }
+}
+
+/// Why a URL was never fetched.
+pub(super) enum UnfetchedReason<'a> {
+    /// The URL is excluded, or the crawl has to wait for its host. The value is the reason of an
+    /// [`UncheckedLink`].
+    Unchecked(&'a str),
+    /// The server can't be reached. The value is the error.
+    Unreachable(&'a str),
+    /// The server answered each request with this status, and the crawl gave up.
+    Answered(u16),
+}
+
+/// The URLs and origins that were not fetched from, with the reasons.
+#[derive(Debug, Default)]
+pub(super) struct UnfetchedUrls {
+    /// The reason for each excluded URL.
+    excluded: HashMap<u64, String>,
+    /// The reason why each origin with pending URLs can't be fetched from.
+    waiting: HashMap<String, String>,
+    /// The last status of URLs that demanded a wait.
+    demanded: HashMap<u64, u16>,
+}
+
+impl UnfetchedUrls {
+    /// Reads `excluded.jsonl` and `waiting.jsonl`, and `requests.jsonl` if a host demanded a wait.
+    /// Takes about 40 bytes per URL that the rules of its site exclude. URLs that only the user's
+    /// own limits (scope, budgets, samples) exclude are left out.
+    pub(super) fn read(dir: &Path) -> Result<UnfetchedUrls, RecordsError> {
+        let mut unfetched = UnfetchedUrls::default();
+        let mut rows = excluded(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            let reason = row.reason.as_str();
+            match is_of_site(reason) {
+                true => unfetched.excluded.insert(key(&row.url), row.reason),
+                false => unfetched.excluded.remove(&key(&row.url)),
+            };
+        }
+        let mut rows = waiting(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            if let Some((origin, why)) = unreachable_origin(&row) {
+                unfetched.waiting.insert(origin.to_owned(), why.to_owned());
+            }
+        }
+        if unfetched.waiting.values().any(|why| is_demanded(why)) {
+            unfetched.read_demands(dir)?;
+        }
+        Ok(unfetched)
+    }
+
+    /// Reads the URLs whose last response demanded a wait.
+    fn read_demands(&mut self, dir: &Path) -> Result<(), RecordsError> {
+        let mut rows = requests(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            match row.status {
+                Some(status) if WAITS.contains(&status) => {
+                    self.demanded.insert(key(&row.url), status);
+                }
+                _ => {
+                    self.demanded.remove(&key(&row.url));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns why a URL was not fetched. `name` is its spelling after the spelling rules. `None`
+    /// if the reason is unknown, or is a limit that the user set.
+    pub(super) fn of(&self, url: &CanonicalUrl, name: &str) -> Option<UnfetchedReason<'_>> {
+        if let Some(reason) = self.excluded.get(&key(name)) {
+            return Some(UnfetchedReason::Unchecked(reason));
+        }
+        let detail = self.waiting.get(url.origin().as_str())?;
+        Some(match detail {
+            _ if is_demanded(detail) => match self.demanded.get(&key(name)) {
+                Some(429) => UnfetchedReason::Unchecked(TOO_MANY_REQUESTS),
+                Some(status) => UnfetchedReason::Answered(*status),
+                None => UnfetchedReason::Unchecked(ASKED_TO_WAIT),
+            },
+            _ if is_wait(detail) => UnfetchedReason::Unchecked(detail),
+            _ => UnfetchedReason::Unreachable(detail),
+        })
+    }
+}
+
+/// Returns whether a reason for an exclusion is a rule of the site that has the link or the target.
+/// `address` counts too, because visitors may be able to reach an address that the crawl must not
+/// contact.
+fn is_of_site(reason: &str) -> bool {
+    matches!(
+        reason,
+        "robots" | "meta" | "header" | "nofollow" | "usage" | "address" | "action" | "trap"
+    )
+}

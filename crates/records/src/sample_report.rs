@@ -1,0 +1,476 @@
+//! The sample of a crawl, and estimates for the pages that were not fetched.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+use crawl_sample::{IntervalEstimate, Probability, RatioEstimate};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::number_format::{counted, grouped, size};
+use crate::row_files::pages;
+
+/// Maximum number of content types counted separately. Further types count as `other`. The number
+/// must be bounded, because servers choose the types.
+const MAX_TYPES: usize = 100;
+/// Maximum number of redirects to follow from a URL of the frame.
+const MAX_REDIRECTS: usize = 20;
+/// The name used if a response has no content type.
+const NO_TYPE: &str = "none";
+const OTHER_TYPES: &str = "other";
+
+/// A sample, and estimates for the frame it was drawn from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleReport {
+    /// Number of URLs that could be drawn. Pages read to build the frame don't count.
+    pub frame: u64,
+    /// Number of URLs that were drawn.
+    pub drawn: u64,
+    /// Number of strata with at least one row.
+    #[serde(default)]
+    pub strata: u64,
+    /// Number of drawn URLs without a row, because they were excluded later or are not fetched yet.
+    pub without_row: u64,
+    /// Number of pages read to build the frame. Each such page represents only itself, because it
+    /// was not drawn.
+    pub certain: u64,
+    /// The estimates. `None` if no URL is drawn yet, or some drawn URLs are still waiting.
+    pub estimates: Option<SampleEstimates>,
+}
+
+/// Estimates for all URLs of the frame, together with the pages that were read to build the frame.
+/// Each estimate has a 95 % interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleEstimates {
+    /// The share of URLs that lead to a page, possibly by redirects. A page is a readable response
+    /// with a status from 200 to 299.
+    pub answered: Option<IntervalEstimate>,
+    /// The share of URLs with each status, which is that of the URL itself, not of a page that it
+    /// redirects to. The key is `none` if there was no response.
+    pub statuses: BTreeMap<String, IntervalEstimate>,
+    /// The share of each content type among URLs that lead to a page.
+    pub types: BTreeMap<String, IntervalEstimate>,
+    /// The mean body length of the pages, in bytes as received. `None` if there is no page.
+    pub mean_bytes: Option<IntervalEstimate>,
+    /// The total body length of the pages.
+    pub total_bytes: Option<IntervalEstimate>,
+}
+
+/// Reads the sample of the crawl in `dir`; `None` if it drew none.
+///
+/// # Errors
+/// The errors of [`pages`], and the first malformed line.
+pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
+    let mut rows = SampleRows::default();
+    for row in pages(dir)? {
+        rows.add(&row?);
+    }
+    Ok(rows.report())
+}
+
+/// The last row of each sampled URL. Takes about 100 bytes per URL.
+#[derive(Debug, Default)]
+pub(crate) struct SampleRows {
+    /// The pages by key of their URL. Ordered, so that floating-point sums are reproducible.
+    by_url: BTreeMap<u64, SampledPage>,
+    /// Each stratum: its name, the number of pages drawn from it, and the number of pages in it.
+    strata: Vec<(String, u64, u64)>,
+    stratum_numbers: HashMap<String, usize>,
+    types: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SampledPage {
+    part: Part,
+    status: Option<u16>,
+    is_failed: bool,
+    /// Index in the list of content types.
+    content_type: usize,
+    bytes: u64,
+    redirect: Option<u64>,
+}
+
+/// The role of a page in the sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Certain,
+    /// The page was drawn in the stratum with this index.
+    Drawn(usize),
+    /// The page was not drawn, but a page of the sample leads to it.
+    Target,
+    /// A random walker visited the page, so it is not part of a drawn sample.
+    Walked,
+}
+
+impl SampledPage {
+    fn status_name(&self) -> String {
+        self.status
+            .map_or(NO_TYPE.to_owned(), |status| status.to_string())
+    }
+}
+
+impl SampleRows {
+    /// Adds the next row.
+    pub(crate) fn add(&mut self, row: &PageRow) {
+        let Some(sample) = &row.sample else {
+            return;
+        };
+        let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
+            // Only a damaged row can have such numbers, because no draw has them. Ignore the row.
+            (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
+                Part::Drawn(self.stratum(stratum, drawn, of))
+            }
+            (_, _, _, Some(1.0)) => Part::Certain,
+            _ if sample.how == "walk" => Part::Walked,
+            _ => Part::Target,
+        };
+        let page = SampledPage {
+            part,
+            status: row.status,
+            is_failed: row.is_failed(),
+            content_type: self.content_type(row.content_type.as_deref()),
+            bytes: row.bytes,
+            redirect: row.redirect.as_deref().map(key),
+        };
+        self.by_url.insert(key(&row.url), page);
+    }
+
+    fn stratum(&mut self, name: &str, drawn: u64, of: u64) -> usize {
+        if let Some(number) = self.stratum_numbers.get(name) {
+            return *number;
+        }
+        self.strata.push((name.to_owned(), drawn, of));
+        let number = self.strata.len() - 1;
+        self.stratum_numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    fn content_type(&mut self, value: Option<&str>) -> usize {
+        let kind = value.and_then(|value| value.split(';').next());
+        let kind = kind.map(|kind| kind.trim().to_ascii_lowercase());
+        let kind = kind.unwrap_or_else(|| NO_TYPE.to_owned());
+        let is_full = self.types.len() >= MAX_TYPES;
+        let find = |types: &[String], kind: &str| types.iter().position(|known| known == kind);
+        let kind = match find(&self.types, &kind) {
+            Some(number) => return number,
+            None if is_full => OTHER_TYPES.to_owned(),
+            None => kind,
+        };
+        find(&self.types, &kind).unwrap_or_else(|| {
+            self.types.push(kind);
+            self.types.len() - 1
+        })
+    }
+
+    /// Returns the sample and its estimates; `None` if no row belongs to a sample.
+    pub(crate) fn report(&self) -> Option<SampleReport> {
+        let is_drawn = |page: &SampledPage| page.part != Part::Walked;
+        if !self.by_url.values().any(is_drawn) {
+            return None;
+        }
+        let units = self.by_url.values();
+        let certain = units.filter(|page| page.part == Part::Certain).count() as u64;
+        let sum = |sum: u64, pages: u64| sum.saturating_add(pages);
+        let drawn = self.strata.iter().map(|(_, drawn, _)| *drawn).fold(0, sum);
+        let is_drawn = |page: &&SampledPage| matches!(page.part, Part::Drawn(_));
+        let rows = self.by_url.values().filter(is_drawn).count() as u64;
+        let frame = self.strata.iter().map(|(_, _, of)| *of).fold(0, sum);
+        Some(SampleReport {
+            frame,
+            drawn,
+            strata: self.strata.len() as u64,
+            without_row: drawn.saturating_sub(rows),
+            certain,
+            estimates: (drawn > 0).then(|| self.estimates()),
+        })
+    }
+
+    fn estimates(&self) -> SampleEstimates {
+        let mut answered = RatioEstimate::default();
+        // `every` is for estimates over all URLs, and `kind` for estimates over the URLs that lead
+        // to a page.
+        let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
+        let mut bytes = RatioEstimate::default();
+        let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
+        let mut types: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
+        for page in self.by_url.values() {
+            let Some(probability) = self.probability(page.part) else {
+                continue;
+            };
+            statuses
+                .entry(page.status_name())
+                .or_default()
+                .push(probability);
+            every.add(probability, 0.0, 1.0);
+            match self.come_to(page) {
+                Some(found) => {
+                    answered.add(probability, 1.0, 1.0);
+                    kind.add(probability, 0.0, 1.0);
+                    bytes.add(probability, found.bytes as f64, 1.0);
+                    let name = self.types[found.content_type].clone();
+                    types.entry(name).or_default().push(probability);
+                }
+                None => {
+                    answered.add(probability, 0.0, 1.0);
+                    bytes.add(probability, 0.0, 0.0);
+                }
+            }
+        }
+        let shares = |of: &RatioEstimate, parts: BTreeMap<String, Vec<Probability<'_>>>| {
+            let share = |(name, pages): (String, Vec<Probability<'_>>)| {
+                let mut part = of.clone();
+                for probability in pages {
+                    part.mark(probability);
+                }
+                Some((name, part.share()?))
+            };
+            parts.into_iter().filter_map(share).collect()
+        };
+        SampleEstimates {
+            answered: answered.share(),
+            statuses: shares(&every, statuses),
+            types: shares(&kind, types),
+            mean_bytes: bytes.mean(),
+            total_bytes: Some(bytes.total()),
+        }
+    }
+
+    fn probability(&self, part: Part) -> Option<Probability<'_>> {
+        match part {
+            Part::Target | Part::Walked => None,
+            Part::Certain => Some(Probability::Certain),
+            Part::Drawn(number) => {
+                let (stratum, drawn, of) = self.strata.get(number)?;
+                let (drawn, of) = (*drawn, *of);
+                Some(Probability::Drawn { stratum, drawn, of })
+            }
+        }
+    }
+
+    /// Returns the status of a URL as a report shows it, and the content type of the page that the
+    /// URL leads to. The type is `None` if the URL leads to no page.
+    pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {
+        let Some(page) = self.by_url.get(&key(url)) else {
+            return ("excluded".to_owned(), None);
+        };
+        let kind = self.come_to(page).map(|page| page.content_type);
+        let kind = kind.and_then(|number| self.types.get(number)).cloned();
+        (page.status_name(), kind)
+    }
+
+    /// Returns the page that a URL leads to, possibly by redirects; `None` if it doesn't lead to a
+    /// page.
+    fn come_to<'a>(&'a self, mut page: &'a SampledPage) -> Option<&'a SampledPage> {
+        for _ in 0..=MAX_REDIRECTS {
+            match page.redirect {
+                Some(target) => page = self.by_url.get(&target)?,
+                None => break,
+            }
+        }
+        let is_page = !page.is_failed && matches!(page.status, Some(200..=299));
+        is_page.then_some(page)
+    }
+}
+
+fn key(url: &str) -> u64 {
+    let mut hash = DefaultHasher::new();
+    url.hash(&mut hash);
+    hash.finish()
+}
+
+/// Formats a share with its interval.
+pub(crate) fn share_words(share: &IntervalEstimate) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
+    format!("{value:.1} % ({low:.1} to {high:.1})")
+}
+
+/// Formats a length in bytes with its interval.
+pub(crate) fn length_words(length: &IntervalEstimate) -> String {
+    let text = [length.value, length.low, length.high].map(|bytes| size(bytes.max(0.0) as u64));
+    if !length.is_bounded() {
+        return format!("{} (no interval)", text[0]);
+    }
+    format!("{} ({} to {})", text[0], text[1], text[2])
+}
+
+/// Formats the sample as part of the report.
+impl fmt::Display for SampleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (drawn, frame) = (grouped(self.drawn), counted(self.frame, "URL", "URLs"));
+        writeln!(f, "sample    {drawn} drawn from {frame}")?;
+        if self.certain > 0 {
+            let pages = counted(self.certain, "page", "pages");
+            writeln!(f, "  {pages} read to find them")?;
+        }
+        if self.without_row > 0 {
+            writeln!(f, "  drawn without a row: {}", grouped(self.without_row))?;
+        }
+        let Some(estimates) = &self.estimates else {
+            return match self.drawn {
+                0 => writeln!(f, "  no estimates: no drawn page has a row"),
+                _ => writeln!(f, "  no estimates: drawn pages are still waiting"),
+            };
+        };
+        writeln!(f, "  shares of all URLs, with 95 % intervals:")?;
+        if let Some(answered) = &estimates.answered {
+            writeln!(f, "    return a page: {}", share_words(answered))?;
+        }
+        for (status, share) in &estimates.statuses {
+            writeln!(f, "    status {status}: {}", share_words(share))?;
+        }
+        if let (Some(mean), Some(total)) = (&estimates.mean_bytes, &estimates.total_bytes) {
+            writeln!(f, "  of the pages:")?;
+            for (kind, share) in &estimates.types {
+                let kind = crawl_weburl::safe_line(kind);
+                writeln!(f, "    type {kind}: {}", share_words(share))?;
+            }
+            writeln!(f, "    bytes per page: {}", length_words(mean))?;
+            writeln!(f, "    bytes in total: {}", length_words(total))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::rows::PageRow;
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    use super::{SampleReport, SampleRows};
+
+    fn row(url: &str, sample: Value, more: Value) -> PageRow {
+        let mut row = json!({"url": url, "status": 200, "fetched_at": "2026-11-20T23:59:59.123Z",
+            "ms": 1, "bytes": 1000, "content_type": "text/html; charset=utf-8", "digest": null,
+            "depth": 1, "via": null, "title": null, "robots": null, "usage": null, "warc": null,
+            "withheld": null, "error": null, "sample": sample});
+        let fields = row.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        serde_json::from_value(row).unwrap()
+    }
+
+    fn drawn(stratum: &str, drawn: u64, of: u64) -> Value {
+        json!({"how": "drawn", "stratum": stratum, "drawn": drawn, "of": of,
+            "probability": drawn as f64 / of as f64})
+    }
+
+    /// Of eight drawn pages one returns 404, one is a PDF, two lead to a page that was not drawn,
+    /// and one has no row.
+    #[test]
+    fn a_sample_gives_estimates_for_its_frame() {
+        let mut rows = SampleRows::default();
+        let none = || json!({});
+        rows.add(&row(
+            "http://a.example/",
+            json!({"how": "frame", "stratum": null, "drawn": null,
+            "of": null, "probability": 1.0}),
+            none(),
+        ));
+        let target = "http://a.example/target";
+        rows.add(&row(
+            target,
+            json!({"how": "redirect", "stratum": null, "drawn": null, "of": null,
+            "probability": null}),
+            json!({"bytes": 4000}),
+        ));
+        let moved = || json!({"status": 301, "redirect": target, "bytes": 0});
+        let more = [
+            none(),
+            none(),
+            moved(),
+            moved(),
+            json!({"status": 404}),
+            json!({"content_type": "application/pdf", "bytes": 6000}),
+            none(),
+        ];
+        for (number, more) in more.into_iter().enumerate() {
+            let url = format!("http://a.example/{number}");
+            // A row of an earlier round is ignored.
+            rows.add(&row(
+                &url,
+                drawn("a.example", 8, 80),
+                json!({"status": 500}),
+            ));
+            rows.add(&row(&url, drawn("a.example", 8, 80), more));
+        }
+        expect![[r#"
+            sample    8 drawn from 80 URLs
+              1 page read to find them
+              drawn without a row: 1
+              shares of all URLs, with 95 % intervals:
+                return a page: 85.9 % (41.6 to 98.1)
+                status 200: 57.7 % (21.2 to 87.4)
+                status 301: 28.2 % (6.3 to 69.5)
+                status 404: 14.1 % (1.9 to 58.4)
+              of the pages:
+                type application/pdf: 16.4 % (2.2 to 63.2)
+                type text/html: 83.6 % (36.8 to 97.8)
+                bytes per page: 2.8 kB (924 B to 4.6 kB)
+                bytes in total: 171 kB (29.3 kB to 312 kB)
+        "#]]
+        .assert_eq(&rows.report().unwrap().to_string());
+        assert!(SampleRows::default().report().is_none());
+    }
+
+    fn certain() -> Value {
+        json!({"how": "frame", "stratum": null, "drawn": null, "of": null, "probability": 1.0})
+    }
+
+    #[test]
+    fn nothing_is_estimated_before_the_draw() {
+        let mut rows = SampleRows::default();
+        rows.add(&row("http://a.example/", certain(), json!({})));
+        // Only damaged rows can have these numbers.
+        for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
+            let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
+                "probability": 0.5});
+            rows.add(&row(
+                &format!("http://a.example/{number}"),
+                sample,
+                json!({}),
+            ));
+        }
+        expect![[r#"
+            sample    0 drawn from 0 URLs
+              1 page read to find them
+              no estimates: no drawn page has a row
+        "#]]
+        .assert_eq(&rows.report().unwrap().to_string());
+    }
+
+    /// One page read to build the frame returns 404, and all drawn pages are alike. So shares have
+    /// an interval, but lengths have none. In JSON, a missing interval is null.
+    #[test]
+    fn pages_that_are_alike_give_lengths_without_an_interval() {
+        let mut rows = SampleRows::default();
+        let missing_page = json!({"status": 404});
+        rows.add(&row("http://a.example/", certain(), json!({})));
+        rows.add(&row("http://a.example/gone", certain(), missing_page));
+        for number in 0..10 {
+            let url = format!("http://a.example/{number}");
+            rows.add(&row(&url, drawn("a.example", 10, 496), json!({})));
+        }
+        let report = rows.report().unwrap();
+        expect![[r#"
+            sample    10 drawn from 496 URLs
+              2 pages read to find them
+              shares of all URLs, with 95 % intervals:
+                return a page: 99.8 % (66.4 to 100.0)
+                status 200: 99.8 % (66.4 to 100.0)
+                status 404: 0.2 % (0.0 to 33.6)
+              of the pages:
+                type text/html: 100.0 % (66.6 to 100.0)
+                bytes per page: 1.0 kB (no interval)
+                bytes in total: 497 kB (no interval)
+        "#]]
+        .assert_eq(&report.to_string());
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.contains(r#""low":null,"high":null"#), "{json}");
+        let read: SampleReport = serde_json::from_str(&json).unwrap();
+        let total = read.estimates.unwrap().total_bytes.unwrap();
+        assert_eq!((total.low, total.high), (f64::NEG_INFINITY, f64::INFINITY));
+    }
+}

@@ -1,0 +1,544 @@
+//! Snapshots of hosts: stored states that outlive the process and restore evicted idle hosts.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crawl_weburl::{HostKey, Origin};
+
+use crate::backoff::{Backoff, MAX_PAUSE};
+use crate::gate::GateKey;
+use crate::host::{Host, NO_GATE};
+use crate::permit::{GapReason, HostSlot, Purpose};
+use crate::scheduler::Scheduler;
+use crate::snapshot_format::HostSnapshot;
+use crate::tick::{Tick, micros};
+
+/// Whether a stored snapshot that is being restored may lack requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotCompleteness {
+    /// The snapshot includes all requests, because the last run ended cleanly or the host was
+    /// evicted.
+    Complete,
+    /// The last run was cut off, so later requests may be missing from the snapshot. The host waits
+    /// a full gap first.
+    WritesMayBeLost,
+}
+
+/// A host that was evicted from memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvictedHost {
+    /// The host.
+    pub host: HostKey,
+    /// Known origins of the host.
+    pub origins: Vec<Origin>,
+    /// When the host may next be fetched from.
+    pub wake: Tick,
+    /// The host's state, for [`Scheduler::restore`].
+    pub bytes: Vec<u8>,
+}
+
+/// What the scheduler knew of a host that another worker owns now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOverHost {
+    /// Known origins of the host.
+    pub origins: Vec<Origin>,
+    /// Other origins whose robots.txt redirects to this host, if the request for the redirect
+    /// target was not sent. Their robots.txt must be fetched again.
+    pub unsent_hops: Vec<Origin>,
+}
+
+/// Returns the last known address of a host from the bytes of its [`Scheduler::snapshot`].
+#[must_use]
+pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
+    HostSnapshot::decode(bytes)?.address
+}
+
+impl Scheduler {
+    /// Returns the time at which the host's own limits allow the next request, and the host's state
+    /// as opaque bytes for [`Scheduler::restore`]. `None` if nothing is known of the host.
+    ///
+    /// The state holds the ends and gaps of the host's slots, the waits it requested, its
+    /// rate-limit fields, back-off levels, failures, smoothed response time and address. The pace
+    /// in its robots.txt is not included, because the caller stores robots.txt copies elsewhere and
+    /// applies their pace again.
+    #[must_use]
+    pub fn snapshot(&self, host: &HostKey) -> Option<(Tick, Vec<u8>)> {
+        let (wake, state) = self.host_state(host)?;
+        Some((wake, state.encode()))
+    }
+
+    /// Returns the same state as [`Scheduler::snapshot`], but not yet encoded. This saves work for
+    /// a caller that encodes only the newest of several states of a host.
+    #[must_use]
+    pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
+        let id = *self.by_host.get(host)?;
+        Some(self.stored(&self.hosts[id]))
+    }
+
+    /// Returns the gap between two requests to a host, at the hour with the longest gap. `None` if
+    /// nothing is known of the host.
+    #[must_use]
+    pub fn longest_gap(&self, host: &HostKey) -> Option<Duration> {
+        let host = &self.hosts[*self.by_host.get(host)?];
+        let gap = host.gap(self.limits_of(host)).0;
+        Some(Duration::from_micros(gap.max(host.largest_rate())))
+    }
+
+    /// Restores the state from [`Scheduler::snapshot`] or [`Scheduler::evict`].
+    ///
+    /// A slot that was in flight counts as ended now. If the bytes are invalid, nothing is restored
+    /// and the host waits a full gap. If something is already known of the host, both states are
+    /// merged, and the longer wait wins. Waits are capped at the longest possible wait, so a wrong
+    /// clock can't block a host for years.
+    pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], kind: SnapshotCompleteness) {
+        self.advance(now);
+        let id = self.host_index(host);
+        let stored = HostSnapshot::decode(bytes);
+        let is_valid = stored.is_some();
+        let delay = micros(self.limits_of(&self.hosts[id]).delay);
+        let stored = stored.unwrap_or_default();
+        let gap = Duration::from_micros(stored.gap.max(delay));
+        if let Some(address) = stored.address
+            && self.hosts[id].address == NO_GATE
+        {
+            self.join_address_gate(id, address);
+        }
+        self.merge(id, &stored);
+        if !is_valid || kind == SnapshotCompleteness::WritesMayBeLost {
+            let until = self.now + gap;
+            self.hosts[id].backoff_mut().hold(until, GapReason::Restart);
+        }
+        self.refresh(id);
+    }
+
+    /// Applies a request of an earlier run, from its record: the gap after it and the wait that it
+    /// requested. May be called before or after [`Scheduler::restore`]. Noting the same request
+    /// twice occupies a second slot of a host with several slots for one gap.
+    pub fn note_past_request(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+        end: Tick,
+        gap: Duration,
+        wait_until: Option<Tick>,
+    ) {
+        self.advance(now);
+        let id = self.host_index(host);
+        let end = end.min(self.now);
+        let slot = HostSlot {
+            last_end: end,
+            next_at: end + gap,
+            why: GapReason::Delay,
+        };
+        self.add_slot(id, slot);
+        if let Some(until) = wait_until {
+            let until = until.min(self.longest_wait());
+            self.hosts[id]
+                .backoff_mut()
+                .hold(until, GapReason::RetryAfter);
+        }
+        self.refresh(id);
+    }
+
+    /// Evicts a host with no pending work and nothing in flight. Returns `None` if there is no such
+    /// host.
+    ///
+    /// The state of its robots.txt is lost: call [`Scheduler::set_robots`] again when the host has
+    /// pending URLs again.
+    pub fn evict(&mut self) -> Option<EvictedHost> {
+        while let Some(id) = self.idle.pop_front() {
+            let host = &mut self.hosts[id];
+            host.is_in_idle_queue = false;
+            if !host.is_idle() {
+                continue;
+            }
+            let (wake, state) = self.stored(&self.hosts[id]);
+            let host = self.hosts.remove(id)?;
+            self.by_host.remove(&host.key);
+            for entry in &host.origins {
+                self.by_origin.remove(&entry.origin);
+            }
+            for gate in [host.address, host.site] {
+                if gate != NO_GATE {
+                    self.gates.remove_host(gate, self.now);
+                }
+            }
+            return Some(EvictedHost {
+                host: host.key,
+                origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
+                wake,
+                bytes: state.encode(),
+            });
+        }
+        None
+    }
+
+    /// Removes a host and all its pending work for good, because another worker owns the host now.
+    /// While requests to the host are in flight, returns `None`, and the host gets no new permit.
+    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<HandedOverHost> {
+        self.advance(now);
+        let Some(&id) = self.by_host.get(host) else {
+            return Some(HandedOverHost::default());
+        };
+        if self.hosts[id].in_flight > 0 {
+            self.hosts[id].is_parked = true;
+            self.refresh(id);
+            return None;
+        }
+        self.dequeue(id);
+        let queued = self.queued_requests.remove(&id).unwrap_or_default();
+        if self.hosts[id].is_in_idle_queue {
+            self.idle.retain(|idle| *idle != id);
+        }
+        let host = self.hosts.remove(id)?;
+        self.by_host.remove(&host.key);
+        for (index, entry) in (0..).zip(&host.origins) {
+            self.by_origin.remove(&entry.origin);
+            if let Some(at) = entry.status().retry_at {
+                self.retries.remove(&(at, id, index));
+            }
+        }
+        for gate in [host.address, host.site] {
+            if gate != NO_GATE {
+                self.gates.remove_host(gate, self.now);
+            }
+        }
+        let hops = queued.into_iter().filter_map(|purpose| match purpose {
+            Purpose::Hop { of } => Some(of),
+            Purpose::Page { .. } | Purpose::Robots { .. } => None,
+        });
+        Some(HandedOverHost {
+            origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
+            unsent_hops: hops.collect(),
+        })
+    }
+
+    /// Returns the latest possible end of a wait that a host requested.
+    fn longest_wait(&self) -> Tick {
+        let politeness = self.politeness();
+        self.now + politeness.max_retry_after.max(politeness.wait_max)
+    }
+
+    fn stored(&self, host: &Host) -> (Tick, HostSnapshot) {
+        let address = match self.gates.get(host.address).map(|gate| &gate.key) {
+            Some(GateKey::Address(address)) => Some(*address),
+            _ => None,
+        };
+        let limits = self.limits_of(host);
+        let stored = HostSnapshot {
+            smoothed: host.smoothed,
+            gap: host.gap(limits).0,
+            in_flight: host.in_flight,
+            slots: host.slots.clone(),
+            address,
+            backoff: host.backoff().clone(),
+        };
+        (host.earliest(limits, self.now).0, stored)
+    }
+
+    fn merge(&mut self, id: u32, stored: &HostSnapshot) {
+        let now = self.now;
+        let gap = Duration::from_micros(stored.gap);
+        for slot in &stored.slots {
+            // A request can't have ended later than now. The length of the gap doesn't change.
+            let last_end = slot.last_end.min(now);
+            let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
+            self.add_slot(
+                id,
+                HostSlot {
+                    last_end,
+                    next_at,
+                    why: slot.why,
+                },
+            );
+        }
+        let per_host = self.limits_of(&self.hosts[id]).per_host;
+        for _ in 0..stored.in_flight.min(per_host) {
+            let ended = HostSlot {
+                last_end: now,
+                next_at: now + gap,
+                why: GapReason::Restart,
+            };
+            self.add_slot(id, ended);
+        }
+        let longest_wait = self.longest_wait();
+        // If any end is later than now, the clock was ahead when the state was stored. Then all
+        // stored times are ahead by the same amount.
+        let ends = stored.slots.iter().map(|slot| slot.last_end);
+        let ahead = ends.max().unwrap_or(Tick::ZERO).since(now);
+        let adjusted = |until: Tick, longest: Tick| until.before(ahead).min(longest);
+        let host = &mut self.hosts[id];
+        if host.smoothed == 0 {
+            host.smoothed = stored.smoothed;
+        }
+        let old = &stored.backoff;
+        if *old == Backoff::NONE {
+            return;
+        }
+        let backoff = host.backoff_mut();
+        backoff.hold(adjusted(old.hold_until, longest_wait), old.hold_why);
+        backoff.hold_level = backoff.hold_level.max(old.hold_level);
+        let pause_until = adjusted(old.trip_until, now + MAX_PAUSE);
+        backoff.trip_until = backoff.trip_until.max(pause_until);
+        backoff.trip_level = backoff.trip_level.max(old.trip_level);
+        backoff.ease = match (backoff.ease, old.ease) {
+            (0, ease) | (ease, 0) => ease,
+            (one, other) => one.min(other),
+        };
+        backoff.fails = backoff.fails.max(old.fails);
+        for url in &old.failed_urls {
+            if !backoff.failed_urls.contains(url) {
+                backoff.failed_urls.push(*url);
+            }
+        }
+        let limit = &mut backoff.limit;
+        if limit.gap <= old.limit.gap {
+            limit.gap = old.limit.gap;
+            limit.gap_until = limit
+                .gap_until
+                .max(adjusted(old.limit.gap_until, longest_wait));
+        }
+        limit.wait_until = limit
+            .wait_until
+            .max(adjusted(old.limit.wait_until, longest_wait));
+    }
+
+    /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
+    /// first. If the last request of the dropped slot ended later than those of the remaining
+    /// slots, moves that end to a remaining slot.
+    fn add_slot(&mut self, id: u32, slot: HostSlot) {
+        let (address, site) = (self.hosts[id].address, self.hosts[id].site);
+        if address != NO_GATE {
+            let gate = self.gates.get_mut(address);
+            gate.rate.note_earlier(slot.last_end);
+        }
+        self.used(address, slot.last_end);
+        self.used(site, slot.last_end);
+        let per_host = self.limits_of(&self.hosts[id]).per_host;
+        let host = &mut self.hosts[id];
+        host.free_slot(slot);
+        host.drop_slots(per_host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crawl_weburl::HostKey;
+
+    use super::SnapshotCompleteness;
+    use crate::backoff::{Backoff, HostRateLimit};
+    use crate::permit::{GapReason, HostSlot};
+    use crate::politeness::Politeness;
+    use crate::scheduler::Scheduler;
+    use crate::snapshot_format::HostSnapshot;
+    use crate::tick::Tick;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: i64 = 3600;
+
+    /// Returns the time that is this many seconds from now.
+    fn at(seconds: i64) -> Tick {
+        Tick::from_micros(1_700_000_000_000_000_u64.saturating_add_signed(seconds * 1_000_000))
+    }
+
+    fn slot(last_end: i64, next_at: i64, why: GapReason) -> HostSlot {
+        HostSlot {
+            last_end: at(last_end),
+            next_at: at(next_at),
+            why,
+        }
+    }
+
+    /// Returns the state of a host after restoring these snapshots in order.
+    fn restored(politeness: Politeness, stored: &[&HostSnapshot]) -> HostSnapshot {
+        let mut scheduler = Scheduler::new(politeness, 1);
+        let host = HostKey::parse("a.example").unwrap();
+        for stored in stored {
+            scheduler.restore(
+                at(0),
+                &host,
+                &stored.encode(),
+                SnapshotCompleteness::Complete,
+            );
+        }
+        let (_, bytes) = scheduler.snapshot(&host).unwrap();
+        HostSnapshot::decode(&bytes).unwrap()
+    }
+
+    fn three_slots() -> Politeness {
+        Politeness {
+            per_host: 3,
+            ..Politeness::default()
+        }
+    }
+
+    /// The state of a host with failures and waits, with every field set.
+    fn troubled() -> HostSnapshot {
+        HostSnapshot {
+            smoothed: 700_000,
+            // The first pause, ten times the steady gap of 1.4 s, halved by each of two answers
+            // since.
+            gap: 3_500_000,
+            in_flight: 0,
+            slots: vec![
+                slot(-5, -4, GapReason::Delay),
+                slot(-3, 7, GapReason::CrawlDelay),
+            ],
+            address: Some("192.0.2.1".parse().unwrap()),
+            backoff: Backoff {
+                hold_until: at(50),
+                hold_why: GapReason::RetryAfter,
+                hold_level: 3,
+                trip_until: at(20),
+                trip_level: 2,
+                ease: 2,
+                fails: 5,
+                failed_urls: vec![1, 2],
+                limit: HostRateLimit {
+                    gap: 7_000_000,
+                    gap_until: at(100),
+                    wait_until: at(30),
+                },
+            },
+        }
+    }
+
+    #[test]
+    fn a_host_is_restored_completely() {
+        assert_eq!(restored(three_slots(), &[&troubled()]), troubled());
+    }
+
+    #[test]
+    fn the_stricter_of_two_snapshots_wins() {
+        let newer = HostSnapshot {
+            smoothed: 1,
+            address: Some("192.0.2.2".parse().unwrap()),
+            backoff: Backoff {
+                hold_until: at(60),
+                hold_why: GapReason::Wait,
+                hold_level: 1,
+                trip_until: at(10),
+                trip_level: 3,
+                ease: 1,
+                fails: 2,
+                failed_urls: vec![2, 3],
+                limit: HostRateLimit {
+                    gap: 6_000_000,
+                    gap_until: at(200),
+                    wait_until: at(40),
+                },
+            },
+            ..HostSnapshot::default()
+        };
+        let both = |gap_until: i64, failed_urls: &[u32]| Backoff {
+            hold_until: at(60),
+            hold_why: GapReason::Wait,
+            hold_level: 3,
+            trip_until: at(20),
+            trip_level: 3,
+            ease: 1,
+            fails: 5,
+            failed_urls: failed_urls.to_vec(),
+            limit: HostRateLimit {
+                gap: 7_000_000,
+                gap_until: at(gap_until),
+                wait_until: at(40),
+            },
+        };
+        let expected = HostSnapshot {
+            gap: 7_000_000,
+            backoff: both(100, &[1, 2, 3]),
+            ..troubled()
+        };
+        assert_eq!(restored(three_slots(), &[&troubled(), &newer]), expected);
+        // The response time and the address of the first snapshot win.
+        let expected = HostSnapshot {
+            smoothed: 1,
+            gap: 5_000_000,
+            slots: troubled().slots,
+            address: newer.address,
+            backoff: both(200, &[2, 3, 1]),
+            ..HostSnapshot::default()
+        };
+        assert_eq!(restored(three_slots(), &[&newer, &troubled()]), expected);
+        // Merging in a state without failures keeps the failures already known.
+        let calm = HostSnapshot::default();
+        assert_eq!(restored(three_slots(), &[&troubled(), &calm]), troubled());
+    }
+
+    #[test]
+    fn no_wait_exceeds_the_longest_possible_one() {
+        let stored = HostSnapshot {
+            backoff: Backoff {
+                hold_until: at(100 * HOUR),
+                trip_until: at(100 * HOUR),
+                trip_level: 1,
+                limit: HostRateLimit {
+                    gap: 1,
+                    gap_until: at(100 * HOUR),
+                    wait_until: at(100 * HOUR),
+                },
+                ..Backoff::NONE
+            },
+            ..HostSnapshot::default()
+        };
+        for (retry_after, wait, longest) in [(10, 5, 10), (5, 10, 10)] {
+            let politeness = Politeness {
+                max_retry_after: 3600 * retry_after * SECOND,
+                wait_max: 3600 * wait * SECOND,
+                ..Politeness::default()
+            };
+            let backoff = restored(politeness, &[&stored]).backoff;
+            assert_eq!(backoff.hold_until, at(longest * HOUR));
+            assert_eq!(backoff.trip_until, at(24 * HOUR));
+            assert_eq!(backoff.limit.gap_until, at(longest * HOUR));
+            assert_eq!(backoff.limit.wait_until, at(longest * HOUR));
+        }
+    }
+
+    #[test]
+    fn times_of_a_clock_that_was_ahead_count_from_now() {
+        let mut ahead = troubled();
+        ahead.slots = vec![
+            slot(90, 95, GapReason::Delay),
+            slot(100, 108, GapReason::Wait),
+        ];
+        let snapshot = restored(three_slots(), &[&ahead]);
+        let slots = [slot(0, 5, GapReason::Delay), slot(0, 8, GapReason::Wait)];
+        assert_eq!(snapshot.slots, slots);
+        let backoff = snapshot.backoff;
+        assert_eq!(backoff.hold_until, at(-50));
+        assert_eq!(backoff.trip_until, at(-80));
+        assert_eq!(backoff.limit.gap_until, at(0));
+        assert_eq!(backoff.limit.wait_until, at(-70));
+    }
+
+    #[test]
+    fn requests_in_flight_end_now_within_the_slots_there_are() {
+        for (in_flight, slots) in [(0, 0), (1, 1), (3, 3), (9, 3)] {
+            let stored = HostSnapshot {
+                gap: 2_000_000,
+                in_flight,
+                ..HostSnapshot::default()
+            };
+            let restored_slots = restored(three_slots(), &[&stored]).slots;
+            assert_eq!(restored_slots, vec![slot(0, 2, GapReason::Restart); slots]);
+        }
+    }
+
+    #[test]
+    fn the_slot_that_is_ready_first_is_dropped_and_the_latest_end_stays() {
+        let stored = HostSnapshot {
+            slots: vec![
+                slot(-1, 0, GapReason::Delay),
+                slot(-5, 9, GapReason::CrawlDelay),
+                slot(-7, 3, GapReason::Wait),
+            ],
+            ..HostSnapshot::default()
+        };
+        let one = restored(Politeness::default(), &[&stored]).slots;
+        assert_eq!(one, [slot(-1, 9, GapReason::CrawlDelay)]);
+    }
+}

@@ -1,0 +1,147 @@
+//! Sends replies to the client.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::log::Log;
+use crate::reply::{HttpAnswer, RawReplyStep, ReplyContent, ScriptedReply, head};
+
+/// Bytes per write. Small, so that the time of the last write is close to the end of a long body.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// What happens to the connection after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterReply {
+    Next,
+    Close,
+}
+
+/// Sends one reply and records what the log needs.
+pub(crate) struct ReplySender<'a> {
+    stream: &'a mut TcpStream,
+    log: &'a Log,
+    pub(crate) status: Option<u16>,
+    pub(crate) sent: u64,
+    /// The time just before the last write. No client can have the whole reply earlier.
+    pub(crate) last_us: Option<u64>,
+}
+
+impl<'a> ReplySender<'a> {
+    pub(crate) fn new(stream: &'a mut TcpStream, log: &'a Log) -> ReplySender<'a> {
+        ReplySender {
+            stream,
+            log,
+            status: None,
+            sent: 0,
+            last_us: None,
+        }
+    }
+
+    pub(crate) async fn play(
+        &mut self,
+        reply: &ScriptedReply,
+        head_only: bool,
+    ) -> io::Result<AfterReply> {
+        match &reply.act {
+            ReplyContent::Answer(answer) => self.answer(answer, head_only).await,
+            ReplyContent::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
+            ReplyContent::Raw(steps) => self.raw(steps).await,
+            // Unreachable: the server has replaced `Usual` by an answer.
+            ReplyContent::Usual => Ok(AfterReply::Close),
+        }
+    }
+
+    pub(crate) async fn answer(
+        &mut self,
+        answer: &HttpAnswer,
+        head_only: bool,
+    ) -> io::Result<AfterReply> {
+        self.status = Some(answer.status);
+        let mut bytes = head(answer, has_body(answer).then_some(answer.body.len()));
+        if !head_only && has_body(answer) {
+            bytes.extend_from_slice(&answer.body);
+        }
+        self.send(&bytes).await?;
+        Ok(after(answer))
+    }
+
+    async fn drip(
+        &mut self,
+        answer: &HttpAnswer,
+        bytes: usize,
+        pause: Duration,
+    ) -> io::Result<AfterReply> {
+        self.status = Some(answer.status);
+        self.send(&head(answer, Some(answer.body.len()))).await?;
+        for part in answer.body.chunks(bytes) {
+            tokio::time::sleep(pause).await;
+            self.send(part).await?;
+        }
+        Ok(after(answer))
+    }
+
+    async fn raw(&mut self, steps: &[RawReplyStep]) -> io::Result<AfterReply> {
+        for step in steps {
+            match step {
+                RawReplyStep::Send(bytes) => self.send(bytes).await?,
+                RawReplyStep::Endless(bytes) => loop {
+                    self.send(bytes).await?;
+                },
+                RawReplyStep::Repeat(bytes, times) => {
+                    for _ in 0..*times {
+                        self.send(bytes).await?;
+                    }
+                }
+                RawReplyStep::Wait(pause) => tokio::time::sleep(*pause).await,
+                RawReplyStep::Silence => {
+                    let closed = until_closed(self.stream).await;
+                    self.last_us = Some(self.log.now_us());
+                    closed?;
+                }
+                RawReplyStep::HalfClose => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.shutdown().await?;
+                }
+                RawReplyStep::Reset => {
+                    self.last_us = Some(self.log.now_us());
+                    self.stream.set_zero_linger()?;
+                }
+            }
+        }
+        Ok(AfterReply::Close)
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for part in bytes.chunks(WRITE_BYTES) {
+            self.last_us = Some(self.log.now_us());
+            self.stream.write_all(part).await?;
+            self.sent += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn has_body(answer: &HttpAnswer) -> bool {
+    !matches!(answer.status, 100..=199 | 204 | 304)
+}
+
+fn after(answer: &HttpAnswer) -> AfterReply {
+    let closes = answer.headers.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close")
+    });
+    if closes {
+        AfterReply::Close
+    } else {
+        AfterReply::Next
+    }
+}
+
+/// Reads until the client closes the connection.
+pub(crate) async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {
+    let mut waste = [0; 4096];
+    while stream.read(&mut waste).await? > 0 {}
+    Ok(())
+}

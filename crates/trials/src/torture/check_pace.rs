@@ -1,0 +1,151 @@
+//! Checks gaps and waits against the servers' log.
+
+use std::collections::BTreeMap;
+
+use crawl_archive::rows::RequestRow;
+use crawl_testweb::LogEntry;
+
+use super::breaches::{Breaches, Tally};
+use super::program_run::KillInterval;
+use super::random_web::RandomWeb;
+
+/// A wait that was restored from a row may end this many microseconds too early, because rows have
+/// whole milliseconds.
+const ROUNDED: u64 = 1000;
+
+/// The maximum time, in microseconds, that a frozen process needs after it is resumed to send the
+/// request that it was about to send.
+const LATE: u64 = 250_000;
+
+/// The kills and freezes that cut off or delayed requests. Times are by the web's clock.
+#[derive(Clone, Copy)]
+pub(super) struct CrawlDisturbances<'a> {
+    pub(super) deaths: &'a [KillInterval],
+    /// When frozen workers resumed, if they had been frozen long enough for other workers to take
+    /// their hosts. Each resumed worker may send one late request, which it had been about to send.
+    pub(super) thaws: &'a [u64],
+}
+
+impl<'a> CrawlDisturbances<'a> {
+    /// Returns the kills of a crawl with a single worker, which is never frozen.
+    pub(super) fn of_one(deaths: &'a [KillInterval]) -> CrawlDisturbances<'a> {
+        CrawlDisturbances { deaths, thaws: &[] }
+    }
+
+    /// If a frozen worker may have sent this request late, returns the time when the worker
+    /// resumed.
+    fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
+        let mut thaws = self.thaws.iter().copied();
+        thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))
+    }
+}
+
+pub(super) fn check(
+    web: &RandomWeb,
+    log: &[LogEntry],
+    rows: &[RequestRow],
+    events: CrawlDisturbances<'_>,
+    breaches: &mut Breaches,
+) -> Tally {
+    let mut hosts: BTreeMap<u32, Vec<&LogEntry>> = BTreeMap::new();
+    for entry in log {
+        hosts.entry(entry.host).or_default().push(entry);
+    }
+    let mut tally = Tally::default();
+    let mut late: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for entries in hosts.values_mut() {
+        entries.sort_by_key(|entry| entry.start_us);
+        for pair in entries.windows(2) {
+            let Some(breach) = gap(web, pair[0], pair[1], events.deaths, &mut tally) else {
+                continue;
+            };
+            match pair.iter().find_map(|entry| events.thaw_before(entry)) {
+                Some(thaw) => late.entry(thaw).or_default().push(breach),
+                None => breaches.add(breach),
+            }
+        }
+    }
+    for broken in late.into_values() {
+        // A late request breaks at most two gaps: the one before it and the one after it.
+        match broken.len() <= 2 {
+            true => tally.late += 1,
+            false => broken.into_iter().for_each(|breach| breaches.add(breach)),
+        }
+    }
+    for row in rows.iter().filter(|row| row.wait_asked.is_some()) {
+        wait(web, row, &hosts, breaches, &mut tally);
+    }
+    tally
+}
+
+/// Checks the gap between two requests. The gap starts when the first request ended or a kill cut
+/// it off. Returns the breach, if any.
+fn gap(
+    web: &RandomWeb,
+    first: &LogEntry,
+    next: &LogEntry,
+    deaths: &[KillInterval],
+    tally: &mut Tally,
+) -> Option<String> {
+    let ended = first.end_us.unwrap_or(u64::MAX);
+    let cut_off = deaths
+        .iter()
+        .filter(|death| death.after >= first.start_us && death.before < ended)
+        .map(|death| death.before.max(first.start_us))
+        .min();
+    let ended = cut_off.unwrap_or(ended).min(ended);
+    let url = web.web.url(next.host, &next.path);
+    let required = match web.crawl_delay {
+        // The delay of a robots.txt doesn't apply to requests for that robots.txt.
+        Some(delay) if !web.rules.contains(&url) => delay,
+        _ => web.delay,
+    };
+    tally.gaps += 1;
+    let killed = deaths
+        .iter()
+        .any(|death| death.after >= first.start_us && death.before <= next.start_us);
+    tally.across += u64::from(killed);
+    let actual = i128::from(next.start_us) - i128::from(ended);
+    (actual < required.as_micros() as i128).then(|| {
+        format!(
+            "{url} came {actual} us after {}, not {} us, at {}{}",
+            first.path,
+            required.as_micros(),
+            next.start_us,
+            if killed { ", across a kill" } else { "" }
+        )
+    })
+}
+
+/// Checks that the crawler waited as long as an answer requested. The wait is taken from the row of
+/// the request.
+fn wait(
+    web: &RandomWeb,
+    row: &RequestRow,
+    hosts: &BTreeMap<u32, Vec<&LogEntry>>,
+    breaches: &mut Breaches,
+    tally: &mut Tally,
+) {
+    let all = hosts.values().flatten();
+    let same = all.filter(|entry| web.web.url(entry.host, &entry.path) == row.url);
+    let Some(entry) = same.min_by_key(|entry| (entry.start_us / 1000).abs_diff(row.start)) else {
+        return breaches.add(format!("{} has a row, and was never asked for", row.url));
+    };
+    let next = hosts[&entry.host]
+        .iter()
+        .find(|next| next.start_us > entry.start_us);
+    let (Some(next), Some(end)) = (next, entry.end_us) else {
+        return;
+    };
+    tally.waits += 1;
+    let until = end + row.wait_asked.unwrap_or_default() * 1000;
+    if next.start_us + ROUNDED < until {
+        breaches.add(format!(
+            "{} came {} us before the wait after {} was over, at {}",
+            next.path,
+            until - next.start_us,
+            entry.path,
+            next.start_us
+        ));
+    }
+}

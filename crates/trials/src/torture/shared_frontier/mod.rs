@@ -1,0 +1,550 @@
+//! Crawls of four workers with a shared frontier, with failures of machines and networks, compared
+//! with what the web requires.
+//!
+//! Each crawl has a random web, a PostgreSQL primary whose commits wait for a standby, and four
+//! workers, each with its own directory, home, and network to the engines. The seed determines the
+//! faults: workers are killed, frozen beyond their leases, cut off from the engine, run out of disk
+//! space, or lose their disk; the primary is killed and its standby takes over. With several groups
+//! of engines, each has a primary and a standby, and commands move hosts between groups during the
+//! crawl. Commands are sometimes killed and then repeated. When the crawl ends, the web's own log,
+//! the rows, the archives and the engine are compared with what the web requires.
+
+mod check;
+mod network_proxy;
+mod postgres_pair;
+mod worker;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
+use xtask::debian;
+use xtask::workspace::Workspace;
+
+use self::network_proxy::{NetworkState, Ports};
+use self::postgres_pair::{PostgresPair, PostgresPrograms};
+use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
+use super::breaches::Tally;
+use super::program_run::KillInterval;
+use super::random::SeededRandom;
+use super::random_web::RandomWeb;
+use super::{Args, build};
+use crate::simulate::fresh_seed;
+
+const WORKERS: usize = 4;
+
+/// How long a worker's lease lasts. With a shorter lease, heartbeats would be less than a second
+/// apart.
+const LEASE: Duration = Duration::from_secs(3);
+
+/// Maximum time for a crawl. A crawl that takes longer is considered stuck.
+const MAX_CRAWL: Duration = Duration::from_secs(300);
+
+/// Interval between two checks of the workers.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Interval between two attempts to reopen a worker's settled URLs.
+const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Number of buckets of a crawl. A bucket is a set of hosts that is owned by one worker.
+const BUCKETS: u64 = 1024;
+/// Number of buckets that one command moves.
+const MOVED: u64 = 300;
+
+/// Exit status after a disk or engine failure. The same command resumes the crawl.
+const DISK: i32 = 3;
+
+/// Exit status if the program rejects its arguments.
+const USAGE: i32 = 2;
+
+/// The kinds of faults, with their frequencies in percent.
+const KINDS: [(Kind, u64); 7] = [
+    (Kind::Killed, 20),
+    (Kind::Frozen, 22),
+    (Kind::Cut, 14),
+    (Kind::Stalled, 12),
+    (Kind::FullDisk, 10),
+    (Kind::LostDisk, 12),
+    (Kind::Primary, 10),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Killed,
+    Frozen,
+    Cut,
+    Stalled,
+    FullDisk,
+    /// The worker is killed and its directory removed.
+    LostDisk,
+    Primary,
+}
+
+impl Kind {
+    fn draw(dice: &mut SeededRandom) -> Kind {
+        let mut remaining = dice.below(KINDS.iter().map(|(_, weight)| weight).sum());
+        for (kind, weight) in KINDS {
+            match remaining.checked_sub(weight) {
+                Some(rest) => remaining = rest,
+                None => return kind,
+            }
+        }
+        Kind::Killed
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Killed => "workers killed",
+            Kind::Frozen => "workers frozen",
+            Kind::Cut => "workers cut off",
+            Kind::Stalled => "networks that stalled",
+            Kind::FullDisk => "full disks",
+            Kind::LostDisk => "disks lost",
+            Kind::Primary => "primaries killed",
+        }
+    }
+}
+
+/// A fault that occurred, with times by the web's clock in microseconds.
+pub(super) struct InjectedFault {
+    pub(super) kind: Kind,
+    /// The affected worker; `None` if the engine was affected.
+    pub(super) worker: Option<String>,
+    pub(super) from: u64,
+    /// When the fault ended. If the fault outlasted the crawl, this is the end of the crawl.
+    pub(super) until: u64,
+    /// URLs requested by a worker whose disk is lost, according to its records.
+    pub(super) lost: BTreeSet<String>,
+}
+
+/// A crawl with its engines and workers.
+struct Rack<'a> {
+    crawl: WorkerSettings<'a>,
+    /// The engines of each group.
+    engines: Vec<PostgresPair<'a>>,
+    /// The current move of hosts, which may have to be repeated.
+    moving: Option<(Move, Option<Child>)>,
+    moves: Moves,
+    workers: Vec<WorkerProcess>,
+    dice: SeededRandom,
+    faults: Vec<InjectedFault>,
+    /// Kills of workers, and ends of workers that failed but can be resumed.
+    deaths: Vec<KillInterval>,
+    /// Number of times a worker ended in such a way that the same command resumes it.
+    ends: u32,
+}
+
+/// A move of hosts from one group of engines to another.
+#[derive(Clone)]
+struct Move {
+    /// The buckets to move, as the command's argument.
+    buckets: String,
+    to: String,
+}
+
+/// Counts of commands that move hosts.
+#[derive(Clone, Copy, Default)]
+struct Moves {
+    done: u32,
+    killed: u32,
+    /// Commands that ended because an engine failed.
+    failed: u32,
+}
+
+/// The results of all crawls.
+#[derive(Default)]
+struct Sum {
+    crawls: u32,
+    moves: Moves,
+    ends: u32,
+    faults: Vec<Kind>,
+    tally: Tally,
+}
+
+pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    eprintln!("seed {seed}");
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build(workspace, args.release)?,
+    };
+    let programs = PostgresPrograms::new(debian::postgres(workspace)?);
+    let dir = args.dir.clone();
+    let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
+    let began = Instant::now();
+    let mut sum = Sum::default();
+    let max_faults = args.kills as usize;
+    for seed in seed.. {
+        if sum.faults.len() >= max_faults && sum.crawls > 0 {
+            break;
+        }
+        let dir = dir.join(seed.to_string());
+        let faults_left = max_faults - sum.faults.len();
+        let amounts = (args.groups.into(), faults_left);
+        torment(&programs, &program, &dir, (seed, amounts), &mut sum).with_context(|| {
+            format!(
+                "a crawl broke; it lies in {}\nsame web again: --shared --seed {seed}",
+                dir.display()
+            )
+        })?;
+        fs::remove_dir_all(&dir)?;
+    }
+    io::stdout().write_all(table(&sum, began.elapsed()).as_bytes())?;
+    Ok(())
+}
+
+/// Runs one crawl from its first start to the final check.
+fn torment(
+    programs: &PostgresPrograms,
+    program: &Path,
+    dir: &Path,
+    (seed, (groups, most)): (u64, (usize, usize)),
+    sum: &mut Sum,
+) -> Result<()> {
+    ensure!(
+        !dir.exists(),
+        "{} exists already; remove it first",
+        dir.display()
+    );
+    fs::create_dir_all(dir)?;
+    let web = RandomWeb::draw_large(seed)?;
+    let engines: Vec<PostgresPair<'_>> = (0..groups)
+        .map(|group| PostgresPair::start(programs, &dir.join(format!("engines-{group}"))))
+        .collect::<Result<_>>()?;
+    let ports: Vec<Ports> = engines.iter().map(PostgresPair::ports).collect();
+    let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
+    let mut rack = Rack {
+        crawl: WorkerSettings {
+            program,
+            dir,
+            web: &web,
+            lease: format!("{}s", LEASE.as_secs()),
+        },
+        engines,
+        moving: None,
+        moves: Moves::default(),
+        workers: workers.collect::<Result<_>>()?,
+        dice: SeededRandom::of(seed ^ 0x7368_6172),
+        faults: Vec::new(),
+        deaths: Vec::new(),
+        ends: 0,
+    };
+    rack.crawl(most)?;
+    let tally = rack.check()?;
+    eprintln!(
+        "web {seed}: {} hosts, {} faults, {} pages, {} requests, {} beyond one per URL",
+        web.web.hosts(),
+        rack.faults.len(),
+        tally.pages,
+        tally.requests,
+        tally.repeated
+    );
+    sum.crawls += 1;
+    sum.ends += rack.ends;
+    sum.moves.done += rack.moves.done;
+    sum.moves.killed += rack.moves.killed;
+    sum.moves.failed += rack.moves.failed;
+    sum.faults
+        .extend(rack.faults.iter().map(|fault| fault.kind));
+    sum.tally.add(&tally);
+    Ok(())
+}
+
+impl Drop for Rack<'_> {
+    fn drop(&mut self) {
+        if let Some((_, Some(process))) = &mut self.moving {
+            // This can't fail, because the process is our own child and nothing else waits for it.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Rack<'_> {
+    /// Restarts the workers until the crawl is over, with at most `most` faults.
+    fn crawl(&mut self, most: usize) -> Result<()> {
+        let began = Instant::now();
+        let mut next = began + self.dice.millis(1500);
+        loop {
+            self.attend()?;
+            if self.workers.iter().any(|worker| worker.is_done) {
+                break;
+            }
+            if Instant::now() >= next && self.faults.len() < most {
+                self.make_fault()?;
+                self.move_hosts()?;
+                next = Instant::now() + Duration::from_millis(200) + self.dice.millis(2000);
+            }
+            ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
+            sleep(LOOK_INTERVAL);
+        }
+        self.end_all(began)
+    }
+
+    /// Lets all workers finish without further faults.
+    fn end_all(&mut self, began: Instant) -> Result<()> {
+        for worker in &mut self.workers {
+            worker.relieve()?;
+            worker.starts_at = began;
+        }
+        while self.moving.is_some() || self.workers.iter().any(|worker| !worker.is_done) {
+            self.attend()?;
+            ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
+            sleep(LOOK_INTERVAL);
+        }
+        let now = self.now();
+        for fault in &mut self.faults {
+            fault.until = fault.until.min(now);
+        }
+        Ok(())
+    }
+
+    /// Ends expired faults, handles ended workers, and starts workers again.
+    fn attend(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let mut lost = Vec::new();
+        for worker in &mut self.workers {
+            let before = self.crawl.web.web.now_us();
+            if let Some(status) = worker.ended()? {
+                worker.relieve()?;
+                let after = self.crawl.web.web.now_us();
+                match status.code() {
+                    Some(0) => worker.is_done = true,
+                    // The program rejects a worker whose name is still taken. If the worker's
+                    // previous process did not record its end, the name is taken until the lease
+                    // ends.
+                    Some(DISK | USAGE) => {
+                        self.ends += 1;
+                        self.deaths.push(KillInterval { before, after });
+                        worker.starts_at = now + Duration::from_millis(100);
+                    }
+                    _ => bail!(
+                        "{} ended with {status}: {}",
+                        worker.name,
+                        self.crawl.last_words()
+                    ),
+                }
+            }
+            if worker.under.is_some_and(|under| under.until() <= now) {
+                worker.relieve()?;
+            }
+            if worker.process.is_none() && !worker.is_done && worker.starts_at <= now {
+                if worker.is_lost {
+                    lost.push(worker.name.clone());
+                } else {
+                    self.crawl.start(worker)?;
+                }
+            }
+        }
+        self.attend_to_move()?;
+        lost.iter().try_for_each(|name| self.reopen(name))
+    }
+
+    /// Starts to move hosts. If a move is already running, kills its command one time in three.
+    fn move_hosts(&mut self) -> Result<()> {
+        if self.engines.len() == 1 {
+            return Ok(());
+        }
+        match &mut self.moving {
+            None => {
+                let first = self.dice.below(BUCKETS - MOVED);
+                let hosts = Move {
+                    buckets: format!("{first}-{}", first + MOVED - 1),
+                    to: self.dice.below(self.engines.len() as u64).to_string(),
+                };
+                self.moving = Some((hosts, None));
+            }
+            Some((_, process)) if self.dice.below(3) == 0 => {
+                if let Some(mut process) = process.take() {
+                    process.kill()?;
+                    process.wait()?;
+                    self.moves.killed += 1;
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// If hosts are being moved, runs the command of the move again and again until it succeeds.
+    fn attend_to_move(&mut self) -> Result<()> {
+        let ports = self.ports();
+        let Some((hosts, process)) = &mut self.moving else {
+            return Ok(());
+        };
+        let Some(running) = process else {
+            *process = Some(self.crawl.start_move(&ports, hosts)?);
+            return Ok(());
+        };
+        let Some(status) = running.try_wait()? else {
+            return Ok(());
+        };
+        *process = None;
+        match status.code() {
+            Some(0) => {
+                self.moves.done += 1;
+                self.moving = None;
+            }
+            Some(DISK) => self.moves.failed += 1,
+            // The move failed because in some group no worker had started the crawl yet.
+            Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
+                self.moves.failed += 1;
+            }
+            _ => bail!("a move ended with {status}: {}", self.crawl.last_words()),
+        }
+        Ok(())
+    }
+
+    fn ports(&self) -> Vec<Ports> {
+        self.engines.iter().map(PostgresPair::ports).collect()
+    }
+
+    /// Reopens the URLs settled by a worker whose disk is lost, once its lease has ended.
+    fn reopen(&mut self, name: &str) -> Result<()> {
+        let is_reopened = self.crawl.reopen(&self.ports(), name)?;
+        for worker in &mut self.workers {
+            if is_reopened {
+                // The crawl continues with the reopened URLs, so each worker must finish again.
+                worker.is_done = false;
+                worker.is_lost &= worker.name != name;
+            } else if worker.name == name {
+                worker.starts_at = Instant::now() + REOPEN_INTERVAL;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a fault that affects a worker without a current fault, or the engine.
+    fn make_fault(&mut self) -> Result<()> {
+        let kind = Kind::draw(&mut self.dice);
+        if kind == Kind::Primary {
+            return self.kill_primary();
+        }
+        let free = self.workers.iter_mut();
+        let mut free: Vec<&mut WorkerProcess> = free
+            .filter(|worker| worker.process.is_some() && worker.under.is_none())
+            .collect();
+        let Some(worker) = self.dice.take(&mut free) else {
+            return Ok(());
+        };
+        let lease = LEASE.as_millis() as u64;
+        // The maximum is about two leases, so half of the faults outlast the lease.
+        let lasts = Duration::from_millis(100) + self.dice.millis(2 * lease);
+        let until = Instant::now() + lasts;
+        let from = self.crawl.web.web.now_us();
+        let mut over = from + lasts.as_micros() as u64;
+        let mut lost = BTreeSet::new();
+        match kind {
+            Kind::Killed | Kind::LostDisk => {
+                worker.kill()?;
+                if kind == Kind::LostDisk {
+                    lost = self.crawl.lose(worker)?;
+                }
+                over = self.crawl.web.web.now_us();
+                self.deaths.push(KillInterval {
+                    before: from,
+                    after: over,
+                });
+                // Some workers restart at once, others after their hosts were taken over.
+                worker.starts_at = match self.dice.below(2) {
+                    0 => Instant::now(),
+                    _ => until,
+                };
+            }
+            Kind::Frozen => {
+                worker.signal(Signal::SIGSTOP)?;
+                worker.under = Some(LastingFault::Frozen(until));
+            }
+            Kind::Cut | Kind::Stalled => {
+                let is_cut = kind == Kind::Cut;
+                worker.link.set(match is_cut {
+                    true => NetworkState::Cut,
+                    false => NetworkState::Stalled,
+                });
+                worker.under = Some(LastingFault::Apart(until));
+            }
+            Kind::FullDisk => {
+                let rows = self.crawl.output(&worker.name).join("requests.jsonl");
+                let size = fs::metadata(rows).map_or(0, |file| file.len());
+                worker.limit_files(Some(size + self.dice.below(4000)))?;
+                worker.under = Some(LastingFault::FullDisk(until));
+            }
+            Kind::Primary => {}
+        }
+        self.faults.push(InjectedFault {
+            kind,
+            worker: Some(worker.name.clone()),
+            from,
+            until: over,
+            lost,
+        });
+        Ok(())
+    }
+
+    /// Kills the primary, promotes the standby, and adds a new standby.
+    fn kill_primary(&mut self) -> Result<()> {
+        let from = self.now();
+        let Some(group) = self.dice.take(&mut self.engines.iter_mut().collect()) else {
+            return Ok(());
+        };
+        group.fail_over()?;
+        let until = self.crawl.web.web.now_us();
+        self.faults.push(InjectedFault {
+            kind: Kind::Primary,
+            worker: None,
+            from,
+            until,
+            lost: BTreeSet::new(),
+        });
+        group.add_standby()
+    }
+
+    fn now(&self) -> u64 {
+        self.crawl.web.web.now_us()
+    }
+
+    fn last_words(&self) -> String {
+        let workers = self.workers.iter();
+        let dead = workers.filter(|worker| worker.process.is_none() && !worker.is_done);
+        let dead: Vec<&str> = dead.map(|worker| worker.name.as_str()).collect();
+        format!("down: {dead:?}\n{}", self.crawl.last_words())
+    }
+}
+
+fn table(sum: &Sum, took: Duration) -> String {
+    let mut table = String::new();
+    let tally = &sum.tally;
+    let mut row = |name: &str, value: u64| {
+        // Writing to a string can't fail.
+        let _ = writeln!(table, "{name:<32}{value:>12}");
+    };
+    row("faults", sum.faults.len() as u64);
+    for (kind, _) in KINDS {
+        let count = sum.faults.iter().filter(|known| **known == kind).count();
+        row(&format!("  {}", kind.name()), count as u64);
+    }
+    row("ends that went on", sum.ends.into());
+    row("moves of hosts", sum.moves.done.into());
+    row("  that were killed", sum.moves.killed.into());
+    row("  that an engine failed", sum.moves.failed.into());
+    row("crawls", sum.crawls.into());
+    row("pages", tally.pages);
+    row("requests", tally.requests);
+    row("  beyond one per URL", tally.repeated);
+    row("  of answers lost to a fault", tally.lost);
+    row("gaps checked", tally.gaps);
+    row("  across a death", tally.across);
+    row("waits checked", tally.waits);
+    row("late requests after a freeze", tally.late);
+    row("given up for what kills", tally.given_up);
+    row("archive records", tally.records);
+    row("seconds", took.as_secs());
+    table
+}

@@ -1,0 +1,142 @@
+//! The network between a worker and the engines: a proxy that can be cut or stalled.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::Result;
+
+/// The state of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NetworkState {
+    Whole,
+    /// Existing connections are closed, and new connections are closed at once.
+    Cut,
+    /// Nothing arrives, but connections stay open.
+    Stalled,
+}
+
+/// The ports of a group's two engines.
+pub(super) type Ports = [u16; 2];
+
+/// The network of one worker: proxies that run until the program ends.
+pub(super) struct WorkerNetwork {
+    /// For each group, the proxy's ports, through which the worker reaches the group's engines.
+    pub(super) ports: Vec<Ports>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified whenever `state` changes.
+    changed: Condvar,
+}
+
+struct State {
+    network: NetworkState,
+    /// Connections of this network, to be closed by a cut.
+    open: Vec<TcpStream>,
+}
+
+impl WorkerNetwork {
+    /// Creates a network in front of groups of engines at these ports.
+    pub(super) fn to(groups: &[Ports]) -> Result<WorkerNetwork> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                network: NetworkState::Whole,
+                open: Vec::new(),
+            }),
+            changed: Condvar::new(),
+        });
+        let mut ports = groups.to_vec();
+        for port in ports.as_flattened_mut() {
+            let engine = *port;
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            *port = listener.local_addr()?.port();
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                for client in listener.incoming().flatten() {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || join(&client, engine, &shared));
+                }
+            });
+        }
+        Ok(WorkerNetwork { ports, shared })
+    }
+
+    pub(super) fn set(&self, network: NetworkState) {
+        let mut state = self.shared.state();
+        state.network = network;
+        if network == NetworkState::Cut {
+            for stream in state.open.drain(..) {
+                // The stream may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while the network is stalled. Returns false if it is cut.
+    fn passes(&self) -> bool {
+        let mut state = self.state();
+        while state.network == NetworkState::Stalled {
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.network == NetworkState::Whole
+    }
+
+    /// Records a connection, so that a cut closes it. Returns false if the network is already cut.
+    fn note(&self, streams: [&TcpStream; 2]) -> bool {
+        let mut state = self.state();
+        if state.network == NetworkState::Cut {
+            return false;
+        }
+        let copies = streams
+            .into_iter()
+            .filter_map(|stream| stream.try_clone().ok());
+        state.open.extend(copies);
+        true
+    }
+}
+
+/// Forwards a connection to an engine.
+fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
+    if !shared.passes() {
+        return;
+    }
+    // If no engine listens, the client's connection is closed.
+    let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), engine.set_nodelay(true));
+    if shared.note([client, &engine]) {
+        carry(client, &engine, shared);
+        carry(&engine, client, shared);
+    }
+}
+
+/// Copies bytes on a separate thread.
+fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<Shared>) {
+    let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else {
+        return;
+    };
+    let shared = Arc::clone(shared);
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if !shared.passes() || to.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}
