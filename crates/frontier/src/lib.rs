@@ -85,7 +85,7 @@ pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
 pub use sieve::{Disk, DiskFile, SystemDisk};
 #[cfg(any(test, fuzzing))]
-pub use store::fuzz_target;
+pub use store::fuzzed;
 pub use store::{
     Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrls, RemovalFilter,
 };

@@ -30,7 +30,7 @@ mod error;
 mod export;
 mod frontier;
 #[cfg(any(test, fuzzing))]
-pub mod fuzz_target;
+pub mod fuzzed;
 mod import;
 mod lost_worker;
 mod message_guard;

@@ -2,7 +2,7 @@
 
 mod due_visit_rows;
 #[cfg(any(test, fuzzing))]
-pub mod fuzz_target;
+pub mod fuzzed;
 mod meta_keys;
 mod open;
 mod part_transfer;
