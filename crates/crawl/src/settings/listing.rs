@@ -1,6 +1,7 @@
 //! Writes settings as TOML: every key with its meaning, or the values in force.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use clap::{Args as _, Command};
 use crawl_records::seeds_of;
@@ -100,9 +101,10 @@ pub(crate) fn defaults_listing() -> String {
 /// Returns the built-in default of a field, in the form in which a flag takes it. `None` if the
 /// default is empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
+    // Each flag's help asks for a default.
+    static DEFAULTS: LazyLock<Table> = LazyLock::new(|| table_of(&Settings::default()));
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
-    let defaults = table_of(&Settings::default());
-    match defaults
+    match DEFAULTS
         .get(*table)?
         .get(super::config_file::key_of(field))?
     {
