@@ -85,6 +85,23 @@ fn pdf_that_holds_itself() -> Vec<u8> {
     pdf_of_pages(&["/X Do"], "/XObject << /X 4 0 R >>", &[form])
 }
 
+/// Returns a PDF whose page draws a form, which draws the next form, and so on, so many times that
+/// the PDF library overflows the stack.
+fn pdf_of_nested_forms() -> Vec<u8> {
+    let levels = 20_000;
+    let forms: Vec<String> = (0..levels)
+        .map(|at| {
+            let next = 5 + at;
+            let dictionary = format!(
+                "/Type /XObject /Subtype /Form /BBox [0 0 9 9] \
+                 /Resources << /XObject << /X {next} 0 R >> >>"
+            );
+            stream(&dictionary, if at + 1 < levels { "/X Do" } else { "" })
+        })
+        .collect();
+    pdf_of_pages(&["/X Do"], "/XObject << /X 4 0 R >>", &forms)
+}
+
 fn docx(document: &str) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file("word/document.xml", SimpleFileOptions::default())
@@ -298,6 +315,10 @@ fn a_hostile_document_harms_only_itself() {
             file("application/pdf", "%PDF-1.4 and no more"),
         ),
         ("/closed.pdf", closed),
+        (
+            "/deep.pdf",
+            file("application/pdf", pdf_of_nested_forms()),
+        ),
         // Dense markup makes the parser use about a hundred times the size of the text.
         (
             "/dense.md",
@@ -339,9 +360,10 @@ fn a_hostile_document_harms_only_itself() {
             "broken.docx document_unreadable",
             "broken.pdf document_unreadable",
             "closed.pdf noindex",
+            "deep.pdf document_crashed",
             "dense.md document_memory",
             "good.pdf yes",
-            "itself.pdf document_crashed",
+            "itself.pdf empty",
             "long.md yes",
         ]
     );

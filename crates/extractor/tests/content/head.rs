@@ -259,10 +259,10 @@ fn json_ld_basics() {
         let _ = writeln!(shown, "{item:?}");
     }
     expect![[r#"
-        JsonLd { types: ["Article", "TechArticle"], name: Some("How to"), description: Some("d"), url: Some("/x"), language: Some("en"), authors: ["A", "B"], section: None, published: Some("2024-05-06"), modified: Some("2024-05-07"), breadcrumbs: [] }
-        JsonLd { types: ["BreadcrumbList"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: ["One", "Two"] }
-        JsonLd { types: ["WebPage"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
-        JsonLd { types: ["Thing"], name: Some("Inner"), description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
+        JsonLdItem { types: ["Article", "TechArticle"], name: Some("How to"), description: Some("d"), url: Some("/x"), language: Some("en"), authors: ["A", "B"], section: None, published: Some("2024-05-06"), modified: Some("2024-05-07"), breadcrumbs: [] }
+        JsonLdItem { types: ["BreadcrumbList"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: ["One", "Two"] }
+        JsonLdItem { types: ["WebPage"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
+        JsonLdItem { types: ["Thing"], name: Some("Inner"), description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
         broken-json-ld line 6 x1
     "#]]
     .assert_eq(&(shown + &show_oddities(&content)));
