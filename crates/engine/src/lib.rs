@@ -85,10 +85,10 @@ pub use replay::{
     DomDifference, RecordedCrawl, RenderedAgain, ReplayDifference, ReplayGaps, ReplayTiming,
     Replayed, replay,
 };
-pub use state::discard_unanswered::discard_unanswered;
 pub use state::frontier_export::{GatheredWorker, export};
 pub use state::frontier_import::{Imported, import};
 pub use state::moved_record_counts::MovedRecordCounts;
+pub use state::remove_unanswered_run::discard_unanswered;
 pub use state::stopped_crawl::{
     LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,
 };

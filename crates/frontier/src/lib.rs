@@ -9,8 +9,8 @@
 //!
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
 //! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,
-//! for simulations and as the model in tests. [`worker_frontier`] extends the contract for a frontier that
-//! several workers of one crawl share, and [`MemoryCrawl`] implements it in memory.
+//! for simulations and as the model in tests. [`worker_frontier`] extends the contract for a
+//! frontier that several workers of one crawl share, and [`MemoryCrawl`] implements it in memory.
 //!
 //! ```
 //! use crawl_frontier::{Admission, AdmissionResult, Frontier, MemoryFrontier, LeaseOutcome};

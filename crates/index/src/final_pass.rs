@@ -9,9 +9,9 @@ use foldhash::fast::RandomState;
 use tantivy::Searcher;
 
 use crate::canonicals::{Canonicals, RedirectLookUp};
+use crate::cross_page_facts::{PageFactsCollector, PageFactsFile};
 use crate::document::power_of_two;
 use crate::error::{IndexError, guarded};
-use crate::page_facts::{PageFactsCollector, PageFactsFile};
 use crate::schema::{Fields, GIVES_WAY, LEAVING};
 use crate::stored_page::{each_stored, marked_as, page_at, searcher};
 use crate::writer::{CommitOutcome, IndexWriter};

@@ -18,8 +18,8 @@ use crawl_weburl::{CanonicalUrl, SpellingRules, Unusable, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, broken, key, naming};
+use crate::crawl_summary::ReportedCrawl;
 use crate::error::RecordsError;
-use crate::reported_crawl::ReportedCrawl;
 use crate::row_files::pages;
 use crate::token_words::status_words;
 

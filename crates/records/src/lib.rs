@@ -28,10 +28,10 @@ mod archived_pages;
 mod audit;
 mod bot_page;
 mod broken;
-mod changes;
 mod compare;
 mod coverage;
 mod crawl_directory;
+mod crawl_summary;
 mod current_pages;
 mod decoded_body;
 mod error;
@@ -51,7 +51,7 @@ mod report;
 mod report_files;
 mod report_page;
 mod report_text;
-mod reported_crawl;
+mod round_changes;
 mod round_view;
 mod row_files;
 mod rules_recheck;
@@ -67,13 +67,13 @@ pub use archived_pages::{ArchivedPage, ArchivedPages, PageHistory, read_archived
 pub use audit::{Audit, Breach, CitedRow, audit, conduct_page, signed_message};
 pub use bot_page::BotPage;
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
-pub use changes::{RoundChanges, changes};
 pub use compare::{
     ComparedCrawl, ComparedHost, Comparison, ExclusionDifference, HostDifference, OrderDifferences,
     PageDifference, PageDifferences, compare, compare_round,
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};
 pub use crawl_directory::{seeds_of, stored_settings};
+pub use crawl_summary::ReportedCrawl;
 pub use current_pages::{CurrentPages, CurrentRow};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
@@ -87,7 +87,7 @@ pub use hosts::{DemandedWaits, HostReport, HostSums, LastRobotsResponse, Request
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
-pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
+pub use plan::{CostPlan, Estimate, HostPlan, PlanOrigin, PlanRule, PlanSettings, plan};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
     PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
@@ -95,7 +95,7 @@ pub use report::{
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
 pub use report_text::in_words;
-pub use reported_crawl::ReportedCrawl;
+pub use round_changes::{RoundChanges, changes};
 pub use round_view::{RoundSelection, RoundView};
 pub use row_files::{
     FileRows, GATHERED_DELAYS, WORKERS, delays, excluded, extracts, links, pages, requests,

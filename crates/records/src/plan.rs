@@ -37,7 +37,7 @@ const LASTING_GAPS: [&str; 5] = [
 
 /// The cost of a crawl for its hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct CostPlan {
     /// Version of this format: 1.
     pub format: u32,
     /// The seeds.
@@ -161,7 +161,7 @@ pub fn plan(
     dir: &Path,
     earlier: Option<&Path>,
     settings: &PlanSettings,
-) -> Result<Plan, RecordsError> {
+) -> Result<CostPlan, RecordsError> {
     let sizes = earlier.map(PageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
     let known_pages = sizes.known_pages(dir)?;
@@ -187,7 +187,7 @@ pub fn plan(
     let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
     let mut excluded = report.excluded.by_reason;
     excluded.remove(PLANNED);
-    Ok(Plan {
+    Ok(CostPlan {
         format: 1,
         seeds: report.crawl.seeds,
         purpose: settings.purpose.clone(),

@@ -16,6 +16,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::coverage::Coverage;
+use crate::crawl_summary::ReportedCrawl;
 use crate::histograms::GapHistograms;
 use crate::hosts::HostReport;
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
@@ -26,7 +27,6 @@ use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
 };
-use crate::reported_crawl::ReportedCrawl;
 use crate::token_words::{answer_words, failure_words, outcome_words, status_words};
 
 use owner_questions::verdict;

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, naming};
 use crate::crawl_directory::{holds_any, seeds_of, stored_settings};
+use crate::crawl_summary::ReportedCrawl;
 use crate::error::RecordsError;
-use crate::reported_crawl::ReportedCrawl;
 use crate::row_files::{excluded, pages};
 use elements::PageElements;
 pub use elements::{NoindexPage, PagesShowingImage, VagueLinkText};

@@ -24,7 +24,7 @@
 
 mod content_filter;
 mod scope;
-mod seed_areas;
+mod seed_settings;
 mod side_effects;
 mod surt_prefix;
 
@@ -32,6 +32,6 @@ pub use content_filter::{
     BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
 };
 pub use scope::{BadScopePattern, OutReason, Scope, ScopeMode, ScopeVerdict};
-pub use seed_areas::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedSettings, folder};
+pub use seed_settings::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedSettings, folder};
 pub use side_effects::{SideEffect, action};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

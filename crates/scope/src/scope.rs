@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
 
-use crate::seed_areas::{AreaConflict, AreaKind, SeedAreas, SeedSettings, folder};
+use crate::seed_settings::{AreaConflict, AreaKind, SeedAreas, SeedSettings, folder};
 use crate::surt_prefix::SurtPrefix;
 
 /// How far from its seeds a crawl may go.

@@ -4,10 +4,10 @@
 //! heartbeats reach the database server in time. Only the server's clock counts. Only the owner
 //! changes what is stored about the hosts of a bucket. [`SharedFrontier`] implements
 //! [`Frontier`](crawl_frontier::Frontier) and
-//! [`WorkerFrontier`](crawl_frontier::worker_frontier::WorkerFrontier) for the hosts of its buckets. The
-//! next URLs to lease are in memory. A commit is one transaction and takes one round trip. Each
-//! commit is fenced: its transaction fails as a whole if another worker has taken over one of its
-//! buckets.
+//! [`WorkerFrontier`](crawl_frontier::worker_frontier::WorkerFrontier) for the hosts of its
+//! buckets. The next URLs to lease are in memory. A commit is one transaction and takes one round
+//! trip. Each commit is fenced: its transaction fails as a whole if another worker has taken over
+//! one of its buckets.
 //!
 //! A crawl may be spread over several server groups. A server group is a primary database server
 //! with its standbys (a "group of engines" in the manual), and serves some of the buckets. A worker

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crawl_records::RoundSelection;
 
-use crate::checksums::sums_of_parquet;
+use crate::content_sums::sums_of_parquet;
 use crate::export::{TablesError, sums_of_rows};
 use crate::pages::{CRAWL_COLUMN, PAGES};
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};

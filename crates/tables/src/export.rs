@@ -15,7 +15,7 @@ use crawl_records::{
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
-use crate::checksums::{ChecksumSink, SumsByTable, TableChecksums};
+use crate::content_sums::{ChecksumSink, SumsByTable, TableChecksums};
 use crate::csv_file::CsvFile;
 use crate::pages::{PAGES, PageTableRow};
 use crate::parquet_file::ParquetFile;

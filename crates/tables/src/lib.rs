@@ -28,7 +28,7 @@
 //! ```
 
 mod check;
-mod checksums;
+mod content_sums;
 mod csv_file;
 #[cfg(test)]
 mod docs_page_check;

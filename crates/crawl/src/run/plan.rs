@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crawl_engine::{Config, EndReason, OriginRules, RunMode};
-use crawl_records::{Plan, PlanOrigin, PlanSettings};
+use crawl_records::{CostPlan, PlanOrigin, PlanSettings};
 use tokio::runtime::Runtime;
 
 use super::start::choose_schemes;
@@ -15,7 +15,7 @@ use crate::settings::{CheckedSettings, Settings, check};
 use crate::terminal::{Terminal, start_log, unreached_hosts};
 
 /// Plans the crawl of these settings. `None` if the user ended the run.
-pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
+pub(crate) fn plan(settings: &Settings) -> Result<Option<CostPlan>, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
     let older = crawl_records::stored_settings(&checked.output);
@@ -37,7 +37,7 @@ async fn run(
     checked: &CheckedSettings,
     dir: &TemporaryFolder,
     terminal: Terminal,
-) -> Result<Option<Plan>, CommandError> {
+) -> Result<Option<CostPlan>, CommandError> {
     let config = Config {
         extent: RunMode::Plan,
         ..dir.config(settings, checked)
@@ -54,7 +54,7 @@ async fn run(
     let earlier = Some(output).filter(|dir| dir.join("pages.jsonl").is_file());
     let plan = crawl_records::plan(dir.path(), earlier, &terms(settings, summary.rules));
     let seeds = checked.seeds.iter().map(ToString::to_string);
-    let plan = Plan {
+    let plan = CostPlan {
         seeds: seeds.collect(),
         ..plan.map_err(of_records)?
     };

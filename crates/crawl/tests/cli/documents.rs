@@ -315,10 +315,7 @@ fn a_hostile_document_harms_only_itself() {
             file("application/pdf", "%PDF-1.4 and no more"),
         ),
         ("/closed.pdf", closed),
-        (
-            "/deep.pdf",
-            file("application/pdf", pdf_of_nested_forms()),
-        ),
+        ("/deep.pdf", file("application/pdf", pdf_of_nested_forms())),
         // Dense markup makes the parser use about a hundred times the size of the text.
         (
             "/dense.md",

@@ -185,7 +185,7 @@ pub(crate) struct PageFindings {
     /// document, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The page's evidence for trap detection.
-    pub(crate) signal: TrapSignal,
+    pub(crate) signal: TrapEvidence,
     /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
     /// The page's links, canonical and judged by the scope.
@@ -215,7 +215,7 @@ pub(crate) struct PageToFree {
     /// The row in its encoded form.
     pub(crate) line: Option<SerializedPageRow>,
     /// The page's evidence for trap detection.
-    pub(crate) signal: TrapSignal,
+    pub(crate) signal: TrapEvidence,
     pub(crate) links: Vec<Admission>,
 }
 
@@ -258,7 +258,7 @@ pub(crate) struct HeldMemory {
 
 /// The evidence of a page for trap detection.
 #[derive(Debug, Default)]
-pub(crate) enum TrapSignal {
+pub(crate) enum TrapEvidence {
     /// The fingerprint of a page with text.
     Text(Box<PageFingerprint>),
     /// The target of a redirect.
@@ -275,15 +275,15 @@ pub(crate) enum TrapSignal {
     Nothing,
 }
 
-impl TrapSignal {
+impl TrapEvidence {
     /// Returns the signal of a page that is only checked. Such a page can't lead into a trap, and
     /// says nothing about a site whose links are not followed.
-    pub(crate) fn only_checked(self) -> TrapSignal {
+    pub(crate) fn only_checked(self) -> TrapEvidence {
         match self {
-            TrapSignal::Redirect(target) | TrapSignal::CutRedirect(target) => {
-                TrapSignal::CheckedRedirect(target)
+            TrapEvidence::Redirect(target) | TrapEvidence::CutRedirect(target) => {
+                TrapEvidence::CheckedRedirect(target)
             }
-            _ => TrapSignal::Nothing,
+            _ => TrapEvidence::Nothing,
         }
     }
 }

@@ -27,7 +27,7 @@ use super::sitemap_budget::SITEMAP_LIMIT;
 use super::{Body, PageReader, content_type, is_successful};
 use crate::extracts::rows_of_text;
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
-use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapSignal};
+use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::{PageShell, RenderingStatus, is_built_by_scripts};
 use crate::priority::{IsSitemapTooDeep, MAX_SITEMAP_LEVELS, Priority, may_list};
 use crate::revisit::declared_change_rate::DeclaredChangeRate;
@@ -428,16 +428,16 @@ impl PageReader {
         let (error, signal) = match &target {
             Err(why) => {
                 let error = DocumentError::RedirectUnusable(why.clone());
-                (Some(error), TrapSignal::Nothing)
+                (Some(error), TrapEvidence::Nothing)
             }
             Ok(url) if self.policy.secrets.are_in_url(url) => {
-                (Some(DocumentError::RedirectSecret), TrapSignal::Nothing)
+                (Some(DocumentError::RedirectSecret), TrapEvidence::Nothing)
             }
             Ok(url) => match too_many {
-                None => (None, TrapSignal::Redirect(url.clone())),
+                None => (None, TrapEvidence::Redirect(url.clone())),
                 Some(_) => {
                     let error = DocumentError::TooManyRedirects;
-                    (Some(error), TrapSignal::CutRedirect(url.clone()))
+                    (Some(error), TrapEvidence::CutRedirect(url.clone()))
                 }
             },
         };

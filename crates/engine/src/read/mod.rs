@@ -51,7 +51,7 @@ use crate::content_filter;
 use crate::document_conversion::DocumentRules;
 use crate::extracts::may_extract;
 use crate::index::entry::{directives, pairs};
-use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapSignal};
+use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::PageShell;
 use crate::revisit::visit::RevisitSchedule;
 use crate::secret_redaction::redact_row;
@@ -205,7 +205,7 @@ impl PageReader {
         let Some((frontier, traps)) = &self.shared else {
             return;
         };
-        if let TrapSignal::Text(fingerprint) = &mut findings.signal {
+        if let TrapEvidence::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
         // Keep links to known URLs in a sitemap or feed. The document states when URLs changed, and
@@ -460,7 +460,7 @@ impl PageReader {
                     Some(kind) => {
                         document = self.other_document(links, rules, exchange, body.bytes(), kind);
                     }
-                    None => document.findings.signal = TrapSignal::Other,
+                    None => document.findings.signal = TrapEvidence::Other,
                 }
             }
             _ => {}

@@ -11,7 +11,7 @@ use super::links::Links;
 use super::{PageReader, content_type};
 use crate::document_conversion::{ConversionFault, DocumentToConvert, HTML_IN_UTF8};
 use crate::index::entry::{left_out, read_both};
-use crate::messages::page::{PageFindings, TrapSignal};
+use crate::messages::page::{PageFindings, TrapEvidence};
 use crate::time::seconds_of;
 
 impl PageReader {
@@ -46,7 +46,7 @@ impl PageReader {
             Err(why) => {
                 return ReadDocument {
                     findings: PageFindings {
-                        signal: TrapSignal::Other,
+                        signal: TrapEvidence::Other,
                         entry: Some(left_out(&lease.url, why.name())),
                         ..PageFindings::default()
                     },
@@ -68,7 +68,7 @@ impl PageReader {
             language: content.language.tag(),
             usage: Some(usage),
             findings: PageFindings {
-                signal: TrapSignal::Other,
+                signal: TrapEvidence::Other,
                 entry: Some(entry),
                 ..PageFindings::default()
             },

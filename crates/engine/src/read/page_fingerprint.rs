@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawl_extractor::PageObserver;
 use crawl_traps::FingerprintReader;
 
-use crate::messages::page::TrapSignal;
+use crate::messages::page::TrapEvidence;
 
 /// Computes the fingerprint of a page, if the trap detection needs it.
 pub(super) struct PageFingerprinter<'a> {
@@ -16,9 +16,9 @@ pub(super) struct PageFingerprinter<'a> {
 }
 
 impl PageFingerprinter<'_> {
-    pub(super) fn finish(self) -> TrapSignal {
-        self.reader.map_or(TrapSignal::Nothing, |reader| {
-            TrapSignal::Text(Box::new(reader.finish()))
+    pub(super) fn finish(self) -> TrapEvidence {
+        self.reader.map_or(TrapEvidence::Nothing, |reader| {
+            TrapEvidence::Text(Box::new(reader.finish()))
         })
     }
 }

@@ -10,7 +10,7 @@ use crawl_index_entry::IndexEntry;
 use super::content_type;
 use super::document_result::{DocumentError, ReadDocument};
 use crate::content_filter::declared_length;
-use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
+use crate::messages::page::{FetchContext, TrapEvidence, row_without_answer};
 
 /// Returns the row of a page. The usage statements and the digest are added later.
 pub(super) fn page_row(
@@ -40,7 +40,7 @@ pub(super) fn page_row(
             IndexEntry::Drop { why, .. } => why.clone(),
         }),
         redirect: match &findings.signal {
-            TrapSignal::Redirect(target) | TrapSignal::CutRedirect(target) => {
+            TrapEvidence::Redirect(target) | TrapEvidence::CutRedirect(target) => {
                 Some(target.to_string())
             }
             _ => None,

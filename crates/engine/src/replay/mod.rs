@@ -9,7 +9,7 @@ mod recorded_crawl;
 mod recorded_order;
 mod replayed_renders;
 mod rerender;
-mod runs;
+mod run_transitions;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;

@@ -21,7 +21,7 @@ use crate::crawl_loop::replayed_turns::TurnAttempt;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
 use crate::messages::message_key::{KeyedMessage, LoggedMessage, MessageCause, MessageKey};
-use crate::messages::page::{EncodedPage, TrapSignal};
+use crate::messages::page::{EncodedPage, TrapEvidence};
 use crate::messages::{Event, Job, WriterMessage};
 
 /// Maximum attempts to repeat a logged turn (use of a permit). Several may be needed, because a
@@ -105,7 +105,7 @@ impl OrderFollower {
         match message {
             WriterMessage::Page(page) => {
                 let findings = &mut page.findings;
-                if let (TrapSignal::Text(fingerprint), Some(words)) =
+                if let (TrapEvidence::Text(fingerprint), Some(words)) =
                     (&mut findings.signal, fact.new_words)
                 {
                     fingerprint.set_new_words(words);

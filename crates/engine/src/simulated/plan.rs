@@ -101,7 +101,7 @@ fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
     (dir, played)
 }
 
-fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
+fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::CostPlan {
     let (dir, played) = run(web, |config| config.extent = RunMode::Plan);
     let purposes = played.requests.iter().map(|row| row.purpose.as_str());
     for purpose in purposes {
@@ -148,7 +148,10 @@ fn pilot(web: &TestWeb, pages: usize) -> TempDir {
 /// Counts the sites for which the plan gives a single number of bytes. Checks that each number is
 /// within a tenth of the bytes that the site sent. If the plan gives a range instead, checks that
 /// the range contains the bytes sent and that its reason is given.
-fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostReport>) -> usize {
+fn sites_with_a_number(
+    plan: &crawl_records::CostPlan,
+    truth: &BTreeMap<&str, &HostReport>,
+) -> usize {
     assert_eq!(plan.hosts.len(), SITES as usize);
     let mut numbered = 0;
     for host in &plan.hosts {

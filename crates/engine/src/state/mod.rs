@@ -3,7 +3,6 @@
 pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
-pub(crate) mod discard_unanswered;
 mod durable_files;
 pub(crate) mod extract_files;
 pub(crate) mod file_swap;
@@ -12,5 +11,6 @@ pub(crate) mod frontier_import;
 pub(crate) mod moved_record_counts;
 pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
+pub(crate) mod remove_unanswered_run;
 pub(crate) mod stopped_crawl;
 mod worker_folder;

@@ -28,7 +28,7 @@ use crate::excluded_rows::{excluded_row, excluded_words};
 use crate::index::entry::left_out;
 use crate::messages::message_key::{KeyedMessage, LoggedMessage, MessageKey};
 use crate::messages::page::{
-    EncodedPage, PageFindings, PageToFree, PageVisit, SitemapLinkBatch, TrapSignal,
+    EncodedPage, PageFindings, PageToFree, PageVisit, SitemapLinkBatch, TrapEvidence,
 };
 use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{
@@ -377,12 +377,12 @@ impl CommitGroup<'_> {
     fn closes_loop(
         &mut self,
         url: &CanonicalUrl,
-        signal: &TrapSignal,
+        signal: &TrapEvidence,
     ) -> Result<bool, EngineError> {
         match signal {
-            TrapSignal::Redirect(target)
-            | TrapSignal::CutRedirect(target)
-            | TrapSignal::CheckedRedirect(target) => {
+            TrapEvidence::Redirect(target)
+            | TrapEvidence::CutRedirect(target)
+            | TrapEvidence::CheckedRedirect(target) => {
                 Ok(self.redirects.closes_loop(self.frontier, url, target)?)
             }
             _ => Ok(false),
@@ -395,7 +395,7 @@ impl CommitGroup<'_> {
         lease: Lease,
         settled: (LeaseOutcome, Visit),
         status: Option<u16>,
-        signal: &TrapSignal,
+        signal: &TrapEvidence,
         links: &mut [Admission],
     ) -> Result<(), EngineError> {
         let walked = self.walked_page(&lease, status, links);
@@ -690,7 +690,7 @@ impl CommitGroup<'_> {
         &mut self,
         lease: Lease,
         settled: (LeaseOutcome, Visit),
-        signal: &TrapSignal,
+        signal: &TrapEvidence,
         links: &mut [Admission],
     ) -> Result<(), EngineError> {
         let (outcome, visit) = settled;

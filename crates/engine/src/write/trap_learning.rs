@@ -4,7 +4,7 @@ use crawl_frontier::{Admission, Lease, Reason, RequestedState, UrlKind};
 use crawl_traps::{AnswerEvidence, Disposition, PageEvidence};
 use crawl_weburl::CanonicalUrl;
 
-use crate::messages::page::TrapSignal;
+use crate::messages::page::TrapEvidence;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
@@ -20,7 +20,7 @@ pub(crate) struct TrapJudgement {
 pub(crate) fn weigh(
     shared: &SharedTraps,
     lease: &Lease,
-    signal: &TrapSignal,
+    signal: &TrapEvidence,
     links: &mut [Admission],
 ) -> TrapJudgement {
     let opinion = shared.lock().observe(&visit(lease, signal));
@@ -79,26 +79,26 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
 pub(crate) fn record_children<'a>(
     shared: &SharedTraps,
     lease: &Lease,
-    signal: &TrapSignal,
+    signal: &TrapEvidence,
     new: impl Iterator<Item = &'a CanonicalUrl>,
 ) {
     shared.lock().record_children(&visit(lease, signal), new);
 }
 
-fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
+fn visit<'a>(lease: &'a Lease, signal: &'a TrapEvidence) -> PageEvidence<'a> {
     PageEvidence {
         url: &lease.url,
         level: Priority::of(lease).level(),
         answer: match signal {
-            TrapSignal::Text(gist) => AnswerEvidence::Text(gist),
+            TrapEvidence::Text(gist) => AnswerEvidence::Text(gist),
             // Require several redirects, because with a low `--max-redirects` even one or two
             // harmless redirects are cut.
-            TrapSignal::CutRedirect(to) if lease.redirects > 1 => AnswerEvidence::CutRedirect(to),
-            TrapSignal::Other => AnswerEvidence::Other,
-            TrapSignal::Redirect(_)
-            | TrapSignal::CutRedirect(_)
-            | TrapSignal::CheckedRedirect(_)
-            | TrapSignal::Nothing => AnswerEvidence::Nothing,
+            TrapEvidence::CutRedirect(to) if lease.redirects > 1 => AnswerEvidence::CutRedirect(to),
+            TrapEvidence::Other => AnswerEvidence::Other,
+            TrapEvidence::Redirect(_)
+            | TrapEvidence::CutRedirect(_)
+            | TrapEvidence::CheckedRedirect(_)
+            | TrapEvidence::Nothing => AnswerEvidence::Nothing,
         },
     }
 }

@@ -1,15 +1,15 @@
 //! The main text of a page as Markdown (CommonMark 0.31, with GitHub's tables).
 
 mod inline;
+mod markdown_builder;
 mod nesting;
-mod reader;
 mod render;
 
 use super::page_content::Content;
 use super::{ContentLimits, PageContext};
 use crate::html::{PageText, pass_over};
 use crate::query_encoding::encode_query;
-use reader::MarkdownReader;
+use markdown_builder::MarkdownBuilder;
 
 pub use inline::escape_markdown;
 
@@ -47,7 +47,7 @@ pub fn read_markdown(
     let text = PageText::decode(body, context.content_type);
     let charset = text.charset.encoding;
     let mut link = |href: &str| link(&encode_query(href, charset));
-    let reader = MarkdownReader::new(limits, &mut link);
+    let reader = MarkdownBuilder::new(limits, &mut link);
     let (content, blocks) =
         pass_over(&text, limits.attributes, reader).finish(context, text.as_str());
     let markdown = render::render(&content, &blocks);

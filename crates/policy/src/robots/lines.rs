@@ -97,7 +97,7 @@ fn end_of_whole_lines(bytes: &[u8]) -> usize {
 
 /// A line without its comment, trimmed.
 #[derive(Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct RobotsLine<'a> {
     /// The number of the line, from 1.
     pub(crate) number: u32,
     /// The text before `#`, without blanks at either end.
@@ -126,10 +126,10 @@ impl<'a> Lines<'a> {
 }
 
 impl<'a> Iterator for Lines<'a> {
-    type Item = Line<'a>;
+    type Item = RobotsLine<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<RobotsLine<'a>> {
         if self.rest.is_empty() {
             return None;
         }
@@ -154,7 +154,7 @@ impl<'a> Iterator for Lines<'a> {
             text = &text[..at.min(stop)];
             nul = true;
         }
-        Some(Line {
+        Some(RobotsLine {
             number: self.number,
             text: trim(text),
             comment,

@@ -12,7 +12,7 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{Key, Line, Lines, exact_key, field, is_blank};
+use super::lines::{Key, Lines, RobotsLine, exact_key, field, is_blank};
 use super::oddity::{RobotsOddityKind, note};
 use super::other_lines::OtherGroupLines;
 use super::pattern::SpecialCharacters;
@@ -89,7 +89,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &RobotsLine<'_>) {
         if line.nul {
             self.note(line.number, RobotsOddityKind::Nul);
         }
@@ -110,7 +110,7 @@ impl Reader<'_> {
         }
     }
 
-    fn user_agent(&mut self, line: &Line<'_>, value: &[u8]) {
+    fn user_agent(&mut self, line: &RobotsLine<'_>, value: &[u8]) {
         if self.record.disallows {
             self.end_record();
         }
@@ -137,7 +137,7 @@ impl Reader<'_> {
         record.star |= star;
     }
 
-    fn disallow(&mut self, line: &Line<'_>, value: &[u8]) {
+    fn disallow(&mut self, line: &RobotsLine<'_>, value: &[u8]) {
         if !self.record.agents {
             let oddity = match self.split_at.take() {
                 Some(_) => RobotsOddityKind::SplitRecord,

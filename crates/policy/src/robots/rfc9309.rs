@@ -2,7 +2,7 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{Key, Line, Lines, field, forgiving_key, plain_rule, spelling};
+use super::lines::{Key, Lines, RobotsLine, field, forgiving_key, plain_rule, spelling};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
 use super::other_lines::{OtherGroupLines, WholeFileLines};
 use super::pattern::SpecialCharacters;
@@ -64,7 +64,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     #[inline]
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &RobotsLine<'_>) {
         if line.nul {
             self.note(line, RobotsOddityKind::Nul);
         }
@@ -96,7 +96,7 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn rule(&mut self, line: &Line<'_>, allow: bool, value: &[u8]) {
+    fn rule(&mut self, line: &RobotsLine<'_>, allow: bool, value: &[u8]) {
         self.header_ended = true;
         if !self.speaks() {
             if !self.any_group {
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
     }
 
-    fn user_agent(&mut self, line: &Line<'_>, value: &[u8]) {
+    fn user_agent(&mut self, line: &RobotsLine<'_>, value: &[u8]) {
         self.any_group = true;
         if self.header_ended {
             (self.named, self.star, self.header_ended) = (false, false, false);
@@ -162,7 +162,7 @@ impl Reader<'_> {
 
     /// Adds a line that is not a rule to the current group. Unlike a rule, it may be followed by
     /// more user-agent lines of the same group.
-    fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
+    fn record(&mut self, line: &RobotsLine<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);
         let good = if of_file || (signal && !self.any_group) {
@@ -182,7 +182,7 @@ impl Reader<'_> {
     }
 
     #[cold]
-    fn note(&mut self, line: &Line<'_>, what: RobotsOddityKind) {
+    fn note(&mut self, line: &RobotsLine<'_>, what: RobotsOddityKind) {
         note(&mut self.found.oddities, line.number, what);
     }
 }

@@ -4,7 +4,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::text::{bytes, gap, hours, origin_lines};
-use super::{HostPlan, Plan};
+use super::{CostPlan, HostPlan};
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, page};
 use crate::number_format::counted;
 
@@ -12,7 +12,7 @@ use crate::number_format::counted;
 /// Beyond the limit: a count.
 const MAX_RULES: usize = 1000;
 
-impl Plan {
+impl CostPlan {
     /// Renders the plan as a self-contained HTML page. All text from servers is escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
@@ -51,7 +51,7 @@ impl Plan {
 }
 
 /// Renders the rules that exclude URLs.
-fn rules(plan: &Plan) -> Markup {
+fn rules(plan: &CostPlan) -> Markup {
     let rules = plan.hosts.iter();
     let mut rules: Vec<_> = rules
         .flat_map(|host| host.rules.iter().map(move |rule| (&host.host, rule)))
@@ -79,7 +79,7 @@ fn rules(plan: &Plan) -> Markup {
 }
 
 /// Renders the statements of robots.txt files about the pace of a crawl and the use of pages.
-fn statements(plan: &Plan) -> Markup {
+fn statements(plan: &CostPlan) -> Markup {
     let purpose = plan.purpose.as_deref();
     let hosts = plan.slowest_first();
     let origins = hosts.iter().flat_map(|host| &host.origins);
@@ -103,7 +103,7 @@ fn statements(plan: &Plan) -> Markup {
     html! { @if !origins.is_empty() { h2 { "What sites ask for" } (table.draw()) } }
 }
 
-fn hosts(plan: &Plan) -> Markup {
+fn hosts(plan: &CostPlan) -> Markup {
     let hosts = plan.slowest_first();
     let rows = hosts.iter().take(MAX_LISTED_HOSTS).map(|host| row(host));
     Table {

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use crawl_archive::rows::{PageUsage, UsageStatement};
 use crawl_weburl::safe_line;
 
-use super::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule};
+use super::{CostPlan, Estimate, HostPlan, PlanOrigin, PlanRule};
 use crate::number_format::{counted, grouped, size};
 use crate::report_text::seeds;
 
@@ -13,7 +13,7 @@ use crate::report_text::seeds;
 const MAX_NAMED_HOSTS: usize = 20;
 
 /// Formats the plan as text.
-impl Display for Plan {
+impl Display for CostPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         seeds(f, &self.seeds)?;
         let purpose = self.purpose.as_deref().unwrap_or("unstated");
@@ -43,7 +43,7 @@ impl Display for Plan {
     }
 }
 
-impl Plan {
+impl CostPlan {
     /// Returns the hosts, the slowest first.
     pub(super) fn slowest_first(&self) -> Vec<&HostPlan> {
         let mut hosts: Vec<_> = self.hosts.iter().collect();

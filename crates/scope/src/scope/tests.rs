@@ -4,7 +4,7 @@ use crawl_weburl::{HostKey, HostTable, canonicalize};
 use expect_test::{Expect, expect};
 
 use super::{Scope, ScopeMode, ScopeVerdict};
-use crate::seed_areas::{AreaKind, SeedSettings};
+use crate::seed_settings::{AreaKind, SeedSettings};
 
 fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>) -> Scope {
     let owned = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect::<Vec<_>>();

@@ -1,8 +1,8 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
 use super::inline::longest_run;
+use super::markdown_builder::MarkdownBlock;
 use super::nesting::{BlockContainer, BlockContainers};
-use super::reader::MarkdownBlock;
 use crate::content::page_content::{Block, BlockKind, Content};
 
 /// Writes the main text of `content` as Markdown. `blocks` has one entry for each block of

@@ -25,7 +25,7 @@ pub(super) struct MarkdownBlock {
 }
 
 /// Uses a [`ContentReader`] to find the ends of blocks, and keeps the Markdown of each.
-pub(super) struct MarkdownReader<'l> {
+pub(super) struct MarkdownBuilder<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,
     inline: Inline,
@@ -37,12 +37,12 @@ pub(super) struct MarkdownReader<'l> {
     text: String,
 }
 
-impl<'l> MarkdownReader<'l> {
+impl<'l> MarkdownBuilder<'l> {
     pub(super) fn new(
         limits: &ContentLimits,
         link: &'l mut dyn FnMut(&str) -> Option<String>,
-    ) -> MarkdownReader<'l> {
-        MarkdownReader {
+    ) -> MarkdownBuilder<'l> {
+        MarkdownBuilder {
             content: ContentReader::new(limits),
             link,
             inline: Inline::default(),
@@ -130,7 +130,7 @@ impl<'l> MarkdownReader<'l> {
     }
 }
 
-impl TagConsumer for MarkdownReader<'_> {
+impl TagConsumer for MarkdownBuilder<'_> {
     fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
         self.content.start(tag, at);
         let part = part_of(tag.name);
