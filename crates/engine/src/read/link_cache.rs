@@ -269,7 +269,7 @@ impl LinkCache {
 
     /// Caches the link for the address `href` on a page with this base URL. Does not cache an
     /// address that may lead to another URL from another page in the same folder. Returns the
-    /// index of the link's target; `None` if the link has none.
+    /// index of the cached link; `None` if the link was not cached or is not usable.
     pub(super) fn keep(
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),

@@ -92,9 +92,8 @@ fn visit<'a>(lease: &'a Lease, signal: &'a TrapSignal) -> PageEvidence<'a> {
         level: Priority::of(lease).level(),
         answer: match signal {
             TrapSignal::Text(gist) => AnswerEvidence::Text(gist),
-            // Require several redirects before a redirect that was not followed counts as evidence
-            // of a trap. With a low `--max-redirects`, even the second harmless redirect is not
-            // followed.
+            // A redirect that was not followed is evidence of a trap only after several redirects,
+            // because a low `--max-redirects` also cuts harmless chains of one or two redirects.
             TrapSignal::CutRedirect(to) if lease.redirects > 1 => AnswerEvidence::CutRedirect(to),
             TrapSignal::Other => AnswerEvidence::Other,
             TrapSignal::Redirect(_)
