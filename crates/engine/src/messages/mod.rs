@@ -460,8 +460,8 @@ pub(crate) enum DurableCommand {
 }
 
 /// The result of a request that settles no URL. Such a request fetches an origin's rules, or a
-/// resource of a page that is being rendered. If the request was not sent, contains the reason
-/// instead.
+/// resource of a page that is being rendered. Also used if the crawl decided not to send such a
+/// request.
 #[derive(Debug, Default)]
 pub(crate) struct SideExchange {
     /// The origin whose rules were requested, if any. After a redirect, the request itself may have

@@ -78,9 +78,10 @@ pub(super) struct RecordedDom {
     fetched: u64,
     /// The digest of the serialized DOM.
     pub(super) digest: Box<str>,
-    /// How long the page's scripts ran, by its own clock.
+    /// How long the page's scripts ran, in milliseconds of the page's own clock.
     pub(super) page_ms: u64,
-    /// The place in the archive, and the size. `None` if the DOM is not archived.
+    /// The DOM's position in the archive, and its size in bytes. `None` if the DOM is not
+    /// archived.
     place: Option<(WarcPlace, u64)>,
 }
 
