@@ -29,7 +29,8 @@ pub(crate) fn crawl_span(output: &Path) -> Span {
     debug_span!("crawl", output = %output.display())
 }
 
-/// The tracing spans of hosts that are in memory and have got requests. Empty without a subscriber.
+/// The tracing spans of hosts that are in memory and that requests were sent to. Empty without a
+/// subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct HostSpans(HashMap<HostKey, Span>);
 

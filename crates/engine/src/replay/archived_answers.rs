@@ -45,8 +45,8 @@ pub struct ReplayGaps {
     /// Requests in `not_archived` that were answered, but whose answers were withheld from the
     /// archive.
     pub withheld: u64,
-    /// Bodies that the crawl cut at its own `--max-body`, but that the replay's larger limit would
-    /// not have cut there.
+    /// Bodies that the crawl cut at its `--max-body`, although the replay's `--max-body` is
+    /// larger.
     pub cut_bodies: u64,
 }
 

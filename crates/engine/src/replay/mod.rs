@@ -71,8 +71,8 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Crawls with another configuration, but with the archived answers of a crawl. Writes the rows of
-/// what would have been fetched to a new directory. Virtual time begins with the crawl's first
+/// Repeats a crawl with another configuration, using the crawl's archived answers. Writes rows to
+/// a new directory, as if the answers had been fetched. Virtual time begins with the crawl's first
 /// request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors

@@ -55,7 +55,8 @@ impl Round {
     pub(crate) fn next(&self, now: u32, totals: CrawlTotals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
-            // Keep rounds in order even if the clock was set back slightly.
+            // Let each round begin later than the previous one, even if the clock was set back
+            // slightly.
             false => now.max(self.began.saturating_add(1)),
         };
         Round {
@@ -433,9 +434,11 @@ impl RevisitSchedule {
 
     /// Returns the seconds from the beginning of this round until the next visit is due.
     ///
-    /// If the page is unchanged, the interval is one and a half times the time since its last
-    /// visit. If it changed, the interval is half of that time. A page that was visited only once
-    /// or that failed is due in the next round, since nothing is known about how often it changes.
+    /// - If the page is unchanged, the interval is one and a half times the time since the last
+    ///   visit.
+    /// - If the page changed, the interval is half of that time.
+    /// - If the page was visited only once or failed, it is due in the next round, because nothing
+    ///   is known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -458,9 +461,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns a time `t` for a page that changed at `modified`, according to its site: this round
-    /// visits the page again if its last visit was before `t`. `None` if no page was visited before
-    /// `t`.
+    /// Returns the time before which the last visit of a page must lie for this round to visit the
+    /// page again. `modified` is when the page changed, according to its site. `None` if no page
+    /// was visited before the returned time.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

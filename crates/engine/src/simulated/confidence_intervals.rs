@@ -205,7 +205,7 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Runs a crawl for each of these seeds. Returns, for each quantity, for how many of the crawls its
+/// Runs a crawl for each of these seeds. Returns, for each quantity, the number of crawls whose
 /// interval contains the true value.
 fn coverage(
     (by, pages): (StratumRule, usize),
