@@ -102,8 +102,8 @@ pub enum CommandRefusal {
         /// The pattern that excludes it.
         rule: String,
     },
-    /// The URL's host has an address in a private range. Only a seed given at the start can permit
-    /// such an address.
+    /// The URL's host is an address in a private range, and neither a seed nor the configuration
+    /// permits it.
     #[error("{url} is in a private range")]
     Private {
         /// The URL.

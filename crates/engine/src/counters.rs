@@ -105,8 +105,8 @@ pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
 }
 
-/// Returns the outcome under which a page is counted. `unread` is for a response whose body could
-/// not be read completely.
+/// Returns the outcome under which a page is counted. The outcome is `unread` if the response's
+/// body could not be read completely.
 #[must_use]
 pub fn page_outcome(row: &PageRow) -> &'static str {
     match row.status {

@@ -122,7 +122,7 @@ impl CommitPoint {
 /// How the pages of a round changed since their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCounts {
-    /// Pages that are new: they were found in this round, or did not exist at the last visit.
+    /// Pages that did not exist at the last visit.
     pub new: u64,
     /// Pages that changed.
     pub changed: u64,

@@ -52,7 +52,7 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed from the archive.
     pub(crate) past_text_digest: Option<String>,
-    /// How often the page changes, according to the page itself.
+    /// How often the page changes, as stated in the page.
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,

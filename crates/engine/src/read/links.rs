@@ -527,7 +527,7 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> RequestedState {
-        // These links are followed even out of scope:
+        // The following links are followed even if they lead out of scope:
         //
         // - links to sitemaps on the same host;
         // - links to resources, if the resources of all pages are wanted;

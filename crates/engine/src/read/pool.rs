@@ -88,7 +88,7 @@ pub(crate) struct ReaderPool {
 /// A document, and the key for the resulting message.
 type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
-/// Measures the share of their time that readers spend reading pages. All clones share one
+/// Measures what share of the readers' time is spent reading pages. All clones share one
 /// measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {

@@ -55,8 +55,7 @@ pub struct ReplayGaps {
 pub enum ReplayDifference {
     /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
-    /// The replay sent this request later than the time at which the recorded request had already
-    /// ended.
+    /// The replay sent this request later than the end of the recorded request.
     Later(CanonicalUrl),
     /// The replay sent this request after all recorded requests.
     Beyond(CanonicalUrl),

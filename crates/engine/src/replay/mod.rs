@@ -469,7 +469,7 @@ impl Replay {
         }
     }
 
-    /// Passes the result of a request to the loop.
+    /// Ends a request, and passes its result to the loop.
     fn land(&mut self, flight: Flight) {
         let result = match flight.given_up {
             Some(now) => {

@@ -241,8 +241,8 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. These must be fetched in full
-    /// instead:
+    /// Whether the next visit may send a conditional request. The following must be fetched in
+    /// full instead:
     ///
     /// - pages that could not be read, or were withheld, at this visit;
     /// - documents that must be read in each round: sitemaps, feeds, pages with their own usage

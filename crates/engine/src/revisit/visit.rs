@@ -15,9 +15,9 @@ use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::time::whole_seconds;
 use crate::totals::{Change, CrawlTotals};
 
-/// If a round began more than this many seconds in the future, the clock was wrong at its
-/// beginning. A smaller difference is normal: if rounds follow each other within seconds, their
-/// recorded times run ahead of the clock.
+/// If a round began more than this many seconds in the future, the clock was wrong when the round
+/// began. A smaller difference is normal: if rounds follow each other within seconds, their
+/// recorded start times run ahead of the clock.
 const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
 /// The due time of a URL that must be visited in each round.
@@ -55,8 +55,7 @@ impl Round {
     pub(crate) fn next(&self, now: u32, totals: CrawlTotals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
-            // Let each round begin later than the previous one, even if the clock was set back
-            // slightly.
+            // Keep rounds in order even if the clock was set back slightly.
             false => now.max(self.began.saturating_add(1)),
         };
         Round {
@@ -461,9 +460,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns the time before which the last visit of a page must lie for this round to visit the
-    /// page again. `modified` is when the page changed, according to its site. `None` if no page
-    /// was visited before the returned time.
+    /// Returns a time for a page that changed at `modified`, according to its site. If the page's
+    /// last visit was before the returned time, this round visits the page again. `None` if no
+    /// page was visited that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

@@ -16,8 +16,8 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// How many times per lease duration to check the other workers, and the limits of the interval
-/// between two checks.
+/// The number of checks of the other workers per lease duration, and the minimum and maximum
+/// interval between two checks.
 const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
