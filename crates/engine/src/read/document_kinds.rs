@@ -65,8 +65,8 @@ impl PageReader {
         let text = PageText::decode(body.bytes(), body.content_type.as_deref());
         let mut document = self.html_text(fetched, links, &text, compared)?;
         if is_successful(&fetched.exchange) && document.is_read() {
-            // Extract the fields now. Once the page's row is known, the caller decides whether to
-            // keep them.
+            // Extract the fields now. They are dropped later if the page's row shows that they
+            // must not be kept.
             let facts = PageFacts {
                 url: fetched.lease.url.as_str(),
                 content_type: body.content_type.as_deref(),
