@@ -224,7 +224,8 @@ pub struct PostedCommand {
     pub(crate) answer: AnswerSender,
 }
 
-/// The channel for the answer to a command. The answer is dropped if the receiver was dropped.
+/// The channel for the answer to a command. If its receiver was dropped, the answer is dropped
+/// too.
 pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, CommandRefusal>>;
 
 /// Sends commands to a crawl. All clones send to the same crawl.
