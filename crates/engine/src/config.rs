@@ -229,7 +229,7 @@ impl Config {
     }
 }
 
-/// A crawl that several workers share, and the worker that this process runs.
+/// A crawl that several workers share, and the worker that this process runs as.
 #[derive(Clone)]
 pub struct SharedCrawl {
     /// Opens the shared frontier.
@@ -238,7 +238,8 @@ pub struct SharedCrawl {
     pub crawl: String,
     /// The name of this worker.
     pub worker: String,
-    /// How long a dead worker's hosts wait before other workers take them over.
+    /// How long a worker's leases on its hosts last without renewal. If a worker dies, other
+    /// workers take over its hosts after this time.
     pub lease: Duration,
 }
 
@@ -248,7 +249,7 @@ pub struct SharedCrawl {
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
-/// The destination when a crawl is imported from its directory.
+/// The shared frontier and the worker that a crawl is imported to.
 pub struct ImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn MoveTarget,

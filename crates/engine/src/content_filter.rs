@@ -18,9 +18,9 @@ pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
     }))
 }
 
-/// Returns why a response's body should not be read, judging by its status and header. `None` if it
-/// should be read. Documents that may contain links are read whatever their type, unless they are
-/// too long.
+/// Returns why a response's body should not be read, judging by the response's status and header.
+/// `None` if it should be read. A document that may contain links is read even if its type is
+/// unwanted, unless it is too long.
 fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<Unwanted> {
     if !(200..300).contains(&status) {
         return None;
@@ -48,7 +48,8 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
 pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Option<Unwanted> {
     let at_limit = || {
         let is_cut = exchange.truncated == Some(Truncation::Length);
-        // A body cut at the length limit has at least one more byte.
+        // A body that was cut at the length limit is at least one byte longer than the received
+        // bytes.
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };

@@ -69,7 +69,7 @@ pub struct AdjustableRules {
     pub exclude_hosts: HostTable<()>,
     /// The text of a `crawl.toml` with these rules.
     pub config_text: String,
-    /// As [`Config::audited`](crate::Config::audited).
+    /// The new rules in the form of [`Config::audited`](crate::Config::audited).
     pub audited: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -102,7 +102,8 @@ pub enum CommandRefusal {
         /// The pattern that excludes it.
         rule: String,
     },
-    /// The URL's host is in a private range, which only a seed could permit.
+    /// The URL's host is an address in a private range, and neither a seed nor the configuration
+    /// permits it.
     #[error("{url} is in a private range")]
     Private {
         /// The URL.
@@ -223,7 +224,8 @@ pub struct PostedCommand {
     pub(crate) answer: AnswerSender,
 }
 
-/// The channel for the answer to a command. The answer is dropped if the receiver was dropped.
+/// The channel for the answer to a command. If its receiver was dropped, the answer is dropped
+/// too.
 pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, CommandRefusal>>;
 
 /// Sends commands to a crawl. All clones send to the same crawl.
@@ -242,9 +244,10 @@ pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
 pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, CommandRefusal>>);
 
 impl PendingAnswer {
-    /// Waits for the answer.
+    /// Waits for the answer to the command.
     ///
     /// # Errors
+    ///
     /// Same as [`Commander::ask`].
     pub async fn answer(self) -> Result<CommandAnswer, CommandRefusal> {
         self.0.await.unwrap_or(Err(CommandRefusal::Ending))
@@ -302,7 +305,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Returns controls for an unattended crawl, which nothing controls or observes.
+    /// Returns controls for a crawl that is neither steered nor observed.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
@@ -390,11 +393,11 @@ pub struct Progress {
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// How much of the run is done, from 0 to 1: the share of all known URLs, or the used share of
-    /// the budget that will end the run first.
+    /// How much of the run is done, from 0 to 1. This is either the share of known URLs that are
+    /// done, or the used share of the budget that will end the run first.
     pub share_done: f64,
-    /// The estimated remaining time, either at the rate so far, or for the known URLs of the
-    /// slowest host.
+    /// The estimated remaining time of the run: computed either from the rate so far, or from the
+    /// known URLs of the slowest host.
     pub left: Option<Duration>,
     /// Whether `left` is the estimate for the slowest host.
     pub is_left_by_slowest_host: bool,

@@ -21,8 +21,8 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Bytes appended to WARC files.
     pub archived_bytes: u64,
-    /// Look-ups of host names that did not wait for the slower address family (IPv4 or IPv6),
-    /// because too many other look-ups were waiting for theirs.
+    /// Look-ups of host names that returned the addresses of only one family (IPv4 or IPv6),
+    /// because too many look-ups were already waiting for the slower family.
     pub one_family_lookups: u64,
     /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
@@ -105,8 +105,8 @@ pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
 }
 
-/// Returns the outcome under which a page is counted. `unread` is for a response whose body could
-/// not be read completely.
+/// Returns the outcome under which a page is counted. The outcome is `unread` if the response's
+/// body could not be read completely.
 #[must_use]
 pub fn page_outcome(row: &PageRow) -> &'static str {
     match row.status {

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
 use crawl_extractor::PageText;
 
-/// The exit code of a reading process (see [`DocumentRules::program`]) that can't read its
-/// document. The process writes the reason to stderr.
+/// The exit code of a process for reading documents (see [`DocumentRules::program`]) if it can't
+/// read its document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
 /// The `Content-Type` of converted documents.
 pub(crate) const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
-/// Maximum bytes to keep of a reading process's error output.
+/// Maximum bytes of a reading process's stderr to keep.
 const MAX_STDERR_BYTES: u64 = 4096;
 /// Bytes to allow for the head of the HTML, because [`DocumentLimits`] limits only the main text.
 const HEAD_BYTES: u64 = 64 * 1024;
@@ -47,7 +47,7 @@ pub struct DocumentRules {
     pub timeout: Duration,
     /// The maximum address space of a reading process, in bytes.
     pub memory: u64,
-    /// Limits on what is read from a document.
+    /// Limits on the text and other content to read from a document.
     pub limits: DocumentLimits,
 }
 
@@ -89,7 +89,7 @@ pub(crate) enum ConversionFault {
     Timeout,
     /// Reading took too much memory.
     Memory,
-    /// The HTML is too long.
+    /// The HTML that the document was converted to is too long.
     Output,
     /// The reading process crashed.
     Crashed,
@@ -171,8 +171,8 @@ impl DocumentRules {
             .args(["--html-bytes", &self.limits.html_bytes.to_string()])
             .args(document.last_modified.map(|date| format!("--last-modified={date}")))
             .env_clear()
-            // Keep Ctrl-C at the terminal from reaching the child, because the crawl ends it
-            // itself.
+            // Keep Ctrl-C at the terminal from reaching the child process, because the crawl ends
+            // the child itself.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -206,7 +206,7 @@ impl DocumentRules {
         })
     }
 
-    /// Waits for the end of stdout and stderr. Returns an error if that takes too long.
+    /// Waits until stdout and stderr are closed. Returns an error if that takes too long.
     fn answer(
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
@@ -247,8 +247,8 @@ enum Stream {
     Errors,
 }
 
-/// Reads a stream to its end, and sends its first `max + 1` bytes. If the stream is longer than
-/// `max` bytes, the extra byte shows that.
+/// Reads a stream to its end, and sends its first `max + 1` bytes. The extra byte shows that the
+/// stream is longer than `max` bytes.
 fn read_all(
     stream: Option<impl std::io::Read>,
     max: u64,

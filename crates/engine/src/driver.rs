@@ -117,8 +117,8 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummar
     });
     let mut driver = match config.shared {
         None => driver.await?,
-        // A stop must end this wait, because the database of a shared frontier may answer late or
-        // never.
+        // The database of a shared frontier may answer late or never, so a stop must end this
+        // wait.
         Some(_) => tokio::select! {
             driver = driver => driver?,
             _ = early_stop.wait_for(|stop| *stop != StopRequest::No) => return Err(EngineError::StoppedEarly),
@@ -127,7 +127,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummar
     let _waker =
         RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.run_loop(&mut controls).await;
-    // Drop commands that were not handled, to notify their senders that the run is over.
+    // Drop the commands that were not handled. A sender sees from this that the run is over.
     controls.commands.close();
     while controls.commands.try_recv().is_ok() {}
     controls
@@ -185,7 +185,7 @@ struct Driver {
     stop: watch::Receiver<StopRequest>,
 }
 
-/// The parts that a worker needs for a shared crawl.
+/// The connection and the lock that a worker needs for a shared crawl.
 struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
     thread: SharingThread,
@@ -203,9 +203,9 @@ impl Workers {
     ) -> Result<RunSummary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error, keep the buckets (sets of hosts), because some requests may not be on
-        // record. Other workers can't send requests to their hosts until the leases expire. A
-        // restart of this worker can, because it reads its own records first.
+        // After an error, keep the buckets (sets of hosts), because some requests to their hosts
+        // may not be on record. Until the leases on the buckets expire, only this worker can send
+        // requests to these hosts: if it restarts, it reads its own records first.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
@@ -260,7 +260,7 @@ impl Driver {
             let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let other_events = std::iter::from_fn(|| self.events.try_recv().ok());
-            // Handle commands first. Events that exceed the limit wait for the next iteration.
+            // Handle commands first. Events beyond `MAX_EVENTS` wait for the next iteration.
             let control_events = control_events(controls).into_iter().chain(event);
             let ended = fetched.take(MAX_EVENTS);
             for mut event in control_events
@@ -297,8 +297,8 @@ impl Driver {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // Drop commands that arrive this late. If the consumer of rows waits for the answer
-                // to such a command, it takes no rows until the command is dropped.
+                // Drop commands that arrive during the delivery. Otherwise a consumer that waits
+                // for the answer to its command would never take the next row.
                 command = next_command(&mut controls.commands) => drop(command),
             }
         }
@@ -426,7 +426,7 @@ impl Driver {
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
-            // Sending fails if the receiver was dropped, which doesn't matter.
+            // Sending fails only if nobody waits for the answer any more.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));
         }
         self.unless_broken(written);
@@ -486,8 +486,8 @@ impl Driver {
             deadline: over.map(|over| over + INDEX_GRACE),
             stop: stop_before,
         });
-        // If the readers and the writer drop their work, the next start makes the URLs of
-        // uncommitted pages pending again, as after a kill.
+        // If `abandon` is set, the readers and the writer drop their work. The next start then
+        // makes the URLs of uncommitted pages pending again, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
         let mut writer = writer.join().map_err(|_| EngineError::Thread {
@@ -570,7 +570,7 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
 /// events.
 fn control_events(controls: &mut Controls) -> Vec<Event> {
     let mut events = Vec::new();
-    // This works even if the sender of the stop was dropped.
+    // Reads the last requested stop even if its sender was dropped.
     let stop = controls.stop.borrow_and_update();
     if stop.has_changed() {
         events.push(Event::Stop(*stop));

@@ -174,13 +174,13 @@ pub enum EngineError {
         /// Why the crawl can't be imported.
         what: &'static str,
     },
-    /// A given directory belongs to a worker of another crawl.
+    /// One of the given directories belongs to a worker of another crawl.
     #[error("the crawl has no worker `{worker}`, but its directory was given")]
     NotItsWorker {
         /// The name of the worker.
         worker: String,
     },
-    /// The directory of a worker was not given.
+    /// The directory of one of the crawl's workers was not given.
     #[error("the directory of worker `{worker}`, with {pages} pages, is not among those given")]
     WorkerMissing {
         /// The name of the worker.

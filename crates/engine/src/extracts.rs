@@ -57,8 +57,8 @@ pub(crate) fn rows_of_text(
     rows.collect()
 }
 
-/// Whether the fields of a page may be kept: the answer is a page, and its site and the operator
-/// allow its body to be kept and shown.
+/// Whether the fields of a page may be kept. True if the answer is a page, and both the site and
+/// the operator allow its body to be kept and shown.
 pub(crate) fn may_extract(row: &PageRow) -> bool {
     let error = row.error.as_deref().unwrap_or_default();
     let is_unread =

@@ -8,7 +8,8 @@ use crawl_weburl::HostKey;
 /// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
-/// The maximum change of an entry's position by the `priority` in its sitemap.
+/// How far the `priority` in a sitemap can move an entry from the position [`Priority::LINK`], in
+/// either direction.
 const SITEMAP_REACH: f32 = 32.0;
 
 /// The position of a URL in the queue of its origin. URLs with smaller positions come first.
@@ -111,8 +112,8 @@ pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page
 }
 
-/// Whether a sitemap on one host may list pages on the other without the other's consent: the hosts
-/// are equal, or differ only by a leading `www.`.
+/// Whether a sitemap on the host `sitemap` may list pages on the host `page` without that host's
+/// consent. True if the hosts are equal, or differ only by a leading `www.`.
 pub(crate) fn may_list(sitemap: &HostKey, page: &HostKey) -> bool {
     let [sitemap, page] = [sitemap, page].map(|host| {
         let host = host.as_str();

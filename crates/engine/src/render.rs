@@ -52,10 +52,10 @@ impl fmt::Debug for RenderConfig {
 /// Which pages are rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderMode {
-    /// Pages that look as if scripts build them. If rendering several pages of a URL shape shows no
-    /// more than the pages as sent, further pages of that shape are not rendered.
+    /// Render pages that look as if scripts build them. If several rendered pages with the same
+    /// URL shape show no more than the pages as sent, stop rendering pages of that shape.
     Auto,
-    /// All HTML pages.
+    /// Render all HTML pages.
     On,
 }
 
@@ -295,7 +295,7 @@ impl ResourceRequestSender {
     pub async fn request(&self, request: ResourceRequest) -> ResourceAnswer {
         let (answer, answered) = oneshot::channel();
         (self.0)(request, answer);
-        // The sender is dropped at the end of the run.
+        // An error means that the run has ended, which drops the sender.
         match answered.await {
             Ok(Some(stored)) => stored.decoded().await,
             Ok(None) | Err(_) => ResourceAnswer::Refused,

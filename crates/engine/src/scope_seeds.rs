@@ -17,8 +17,8 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and the targets of their redirects. The configuration defines
-    /// what these seeds add to the scope, so they are not in `seeds`.
+    /// Seeds with their own scope, and the targets of these seeds' redirects. They are not in
+    /// `seeds`, because the configuration defines what they add to the scope.
     own: HashSet<CanonicalUrl>,
     /// Redirects of seeds, and redirects of the targets of such redirects, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,

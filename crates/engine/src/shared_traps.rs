@@ -45,7 +45,7 @@ impl SharedTraps {
     }
 
     /// Compares a page with the words of its host, if it is uncertain how much of the page is new.
-    /// Readers call this, so that the writer doesn't have to look up each word.
+    /// Called by readers, because the writer would otherwise have to look up each word.
     pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
         let words = self.lock().words_to_compare(&lease.url, level, fingerprint);

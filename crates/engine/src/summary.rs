@@ -32,8 +32,8 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns [`EndReason::Interrupted`] if a stop ended indexing early although all pages were
-    /// settled, because the next start must then complete the index. Otherwise returns `self`.
+    /// Returns [`EndReason::Interrupted`] if all pages are settled but a stop ended indexing
+    /// early, because the next start must complete the index. Otherwise returns `self`.
     pub(crate) fn with_index(
         self,
         indexed: Option<&IndexSummary>,
@@ -45,7 +45,7 @@ impl EndReason {
         }
     }
 
-    /// Whether none of the remaining URLs can be fetched in this run.
+    /// Whether the run ended because none of the remaining URLs can be fetched in it.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
             EndReason::Finished | EndReason::Budget(_) | EndReason::TableBudget(_) => true,
@@ -209,8 +209,8 @@ pub struct RunSummary {
     pub indexed: Option<IndexSummary>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. In later rounds, where seeds may not be
-    /// due, and in crawls that draw a sample, this counts pages instead.
+    /// Seeds that were fetched, over all runs of the round. Counts pages instead in later rounds
+    /// (where seeds may not be due) and in crawls that draw a sample.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,

@@ -29,7 +29,8 @@ pub(crate) fn crawl_span(output: &Path) -> Span {
     debug_span!("crawl", output = %output.display())
 }
 
-/// The tracing spans of hosts that are in memory and have got requests. Empty without a subscriber.
+/// The tracing spans of hosts that are in memory and that requests were sent to. Empty without a
+/// subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct HostSpans(HashMap<HostKey, Span>);
 
@@ -66,7 +67,7 @@ impl TraceEvents {
         enabled!(Level::TRACE)
     }
 
-    /// Logs a URL that was added to the frontier, or that has become fetchable.
+    /// Logs that a URL was added to the frontier, or has become fetchable.
     pub(crate) fn admitted(&self, admission: &Admission, admitted: AdmissionResult) {
         let (state, exclusion) = match (&admission.state, admitted) {
             (_, AdmissionResult::Known) => return,
@@ -86,7 +87,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a leased URL.
+    /// Logs that a URL was leased.
     pub(crate) fn leased(&self, lease: &Lease) {
         let url = &lease.url;
         trace!(url = self.url(url), attempt = lease.attempt, "leased");
@@ -106,7 +107,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a leased URL that is settled or deferred without a request.
+    /// Logs that a leased URL is settled or deferred without a request.
     pub(crate) fn not_fetched(&self, item: &WriterMessage) {
         let (lease, exclusion, same_as, what) = match item {
             WriterMessage::Excluded {

@@ -106,7 +106,7 @@ impl Driver {
         let resumed = directory.resumed;
         let created = match &directory.shared {
             None => std::mem::take(&mut directory.created),
-            // Other workers may have further parts of the crawl in their own directories.
+            // With a shared frontier, this directory has only this worker's files of the crawl.
             Some(_) => Vec::new(),
         };
         let abandon = Arc::new(AtomicBool::new(false));
@@ -376,8 +376,8 @@ pub(crate) fn restore_earlier_run(
 /// Returns the indexer's check of whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // Never wait for readers in a run with a time limit, because later there may be no time to
-    // index.
+    // In a run with a time limit, never delay indexing while readers are busy, because there may
+    // be no time for it later.
     Arc::new(move || has_time && load.is_busy())
 }
 

@@ -180,7 +180,8 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
 }
 
 /// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. The tombstone
-/// states when and why the page or host was forgotten. `None` if neither was.
+/// states when and why the page or host was forgotten. `None` if neither the page nor its host was
+/// forgotten.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, or the tombstones can't be

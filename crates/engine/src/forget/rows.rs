@@ -33,7 +33,8 @@ pub(super) enum RowFileKind {
     Waiting,
 }
 
-/// All row files. The file of pending URLs is last, since it counts what remains in the state.
+/// All row files. The file of pending URLs is last, because it contains the number of URLs that
+/// remain pending.
 pub(super) const ROW_FILES: [RowFileKind; 10] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
@@ -102,8 +103,8 @@ pub(super) fn rewrite_file(
             step(row, is_committed, removal)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // Drop the whole order log: it contains host names, and it counts rows that were dropped,
-        // so no replay could follow it.
+        // Drop the whole order log, because it contains host names. Also, no replay could follow
+        // it any longer, because it counts rows that were dropped.
         RowFileKind::Order => {
             rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| RowEdit::Drop)
         }
@@ -206,7 +207,7 @@ fn page(
     for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
-    // Keep only the word before the URL, such as `canonical`.
+    // If the value mentions an erased URL, keep only the word before the URL, such as `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
             text.truncate(text.find(':').unwrap_or_default());

@@ -70,8 +70,7 @@ impl Halt {
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// The committed length of the log, as a read position, and the committed length of
-    /// `pages.jsonl`.
+    /// The committed length of the log (as a read position) and of `pages.jsonl`.
     read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -230,7 +229,8 @@ impl Indexer {
         } = indexing;
         let dir = setting.dir.clone();
         let (committed, lengths) = channel();
-        // Announce the part of the log that an earlier run did not read.
+        // Announce the log's length at once, because an earlier run may have left a part of the
+        // log unread.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {
@@ -240,7 +240,7 @@ impl Indexer {
             has_archive,
             leaves_rest: Arc::clone(&leaves_rest),
         };
-        // Catch index errors here, because problems of the index never end a crawl.
+        // Catch index errors here, because an index error must not end the crawl.
         let work = move || {
             let caught = catch_unwind(AssertUnwindSafe(|| opening.run(start, &lengths)));
             match caught {
@@ -535,7 +535,7 @@ impl LogFollower {
         for (why, count) in rest.left_out.take() {
             *self.left_out.entry(why).or_default() += count;
         }
-        // Don't count pages as left out if they stay in the index after all.
+        // Some pages that were counted as left out stay in the index after all, so subtract them.
         for (why, stay) in done.kept_anew {
             if let Some(count) = self.left_out.get_mut(&why) {
                 *count = count.saturating_sub(stay);

@@ -44,14 +44,15 @@ pub(crate) fn place(
         None if number == 1 => Ok(begin),
         None => Err("it is missing".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
-        // The index had read the previous log to its end before this log was started.
+        // The index has read an older log. A new log is started only once the index has read the
+        // old one to its end, so begin this log at its start.
         Some(Ok(read)) if read.log < number => Ok(begin),
         Some(_) => Err("it belongs to another log".to_owned()),
     }
 }
 
-/// Finishes or undoes a replacement of the index that was interrupted. If the new index was not in
-/// place yet, the old one stays.
+/// Finishes an interrupted replacement of the index, or undoes it if the new index was not in
+/// place yet.
 pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     match (folder.exists(), old.exists()) {

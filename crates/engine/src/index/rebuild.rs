@@ -38,8 +38,8 @@ use crate::state::directory::{examine, hold_gathered, open_frontier};
 /// The number of pages between two progress reports.
 const REPORT_INTERVAL_PAGES: u64 = 100;
 /// Maximum bytes of pages to collect in a file until the end of the build. Collected pages are
-/// written to the index only once, with the texts of links to them. Further pages are written
-/// immediately, and rewritten in the final pass over all pages.
+/// written to the index only once, together with the texts of links that lead to them. Pages
+/// beyond this limit are written immediately, and again in the final pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// The rules for reading pages when an index is rebuilt.
@@ -356,7 +356,7 @@ impl Build<'_> {
             leaving: None,
             ..page
         };
-        // If the old entry was made before the page's last new body was fetched, it is outdated.
+        // The old entry is outdated if it was created before the page's last new body was fetched.
         let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
         Some(page).filter(|_| is_it)
     }

@@ -45,9 +45,9 @@ pub(crate) fn login_form(
 }
 
 impl LoginForm {
-    /// Returns whether the value of a field is a secret. Only passwords are secrets, because a page
-    /// may contain the user name for other reasons. If the form has no password field, all fields
-    /// are secrets.
+    /// Returns whether the value of a field is a secret. A user name is not a secret, because a
+    /// page may contain it for other reasons. So only passwords are secrets. If the form has no
+    /// password field, all fields are secrets.
     pub(crate) fn is_secret(&self, field: &str) -> bool {
         self.passwords.is_empty() || self.passwords.iter().any(|name| name == field)
     }

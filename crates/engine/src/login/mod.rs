@@ -56,7 +56,8 @@ pub enum LoginMethod {
 }
 
 impl SiteLogin {
-    /// Returns whether a page can show by its contents that the crawl is logged in or out.
+    /// Returns whether the login has a sign by which a page shows that the crawl is logged in or
+    /// out.
     #[must_use]
     pub fn has_signs(&self) -> bool {
         self.logged_in.is_some() || self.logged_out.is_some()
@@ -112,8 +113,8 @@ impl From<String> for LoginFailure {
 #[derive(Clone)]
 pub struct Credentials(Arc<ReadSecrets>);
 
-/// Returns names and values, or why they can't be read. The names are those of the form's fields; a
-/// token's name is ignored.
+/// Returns the name and value of each secret, or why they can't be read. A name is that of a form
+/// field. The name of a token is ignored.
 type ReadSecrets = dyn Fn() -> Result<Vec<(String, String)>, String> + Send + Sync;
 
 impl Credentials {

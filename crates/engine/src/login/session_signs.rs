@@ -15,8 +15,9 @@ const MAX_SEARCHED_BYTES: usize = 4 << 20;
 /// Beyond the limit: refused.
 const MAX_SIGN_BYTES: usize = 1_024;
 
-/// A sign that a page can contain, and that shows whether the crawl is logged in: a text in the
-/// source, such as `>Log out<` or `id="account"`, or a CSS selector that an element matches.
+/// A sign in a page that shows whether the crawl is logged in. It is either a text in the page's
+/// source, such as `>Log out<` or `id="account"`, or a CSS selector that one of the page's
+/// elements matches.
 #[derive(Clone, Debug)]
 pub struct PageSign(Sign);
 
@@ -137,7 +138,8 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> SessionStatus {
             Sign::Selector(_) => "an element matches `logged-out`",
         });
     }
-    // An error page often lacks the navigation that shows the user's name.
+    // An error page often lacks the navigation bar that shows the user's name, so it doesn't prove
+    // that the crawl is logged out.
     if answer.status != 200 {
         return SessionStatus::Unknown;
     }

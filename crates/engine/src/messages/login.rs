@@ -21,14 +21,14 @@ pub(crate) struct LoginRequest {
     pub(crate) form: Option<FormBody>,
     /// The number of redirects that were followed in this login.
     pub(crate) redirects: u8,
-    /// Whether the form was sent before, and a redirect made the crawl send it to another URL of
-    /// the same origin.
+    /// Whether this request sends the form again, because a redirect led to another URL of the
+    /// same origin.
     pub(crate) is_resent: bool,
-    /// How often the login was begun again because a request failed.
+    /// How often the login was restarted because a request failed.
     pub(crate) tries: u32,
 }
 
-/// The purpose of a login's request.
+/// The purpose of one request during a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoginStep {
     /// Fetch the page with the form.
@@ -60,7 +60,7 @@ impl LoginRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct PageSession {
     pub(crate) login: Arc<SiteLogin>,
-    /// The number of the login whose session it is.
+    /// The number of the login that created the session.
     pub(crate) generation: u32,
     /// The state of the session, judging by the page's response. `Unknown` before the response.
     pub(crate) shown: SessionStatus,

@@ -70,8 +70,9 @@ impl fmt::Display for MessageKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedMessage {
     pub(crate) key: MessageKey,
-    /// The number of messages that were committed when a reader looked up which links lead to known
-    /// URLs, in order to drop these links. `None` if no links were looked up.
+    /// The number of messages that were committed when a reader looked up the page's links. The
+    /// reader drops links to URLs that are known at that moment. `None` if no links were looked
+    /// up.
     pub(crate) looked_at: Option<u64>,
     /// The number of words of the page that were new on its host; `None` if the page was not
     /// compared with others.
@@ -141,7 +142,7 @@ impl FromStr for MessageKey {
     }
 }
 
-/// Assigns keys to the messages of a run. Takes all effects of the run, in order.
+/// Assigns keys to the messages of a run. Must be given all effects of the run, in order.
 #[derive(Debug)]
 pub(crate) struct MessageKeys {
     cause: MessageCause,

@@ -79,8 +79,8 @@ impl Job {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
                 is_head: context.is_head(lease),
-                // A sitemap is not a page: it only lists pages, so the content filter does not
-                // apply.
+                // The content filter does not apply to sitemaps, because they are not pages but
+                // only list pages.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
@@ -111,8 +111,8 @@ impl Job {
     }
 }
 
-/// Returns the document that linked to a leased URL. `None` for seeds and sitemaps, because no link
-/// led to them, and for redirect targets, because the page with the link isn't known.
+/// Returns the document that linked to a leased URL. `None` for seeds and sitemaps, because no
+/// link led to them. Also `None` for redirect targets, because the page with the link isn't known.
 fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     let is_linked = !lease.is_seed && lease.redirects == 0 && lease.kind != UrlKind::Sitemap;
     lease.via.as_ref().filter(|_| is_linked)
@@ -165,7 +165,7 @@ pub(crate) enum Event {
         page: RenderId,
         result: Result<(RenderedPage, VisibleContentSize), RenderFailure>,
     },
-    /// The credentials of a site's login were read, or why they can't be.
+    /// The credentials of a site's login were read, or could not be read.
     Credentials { site: String, result: SecretPairs },
     /// The writer committed a group.
     Committed(Box<CommittedGroup>),
@@ -402,8 +402,8 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
-    /// Whether the message changes queues without settling a page. If a crawl has no order log, its
-    /// replay relies on the number of such messages.
+    /// Whether the message changes queues without settling a page. The replay of a crawl without
+    /// an order log relies on the number of these messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -459,8 +459,9 @@ pub(crate) enum DurableCommand {
     },
 }
 
-/// The result of a request that settles no URL: for an origin's rules, or for a resource of a page
-/// that is being rendered. Also a decision about such a request that was not sent.
+/// The result of a request that settles no URL. Such a request fetches an origin's rules, or a
+/// resource of a page that is being rendered. Also used if the crawl decided not to send such a
+/// request.
 #[derive(Debug, Default)]
 pub(crate) struct SideExchange {
     /// The origin whose rules were requested, if any. After a redirect, the request itself may have
@@ -480,7 +481,7 @@ pub(crate) struct SideExchange {
     pub(crate) is_withheld: bool,
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Sitemaps that robots.txt lists, or the resource that was refused, to be admitted.
+    /// URLs to admit: the sitemaps that robots.txt lists, or the resource that was refused.
     pub(crate) admissions: Vec<Admission>,
     /// The state of the host that the request was sent to.
     pub(crate) host: Option<HostState>,

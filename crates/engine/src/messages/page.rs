@@ -33,9 +33,9 @@ pub(crate) struct FetchContext {
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose own settings apply to the URL.
     pub(crate) label: Option<Arc<str>>,
-    /// Whether only the URL's status matters, because its links are not followed: it is outside the
-    /// scope, or in a trap. HEAD is tried first. If GET is needed, the page is stored like other
-    /// pages.
+    /// Whether only the URL's status matters. True if the URL's links are not followed, because it
+    /// is outside the scope or in a trap. HEAD is tried first. If GET is needed, the page is
+    /// stored like other pages.
     pub(crate) is_only_checked: bool,
     /// The session of a site that needs a login.
     pub(crate) session: Option<PageSession>,
@@ -90,7 +90,8 @@ pub(crate) struct PageVisit {
     pub(crate) host: HostState,
 }
 
-/// A URL that is settled without an answer, because its request failed or it was given up.
+/// A URL that is settled without an answer, because its request failed or the crawl gave the URL
+/// up.
 #[derive(Debug)]
 pub(crate) struct UnansweredVisit {
     pub(crate) lease: Lease,
@@ -192,8 +193,9 @@ pub(crate) struct PageFindings {
     pub(crate) links: Vec<Admission>,
     /// The number of links not in `links`, because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of messages that were committed when a reader looked up which links lead to known
-    /// URLs, in order to drop these links. `None` if no links were looked up.
+    /// The number of messages that were committed when a reader looked up the page's links. The
+    /// reader drops links to URLs that are known at that moment. `None` if no links were looked
+    /// up.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
@@ -205,8 +207,9 @@ pub(crate) struct PageFindings {
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
-/// The parts of a committed page that are no longer needed. Readers free them, since there is only
-/// one writer, and since it is slow to free memory that another thread allocated.
+/// The parts of a committed page that are no longer needed. Readers free this memory instead of
+/// the writer, because there is only one writer, and because freeing memory is slow on another
+/// thread than the one that allocated it.
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct PageToFree {
@@ -276,8 +279,8 @@ pub(crate) enum TrapEvidence {
 }
 
 impl TrapEvidence {
-    /// Returns the signal of a page that is only checked. Such a page can't lead into a trap, and
-    /// says nothing about a site whose links are not followed.
+    /// Returns the signal of a page that is only checked. The page is no evidence for trap
+    /// detection, because its links are not followed.
     pub(crate) fn only_checked(self) -> TrapEvidence {
         match self {
             TrapEvidence::Redirect(target) | TrapEvidence::CutRedirect(target) => {

@@ -54,8 +54,8 @@ pub(crate) enum RenderingStatus {
 }
 
 impl RenderingStatus {
-    /// Returns the columns about rendering for the page's row. `None` if the page was not to be
-    /// rendered.
+    /// Returns the columns about rendering for the page's row. `None` if the page needed no
+    /// rendering.
     pub(crate) fn row(&self) -> Option<&RenderRow> {
         match self {
             RenderingStatus::Unneeded | RenderingStatus::IfScripted => None,
@@ -113,8 +113,8 @@ pub(crate) struct WantedResource {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ResourceKey {
     pub(crate) url: CanonicalUrl,
-    /// Whether the request carries the operator's fields and the site's session. Only pages of the
-    /// same site get the answer to such a request.
+    /// Whether the request carries the operator's header fields and the site's session. If so,
+    /// only pages of the same site get the answer.
     pub(crate) is_own: bool,
     /// The number of a POST, unique in a run, so that pages never share its answer. 0 for a GET.
     pub(crate) post: u64,
@@ -146,12 +146,12 @@ impl ResourceFetch {
     }
 }
 
-/// How much a page shows.
+/// How much text and how many links a page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VisibleContentSize {
-    /// Non-white characters, up to a limit.
+    /// The number of characters that are not white space, counted up to a limit.
     pub(crate) letters: usize,
-    /// `a` elements.
+    /// The number of `a` elements.
     pub(crate) links: usize,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum SharedNews {
     /// another worker found a redirect of a seed.
     LinksWait,
     /// The answer to a request for more pages: the total number of pages that this worker may
-    /// fetch. Ignore the answer if this worker had nothing to do at some point since the request.
+    /// fetch. Ignore the answer if, since the request, this worker has been without work.
     Allowed {
         /// The maximum number of rows in this worker's `pages.jsonl`.
         pages: u64,

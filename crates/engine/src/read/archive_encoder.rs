@@ -77,8 +77,8 @@ impl ArchiveEncoder {
         self.encode(&page.exchange, body, revisit, about)
     }
 
-    /// Adds the DOM and the screenshot of a rendered page to its capture, and their archive
-    /// positions to its row.
+    /// Adds the DOM and the screenshot of a rendered page to the page's archive records, and their
+    /// archive positions to the page's row.
     pub(super) fn add_rendered(
         &mut self,
         capture: &mut EncodedCapture,
@@ -98,8 +98,8 @@ impl ArchiveEncoder {
     /// Encodes a request for an origin's rules.
     pub(super) fn robots(&mut self, mut item: Box<SideExchange>) -> Box<SideExchange> {
         if let Some(exchange) = item.exchange.take() {
-            // Record the origin whose robots.txt was requested: after a redirect, the request has
-            // another URL.
+            // Record the origin whose robots.txt was requested, because after a redirect the
+            // request's URL may be on another origin.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let via = item.via.as_ref().map(ToString::to_string);

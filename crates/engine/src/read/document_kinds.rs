@@ -34,7 +34,7 @@ use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
 use crate::time::seconds_of;
 
-/// The name under which pages are counted if scripts seem to build them, but the crawl renders no
+/// The name of the counter of pages that scripts seem to build. Used only if the crawl renders no
 /// pages.
 const BUILT_BY_SCRIPTS: &str = "built_by_scripts";
 
@@ -65,7 +65,8 @@ impl PageReader {
         let text = PageText::decode(body.bytes(), body.content_type.as_deref());
         let mut document = self.html_text(fetched, links, &text, compared)?;
         if is_successful(&fetched.exchange) && document.is_read() {
-            // Whether the fields may be kept is decided once the row of the page is known.
+            // Extract the fields now. They are dropped later if the page's row shows that they
+            // must not be kept.
             let facts = PageFacts {
                 url: fetched.lease.url.as_str(),
                 content_type: body.content_type.as_deref(),
@@ -172,10 +173,13 @@ impl PageReader {
         is_scripted
     }
 
-    /// Adds to a rendered page the facts that its DOM doesn't show: the `meta` elements from before
-    /// its scripts ran (which still apply), the charset that the page was sent in, and the URL that
-    /// its scripts tried to move to. Returns whether one of the operator's secrets is in the page
-    /// as it was sent.
+    /// Adds to a rendered page the facts that its DOM doesn't show:
+    ///
+    /// - the `meta` elements from before the page's scripts ran, which still apply;
+    /// - the charset of the page as sent;
+    /// - the URL that the page's scripts tried to move to.
+    ///
+    /// Returns whether the page as sent contains one of the operator's secrets.
     fn complete_dom(&self, fetched: &FetchedPage, page: &mut Page) -> bool {
         if fetched.rendering.dom().is_none() {
             return false;
@@ -349,7 +353,7 @@ impl PageReader {
         let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
             discovery.kind = UrlKind::Sitemap;
-            // The priority encodes how many sitemap indexes led to a sitemap.
+            // A sitemap's priority encodes how many sitemap indexes led to the sitemap.
             let (priority, is_too_deep) = Priority::of(from).of_named_sitemaps();
             discovery.priority = priority;
             too_deep = (is_too_deep == IsSitemapTooDeep::Yes).then(|| Exclusion {
@@ -460,8 +464,8 @@ impl PageReader {
         is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
-    /// Records when a linked document changed, according to the document with the link. Does
-    /// nothing unless URLs are revisited.
+    /// Records when a linked document last changed, as stated by the sitemap or feed that links to
+    /// it. Does nothing unless URLs are revisited.
     fn note_modified(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -473,8 +477,8 @@ impl PageReader {
         }
     }
 
-    /// Records how often a page changes, according to a sitemap. Assumes that it last changed one
-    /// interval before the start of the round.
+    /// Records how often a page changes, as stated by a sitemap. Assumes that the page last
+    /// changed one interval before the start of the round.
     fn note_frequency(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -513,8 +517,8 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
 }
 
 /// Adds the URLs that a sitemap entry lists: its page, alternates, players and resources. If the
-/// page is on another host, omits the resources, since only the page itself can show that they
-/// belong to it.
+/// page is on another host than the sitemap, omits the resources, because the sitemap can't vouch
+/// that they belong to the page.
 fn add_entry(
     links: &mut Links<'_>,
     page: DiscoveryContext,
@@ -556,8 +560,8 @@ fn add_entry(
     }
 }
 
-/// Parses a sitemap's `lastmod` to seconds since the Unix epoch. For a day, month or year without a
-/// time, returns its end, since the page may have changed until then.
+/// Parses a sitemap's `lastmod` to seconds since the Unix epoch. If it is only a day, month or
+/// year, returns the end of that period, because the page may have changed until then.
 fn modified_at(lastmod: &str) -> Option<u32> {
     let at = Moment::parse(lastmod)?.latest();
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))

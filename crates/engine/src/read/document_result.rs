@@ -19,7 +19,8 @@ use crate::secret_redaction::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
+    /// Whether the document was not read, because reading was stopped or is left to another
+    /// thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
     /// A description of the page before its scripts run, if scripts seem to build the page. Such a
     /// page is rendered before it is read. If set, ignore all other fields.
@@ -51,11 +52,11 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed from the archive.
     pub(crate) past_text_digest: Option<String>,
-    /// How often the page changes, according to the page itself.
+    /// How often the page changes, as stated in the page.
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The findings of the reader in the document, for the writer.
+    /// The links and other findings in the document that the writer stores.
     pub(crate) findings: PageFindings,
 }
 
@@ -104,7 +105,8 @@ pub(crate) struct ReadPage {
     pub(crate) past: Option<Box<PreviousVisit>>,
     pub(crate) host: HostState,
     pub(crate) exchange: Box<Exchange>,
-    /// The row for `pages.jsonl`, still without the digest and the archive position.
+    /// The row for `pages.jsonl`. The digest and the archive position are added when the exchange
+    /// is encoded.
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
@@ -143,7 +145,7 @@ pub(crate) enum DocumentError {
 }
 
 impl DocumentError {
-    /// Whether the error is temporary, and therefore no evidence of what the page contains.
+    /// Whether the error is temporary. A temporary error says nothing about the page's content.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
@@ -157,8 +159,8 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Whether the body ended before its content coding was complete. In a body that we cut
-    /// ourselves, this isn't reported as a separate error.
+    /// Whether the body ended before its content coding was complete. If the crawl itself
+    /// truncated the body, this isn't reported as a separate error.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }

@@ -24,9 +24,9 @@ const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Caches the links of pages. An address as written in a document is found by its text and its
-/// base, which is a folder or an origin. A target is found by its URL. Stores only facts that hold
-/// on every page with the link.
+/// Caches the links of pages. The key of an address is its text as written in the document,
+/// together with its base (a folder or an origin). The key of a target is its URL. Stores only
+/// facts that are true on every page that contains the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
     /// The scope that gave the cached verdicts.
@@ -58,15 +58,17 @@ pub(crate) struct LinkCache {
     max_bytes: usize,
 }
 
-/// Addresses as written in documents, all relative to the same base. Pages and resources have
-/// separate tables, since only the link to a page may be replaced by another spelling of its URL.
+/// Addresses as written in documents, all relative to the same base. Links to pages and links to
+/// resources have separate tables, because only a link to a page may be replaced by another
+/// spelling of its URL.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
     pages: HashTable<Address>,
     resources: HashTable<Address>,
 }
 
-/// An address as written in a document, with its hash, which is needed again when the table grows.
+/// An address as written in a document. The address's hash is stored too, since the table needs it
+/// to grow.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -135,8 +137,9 @@ struct Link {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: CanonicalUrl,
-    /// The exclusion of a URL that looks like an action, such as a log-out. `None` if the URL does
-    /// not look like an action. `Some(None)` if links to actions are followed.
+    /// `None` if the URL does not look like an action, such as a log-out. `Some(None)` if it looks
+    /// like an action and such links are followed. `Some(Some(_))` is the reason for not following
+    /// it.
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict on the URL at depth 0.
     pub(crate) verdict: ScopeVerdict,
@@ -148,13 +151,14 @@ pub(crate) struct Target {
 /// targets, so that the states of one page's targets are close together in memory.
 #[derive(Clone, Copy, Debug)]
 struct TargetState {
-    /// The last document that linked to the target, and the index of the target among that
-    /// document's links.
+    /// The number of the last document that linked to the target, and the index of the target
+    /// among that document's links.
     found: (u64, usize),
     /// How often the frontier had reopened URLs when the target was found to be settled. If it has
     /// reopened URLs since then, the target may be pending again.
     settled_at: Option<u64>,
-    /// The last document that linked to the target after the target was found to be settled.
+    /// The number of the last document that linked to the target after the target was found to be
+    /// settled.
     named_in: u64,
     /// The index into `addresses` for the target's origin.
     origin: usize,
@@ -251,8 +255,8 @@ impl LinkCache {
         if let Some(link) = self.addresses[place].get(kind, address, hash) {
             return Some(link);
         }
-        // Although the address is new in this folder, its URL is probably cached, from a link in
-        // another folder.
+        // The address is new in this folder, but a link in another folder has probably cached its
+        // URL.
         current.resolve(address, &mut self.resolved)?;
         let url = self.resolved.as_str();
         let link = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
@@ -263,9 +267,9 @@ impl LinkCache {
         Some(link)
     }
 
-    /// Caches the link for the address `href` on a page with this base URL, unless the address may
-    /// lead elsewhere from other pages in the same folder. Returns the link's index, if it has a
-    /// target.
+    /// Caches the link for the address `href` on a page with this base URL. Does not cache an
+    /// address that may lead to another URL from another page in the same folder. Returns the
+    /// index of the cached link; `None` if the link was not cached or is not usable.
     pub(super) fn keep(
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),
@@ -349,8 +353,8 @@ impl LinkCache {
         self.states[number].found = (self.document, place);
     }
 
-    /// If a target is settled and on the document's own origin, returns whether this is the
-    /// document's first link to it. `None` for any other target.
+    /// Returns whether this is the document's first link to a settled target. `None` if the target
+    /// is not settled, or is not on the document's own origin.
     pub(super) fn settled(&mut self, number: usize) -> Option<bool> {
         let state = &mut self.states[number];
         let is_settled = state.settled_at.is_some() && state.settled_at == self.settled_at;

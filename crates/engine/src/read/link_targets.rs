@@ -23,8 +23,9 @@ impl TrapAvoidance {
         self.traps || self.naming.learns()
     }
 
-    /// Returns the exclusion of a link that looks like an action, such as a log-out. `None` if the
-    /// link does not look like an action. `Some(None)` if links to actions are followed.
+    /// Returns `None` if the link does not look like an action, such as a log-out. `Some(None)` if
+    /// it looks like an action and such links are followed. Otherwise the reason for not following
+    /// it.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

@@ -66,7 +66,7 @@ impl LinkPolicy {
     }
 }
 
-/// How a document leads to a URL.
+/// How a URL was found in a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscoveryContext {
     pub(crate) kind: UrlKind,
@@ -88,7 +88,8 @@ impl DiscoveryContext {
         }
     }
 
-    /// Returns how a part of a page, such as an image, was found. A part has the depth of its page.
+    /// Returns how a resource of a page, such as an image, was found. A resource has the depth of
+    /// its page.
     pub(crate) fn resource(from: &Lease) -> DiscoveryContext {
         DiscoveryContext {
             kind: UrlKind::Resource,
@@ -138,8 +139,8 @@ impl<'a> Links<'a> {
     ) -> Links<'a> {
         let mut cache = cache.borrow_mut();
         cache.begin(&from.url, scope, settled_at);
-        // A lease counts the links since the crawl left the scope. Ignore the count if the scope
-        // has been extended and now includes the document.
+        // The lease stores how many links were followed since the crawl left the scope. Ignore
+        // that number if the scope has been extended since and now includes the document.
         let hops_off = match from.hops_off {
             hops if hops > 0 && !scope.holds(&from.url) => hops,
             _ => 0,
@@ -185,10 +186,13 @@ impl<'a> Links<'a> {
         self.policy.resources != ResourcePolicy::Off
     }
 
-    /// Whether links of this kind are not followed from a document out of scope. If the document is
-    /// the last allowed hop out of scope, only its redirects are followed. The document's resources
-    /// are skipped, unless the resources of all pages are wanted. From a document in a trap, no
-    /// link is followed.
+    /// Whether a link is dropped because of the document that contains it:
+    ///
+    /// - In a document in a trap, all links are dropped.
+    /// - In a document out of scope, sitemaps are dropped. Resources are dropped too, unless the
+    ///   resources of all pages are wanted.
+    /// - In a document that is the last allowed hop out of scope, links to pages are dropped too,
+    ///   except redirects.
     fn ends_here(&self, discovery: DiscoveryContext) -> bool {
         if self.is_in_trap {
             return true;
@@ -290,8 +294,8 @@ impl<'a> Links<'a> {
                 cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
-        // Don't return the cached target of a URL with a query: the `Clean-param` lines of this
-        // document's robots.txt may change the URL, and those for the next document may differ.
+        // Don't use the cache for a URL with a query. `Clean-param` lines in robots.txt may change
+        // such a URL, and the documents of another origin have another robots.txt.
         match self.robots {
             Some(_) if self.url(&target).as_url().query().is_some() => {
                 Ok(LinkTarget::Url(self.url(&target).clone()))
@@ -406,8 +410,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds a link whose target is cached. Uses the cached facts about the target, but otherwise
-    /// does the same as `add`.
+    /// Adds a link whose target is cached. Does the same as `add`, but takes the facts about the
+    /// target from the cache.
     fn add_known(
         &mut self,
         mut discovery: DiscoveryContext,
@@ -523,9 +527,11 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> RequestedState {
-        // Links are followed out of scope in three cases: to sitemaps on the same host, to
-        // resources if the resources of all pages are wanted, and from a seed that is a sitemap to
-        // its entries.
+        // The following links are followed even if they lead out of scope:
+        //
+        // - links to sitemaps on the same host;
+        // - links to resources, if the resources of all pages are wanted;
+        // - links from a seed that is a sitemap to its entries.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == ResourcePolicy::All,

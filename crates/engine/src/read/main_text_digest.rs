@@ -24,8 +24,8 @@ const MAX_DIGEST_CHARS: usize = 16;
 /// contains a listed word.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words that mark short lines with a number that people ignore, such as a visitor counter, a token
-/// or the time when the page was generated.
+/// Words that mark a short line as irrelevant if the line also contains a number. Examples of such
+/// lines: a visitor counter, a token, or the time when the page was generated.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",
@@ -100,8 +100,8 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// Phrases that mark lines with a number that people ignore. Also contains single words of
-/// languages that put no spaces between words.
+/// Phrases that mark a short line as irrelevant if the line also contains a number. Includes
+/// single words of languages that put no spaces between words.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",
@@ -148,7 +148,7 @@ impl PageReader {
             };
         };
         if page.rendering.dom().is_some() {
-            // The archived body lacks what the scripts added, so only stored digests are compared.
+            // The archived body lacks the text that scripts added, so compare stored digests only.
             return TextComparison {
                 is_wanted: true,
                 ..TextComparison::default()
@@ -171,8 +171,7 @@ impl PageReader {
     }
 
     /// Returns the digest of the main text that the page had at the time `at`, computed from the
-    /// archive. `None` if the archived page can't be read. Its bytes are then compared instead of
-    /// its text.
+    /// archive. `None` if the archived page can't be read; the caller then compares bytes instead.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;

@@ -111,7 +111,8 @@ impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
         let mut limits = ReadingLimits::default();
         if !config.links && !config.index {
-            // This crawl writes neither `links.jsonl` nor an index, the only users of link texts.
+            // Link texts are used only by `links.jsonl` and the index, and this crawl writes
+            // neither.
             limits.text_bytes = 0;
         }
         PageReader {
@@ -143,9 +144,9 @@ impl PageReader {
         }
     }
 
-    /// Drops links to known URLs in a replay, even if the trap detector could change links of the
-    /// page now. The reader of the original crawl dropped them earlier, when the trap detector
-    /// could not yet change them.
+    /// Drops links to known URLs in a replay, even if the trap detector may change links of the
+    /// page by now. The original crawl dropped these links too: when it read the page, the trap
+    /// detector could not change them yet.
     pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)
@@ -208,8 +209,8 @@ impl PageReader {
         if let TrapEvidence::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // Keep links to known URLs in a sitemap or feed. The document states when URLs changed, and
-        // the writer uses such a time only if the URL is among the links.
+        // If a sitemap or feed states when URLs changed, keep its links to known URLs, because the
+        // writer uses the change time of a URL only if the URL is among the links.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
@@ -338,7 +339,7 @@ impl PageReader {
         let robots = Some(&page.context.rules.robots);
         let cache = (&self.known_links, self.settled_at(lease));
         let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
-        // In scope, only URLs in traps are requested for their status alone.
+        // A URL in scope is requested for its status alone only if it is in a trap.
         if page.context.is_only_checked && page.scope.holds(&lease.url) {
             links.follow_none();
         }

@@ -1,4 +1,4 @@
-//! The row of a page in `pages.jsonl`. Change detection and the archive complete it later.
+//! The row of a page in `pages.jsonl`. Change detection and the archive later add their columns.
 
 use std::borrow::Cow;
 

@@ -28,15 +28,15 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 pub(crate) enum ReaderTask {
     /// Read a fetched page. The key is for the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
-    /// Free the parts of committed pages.
+    /// Free the memory of committed pages.
     Drop(Vec<PageToFree>),
     /// Pass a message on to the writer. Encode its exchange, if it has one, for the archive first.
     Pass(Box<KeyedMessage>),
 }
 
-/// A reader reports the pages that it started once they have this many bytes in total. Must be less
-/// than the number of unread bytes that stops the loop from handing out pages. Otherwise the loop
-/// would wait for a report that never comes.
+/// A reader reports the pages that it started once they have this many bytes in total. The crawl
+/// loop stops handing out pages at a certain number of unread bytes. That number must be larger
+/// than this one, or else the loop would wait for a report that never comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
 /// Maximum bytes of index entries on the way from the readers to the writer. A reader waits before
@@ -88,7 +88,7 @@ pub(crate) struct ReaderPool {
 /// A document, and the key for the resulting message.
 type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
-/// Measures the share of their time that readers spend reading pages. All clones share one
+/// Measures what share of the readers' time is spent reading pages. All clones share one
 /// measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {
@@ -163,7 +163,7 @@ impl ReaderPool {
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
-        // All clones share one count of bytes.
+        // All clones of a `ByteGate` share one count of bytes.
         let links = ByteGate::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();
@@ -224,8 +224,8 @@ impl ReaderPool {
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        // Sending fails only if all readers have ended. In that case the writer has ended too,
-        // which the driver detects.
+        // Sending fails only if all readers have ended. Ignore that here: the writer has then
+        // ended too, and the driver detects it.
         let _ = self.work.send(work);
     }
 
@@ -296,8 +296,8 @@ impl ReaderWorker {
     ) -> Result<KeyedMessage, UnreadPage> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
-        // Sending fails only if the writer has ended. The page itself can't be sent then either,
-        // which ends this thread.
+        // Sending fails only if the writer has ended. Ignore that here: this thread ends when it
+        // then fails to send the page itself.
         let mut early = |mut batch: SitemapLinkBatch| {
             batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
             let message = WriterMessage::Links(batch);
@@ -392,8 +392,8 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // The page isn't settled, but clear it from the crash journal's slot: it did not crash
-            // the process, so it must not become a crash suspect.
+            // The page did not crash the process, so clear it from the crash journal's slot even
+            // though it isn't settled. Otherwise it would become a crash suspect.
             tools.slot.rest();
             return;
         }

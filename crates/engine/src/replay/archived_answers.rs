@@ -18,8 +18,8 @@ use crate::config::Config;
 use crate::content_filter::body_filter;
 use crate::render::UndecodedAnswer;
 
-/// The prefix of header fields that a record keeps as sent, because they don't describe the
-/// record's block.
+/// The prefix of header fields that the server sent but that don't describe the record's block
+/// (the stored body).
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
 /// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
@@ -45,7 +45,8 @@ pub struct ReplayGaps {
     /// Requests in `not_archived` that were answered, but whose answers were withheld from the
     /// archive.
     pub withheld: u64,
-    /// Bodies that the crawl cut at its `--max-body`, although the replay allows more.
+    /// Bodies that the crawl cut at its `--max-body`, although the replay's `--max-body` is
+    /// larger.
     pub cut_bodies: u64,
 }
 
@@ -54,7 +55,7 @@ pub struct ReplayGaps {
 pub enum ReplayDifference {
     /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
-    /// The replay sent this request only after its recorded end.
+    /// The replay sent this request later than the end of the recorded request.
     Later(CanonicalUrl),
     /// The replay sent this request after all recorded requests.
     Beyond(CanonicalUrl),
@@ -92,7 +93,7 @@ pub(super) struct Answers {
     pub(super) gaps: ReplayGaps,
     /// Whether the replay has the settings of the crawl.
     pub(super) is_as_recorded: bool,
-    /// Whether the replay still follows the records, so far without a difference.
+    /// Whether the replay still follows the records. False after the first difference.
     pub(super) follows: bool,
     /// The first difference from the records, if any.
     difference: Option<ReplayDifference>,
@@ -293,8 +294,8 @@ impl Answers {
         let address = self.crawl.address(host.as_str());
         let record = self.crawl.record_of(url.as_str(), recorded.start);
         let record = match (record, recorded.status) {
-            // An answer to HEAD that had to be confirmed with GET is not archived. If a record is
-            // found here, it contains the answer to GET.
+            // If an answer to HEAD had to be confirmed with GET, only the answer to GET is
+            // archived. So a record found here contains the answer to GET.
             (ref record, Some(status))
                 if request.is_head
                     && (status >= 400 || self.crawl.was_confirmed(recorded, record.is_some())) =>
@@ -312,8 +313,8 @@ impl Answers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // The crawl was killed before it committed this answer, and its record was cut off. Use
-            // the answer that the next run got from the same URL.
+            // The crawl was killed before it committed this answer, so the answer's record was cut
+            // off from the archive. Use the answer that the next run got from the same URL.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?
@@ -332,7 +333,7 @@ impl Answers {
             return Ok(answer_to_head(exchange));
         }
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
-            // This body would not be read, so it does not matter whether the archive has it.
+            // The filter rejects this body, so it does not matter whether the archive has it.
             exchange.body = Bytes::new();
             exchange.truncated = Some(Truncation::Unwanted);
             return Ok(exchange);
@@ -442,8 +443,8 @@ fn redirect_to(url: &CanonicalUrl) -> HeaderMap {
         .collect()
 }
 
-/// Returns the header fields of an answer that is not archived. Only its status, and the wait that
-/// the server requested, are on record.
+/// Returns the header fields of an answer that is not archived. The records contain only the
+/// answer's status and the wait that the server requested.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // The body is missing, so declare a type that isn't parsed. The URL is retried anyway.

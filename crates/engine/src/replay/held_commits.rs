@@ -10,8 +10,8 @@ use crate::messages::WriterMessage;
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// For each page request that the replay has not chosen yet, how many commits the crawl had
-    /// made when it chose that page.
+    /// How many commits the crawl had made when it chose each page. Contains only the pages that
+    /// the replay has not chosen yet, in order.
     levels: VecDeque<CommitsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
@@ -52,8 +52,8 @@ impl HeldCommits {
         self.levels.pop_front();
     }
 
-    /// Whether the replay lacks pages that the crawl had already committed when it chose its next
-    /// page.
+    /// Whether pages are still uncommitted in the replay that the crawl had committed before it
+    /// chose its next page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)

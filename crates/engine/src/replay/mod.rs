@@ -71,8 +71,8 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Crawls with another configuration, but with the archived answers of a crawl. Writes the rows of
-/// what would have been fetched to a new directory. Virtual time begins with the crawl's first
+/// Repeats a crawl with another configuration, using the crawl's archived answers. Writes rows to
+/// a new directory, as if the answers had been fetched. Virtual time begins with the crawl's first
 /// request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
@@ -197,7 +197,8 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// Whether the time of a recorded request has come, and the loop has issued no request since.
+    /// Whether virtual time has reached the start of a recorded request, and the loop has issued
+    /// no request since.
     is_due: bool,
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
@@ -358,9 +359,9 @@ impl Replay {
 
     /// Advances to the next event.
     ///
-    /// A replay that follows the records sends requests only at recorded start times, since the
-    /// crawl had a reason not to send them sooner. If the replay has sent fewer requests than the
-    /// crawl had at such a time, it sends as many requests as it may.
+    /// A replay that follows the records sends requests only at recorded start times, because the
+    /// crawl had a reason not to send them sooner. If the replay has sent fewer requests by a
+    /// start time than the crawl had, it sends as many requests as it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -385,9 +386,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // Trap detection makes some pages wait until an earlier page is committed. In the crawl
-        // this had already happened here, but the replay still holds the message of the earlier
-        // page. So give one held page to the writer, and try again.
+        // Trap detection makes some pages wait until an earlier page is committed. The crawl had
+        // already committed that page at this point, but the replay still holds the page's
+        // message. So give one held page to the writer, and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -429,7 +430,7 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // Before the loop sends a request, let the page of the ended request be read, because
+            // Read the page of the ended request before the loop sends another request, because
             // the crawl may have chosen its next request after reading that page.
             false if follows => {
                 self.is_due = true;
@@ -468,7 +469,7 @@ impl Replay {
         }
     }
 
-    /// Passes the result of a request to the loop.
+    /// Ends a request, and passes its result to the loop.
     fn land(&mut self, flight: Flight) {
         let result = match flight.given_up {
             Some(now) => {

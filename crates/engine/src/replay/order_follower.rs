@@ -36,8 +36,8 @@ pub(super) struct OrderFollower {
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
     /// Logged groups of messages that must be committed next.
     groups: VecDeque<Vec<LoggedMessage>>,
-    /// URLs that were requeued or deferred. Each entry contains how many messages were committed
-    /// before the URL was requeued or deferred, and the URL's earlier position in the queue.
+    /// URLs that were requeued or deferred. Each entry contains the number of messages committed
+    /// before that, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<InFlightRequest>>,
@@ -99,8 +99,9 @@ impl OrderFollower {
         (self.script, under_way, held)
     }
 
-    /// Makes a message equal to the one that the crawl committed, after `committed` other messages.
-    /// For example, the crawl's reader looked up the links when fewer URLs were known.
+    /// Makes a message equal to the one that the crawl committed after `committed` other messages.
+    /// The two may differ: for example, fewer URLs were known when the crawl's reader looked up
+    /// the page's links.
     fn take_in(&mut self, fact: &LoggedMessage, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -217,7 +218,8 @@ impl Replay {
     ) -> Result<Result<Option<RunBegan>, OrderDivergence>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         if next.before.is_some() {
-            // The run did not end by a kill, so it gave up the pages that were being rendered.
+            // The crawl's run was not killed, so it gave up the pages in the browser when it
+            // ended. Do the same.
             self.give_up_renders();
             self.settle_effects()?;
         }
@@ -249,7 +251,8 @@ impl Replay {
             match attempt {
                 TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
                 TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
-                // The gap may end slightly after the logged time, which is in whole milliseconds.
+                // The host's gap may end slightly after the logged time, because that time is
+                // rounded to milliseconds.
                 TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
                 TurnAttempt::Nothing => break,
             }
@@ -277,8 +280,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Ends requests in the order of their rows until `count` requests have ended in this run, but
-    /// only those within the first `bytes` bytes of `requests.jsonl`.
+    /// Ends requests in the order of their rows, until `count` requests have ended in this run or
+    /// the first `bytes` bytes of `requests.jsonl` were read.
     pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
@@ -342,9 +345,9 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns a message that must be committed now; `None` if it is missing. Lets the loop advance
-    /// before the message that draws the sample, because the loop creates that message only when it
-    /// has nothing else to do.
+    /// Returns the message with this key, which must be committed now. `None` if it is missing. If
+    /// the message draws the sample, lets the loop advance first, because the loop creates this
+    /// message only when it has nothing else to do.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &OrderFollower| following.held.contains_key(&key);
         if key.cause == MessageCause::Draw && !self.following.as_ref().is_some_and(is_held) {

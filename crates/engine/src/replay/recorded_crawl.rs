@@ -78,9 +78,10 @@ pub(super) struct RecordedDom {
     fetched: u64,
     /// The digest of the serialized DOM.
     pub(super) digest: Box<str>,
-    /// How long the page's scripts ran, by its own clock.
+    /// How long the page's scripts ran, in milliseconds of the page's own clock.
     pub(super) page_ms: u64,
-    /// The place in the archive, and the size. `None` if the DOM is not archived.
+    /// The DOM's position in the archive, and its size in bytes. `None` if the DOM is not
+    /// archived.
     place: Option<(WarcPlace, u64)>,
 }
 
@@ -284,9 +285,12 @@ impl RecordedCrawl {
     /// Returns whether the answer to this HEAD request had to be confirmed with GET. `has_record`
     /// is whether the archive has an answer from the time of the HEAD request.
     ///
-    /// An answer that had to be confirmed is not archived. If there is an archived answer although
-    /// a GET was sent at the same time, it is the answer to the GET. If there is an archived answer
-    /// and the GET was sent at another time, the GET was a later visit.
+    /// An answer to HEAD that had to be confirmed is not archived. So if the archive has an answer
+    /// from that time, there are two possibilities:
+    ///
+    /// - If the next request was a GET sent at the same time, the archived answer is the answer to
+    ///   the GET.
+    /// - If the next request was a GET sent at another time, that GET was a later visit.
     pub(super) fn was_confirmed(&self, head: &RecordedRequest, has_record: bool) -> bool {
         let of_url = &self.requests[self.requests_of(head.url)];
         let next = of_url.iter().find(|other| other.place > head.place);

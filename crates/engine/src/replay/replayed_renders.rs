@@ -1,7 +1,9 @@
-//! The rendered pages of a replay. While the replay follows the logged order, it repeats the logged
-//! messages of the browser, and reads archived DOMs. Without the logged order, it renders a page,
-//! passes the page's requests to the loop, and renders the page again if the loop's answers differ
-//! from the answers that the page got.
+//! The rendered pages of a replay.
+//!
+//! While the replay follows the logged order, it repeats the logged messages of the browser, and
+//! reads archived DOMs. Without the logged order, it renders each page and passes the page's
+//! requests to the loop. If the loop then gives other answers than the page got in the browser,
+//! the page is rendered again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,8 +55,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Whether the loop has given all requests of this rendering the same answers as the rendering
-    /// got.
+    /// Whether the loop has answered all requests of this rendering in the same way as they were
+    /// answered in the browser.
     fn agrees_with(&self, requests: &RecordedPageRequests) -> bool {
         let mut answers = self.answers.iter();
         answers.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))
@@ -151,7 +153,7 @@ impl Replay {
             url: step.url.clone().unwrap_or_default(),
             method: method.unwrap_or_default(),
             kind: ResourceKind::named(step.kind.as_deref()?)?,
-            // Nothing is sent, so an empty body will do.
+            // A replay sends nothing, so the body may be empty.
             post: step.has_post_body.then(|| PostBody {
                 content_type: None,
                 bytes: Bytes::new(),

@@ -17,8 +17,9 @@ use crate::render::{
     ResourceRequestSender, UndecodedAnswer,
 };
 
-/// How long answers are held back if a page does not make the recorded requests. By then the page
-/// differs from the recorded one anyway, so this time affects only the duration of the replay.
+/// How long answers are held back if a page does not make the recorded requests. Such a page
+/// differs from the recorded one in any case, so this time affects only the duration of the
+/// replay.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum pages with another DOM that a replay lists.
@@ -184,7 +185,8 @@ async fn render(
 ) -> Result<RenderedPage, RenderFailure> {
     let (sender, mut wanted) = mpsc::unbounded_channel();
     let requests = ResourceRequestSender(Arc::new(move |request, answer| {
-        // If the page is finished, dropping the sender of the answer refuses the request.
+        // If sending fails, the page is finished. The answer's sender is then dropped, which
+        // refuses the request.
         let _ = sender.send((request, answer));
     }));
     let mut rendering = renderer.render(page, requests);
@@ -265,7 +267,7 @@ impl RecordedPageRequests {
         }
     }
 
-    /// Whether an answer has not come yet.
+    /// Whether any request still waits for its answer.
     pub(super) fn are_awaited(&self) -> bool {
         let is_awaited = |asked: &Asked| matches!(asked.answer, AnswerState::Awaited(_));
         self.asked.iter().any(is_awaited)
@@ -437,7 +439,7 @@ impl PageAnswers for KnownAnswers<'_> {
     }
 }
 
-/// Returns whether a page would see the same answer in both cases.
+/// Returns whether two answers look the same to a page.
 pub(super) fn are_same(one: Option<&UndecodedAnswer>, other: Option<&UndecodedAnswer>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {

@@ -31,7 +31,8 @@ impl Replay {
         let is_first =
             run.settled == 0 && run.requests == 0 && !directory::examine(&config.output)?;
         let config = Config {
-            // The log decides when to commit, so never commit because time has passed.
+            // The log determines when to commit, so never commit because of the time that has
+            // passed.
             commit_within: Duration::MAX,
             min_free: 0,
             ..config.clone()
@@ -62,8 +63,8 @@ impl Replay {
             round_began,
         )?;
         replay.following = Some(OrderFollower::new(script));
-        // Store the digests of texts now, because a later round can't compute them: a replay writes
-        // no archive.
+        // Store the digests of texts now. A replay writes no archive, so a later round can't
+        // compute them.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }
@@ -121,7 +122,7 @@ impl Replay {
         }
     }
 
-    /// Continues to the end of the run, which ended in the crawl for the reason `ended`.
+    /// Continues to the end of the run. `ended` is the reason why the same run of the crawl ended.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended.is_some() {
             self.give_up_renders();

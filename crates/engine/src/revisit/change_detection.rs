@@ -159,15 +159,16 @@ impl<'a> ChangeDetector<'a> {
         let past = self.answer.past;
         let is_revisit = record.is_some_and(|record| record.is_revisit);
         let difference = match self.repeat {
-            // The stored digest stays that of the archived original, so a comparison of digests
-            // would find no difference.
+            // For a revisit record, the stored digest stays the digest of the archived original. A
+            // comparison of digests would therefore find no difference, so name the difference
+            // here.
             Some(RepeatedAnswer::Content(_)) if is_revisit => Some(ChangedPagePart::Coding),
             _ => RevisitSchedule::difference(past, &result),
         };
         let is_absent = self.answer.is_guess
             && match self.answer.exchange.status {
-                // Some servers answer any URL with a page, so a page does not prove that this is a
-                // sitemap.
+                // Some servers answer any URL with a page. So if a guessed sitemap URL answers
+                // with a page that is not a list, treat the sitemap as absent.
                 200..=299 if !self.answer.is_list => {
                     result = VisitResult::Nothing;
                     true
@@ -194,8 +195,9 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Whether the answer leaves open what became of the page: it is an interstitial, its body
-    /// broke off, or it can't be decoded although an earlier visit could read the page.
+    /// Whether the answer does not show the page's current state. True if the answer is an
+    /// interstitial, if its body broke off, or if it can't be decoded although an earlier visit
+    /// could read the page.
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
             .is_some_and(|truncation| truncation != Truncation::Length);
@@ -239,10 +241,12 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. A page must be fetched in full if it
-    /// could not be read or was withheld now. Documents that must be read in each round are also
-    /// fetched in full: sitemaps, feeds, pages with their own usage preferences, and pages that
-    /// scripts build.
+    /// Whether the next visit may send a conditional request. The following must be fetched in
+    /// full instead:
+    ///
+    /// - pages that could not be read, or were withheld, at this visit;
+    /// - documents that must be read in each round: sitemaps, feeds, pages with their own usage
+    ///   preferences, and pages that scripts build.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

@@ -15,9 +15,9 @@ use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::time::whole_seconds;
 use crate::totals::{Change, CrawlTotals};
 
-/// If a round began more than this many seconds in the future, the clock was wrong at its
-/// beginning. A smaller difference is normal: if rounds follow each other within seconds, their
-/// recorded times run ahead of the clock.
+/// If a round began more than this many seconds in the future, the clock was wrong when the round
+/// began. A smaller difference is normal: if rounds follow each other within seconds, their
+/// recorded start times run ahead of the clock.
 const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
 /// The due time of a URL that must be visited in each round.
@@ -433,9 +433,11 @@ impl RevisitSchedule {
 
     /// Returns the seconds from the beginning of this round until the next visit is due.
     ///
-    /// If the page is unchanged, the interval is one and a half times the time since its last
-    /// visit. If it changed, the interval is half of that time. A page that was visited only once
-    /// or that failed is due in the next round, since nothing is known about how often it changes.
+    /// - If the page is unchanged, the interval is one and a half times the time since the last
+    ///   visit.
+    /// - If the page changed, the interval is half of that time.
+    /// - If the page was visited only once or failed, it is due in the next round, because nothing
+    ///   is known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -458,9 +460,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns a time `t` for a page that changed at `modified`, according to its site: this round
-    /// visits the page again if its last visit was before `t`. `None` if no page was visited before
-    /// `t`.
+    /// Returns a time for a page that changed at `modified`, according to its site. If the page's
+    /// last visit was before the returned time, this round visits the page again. `None` if no
+    /// page was visited that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

@@ -78,8 +78,8 @@ impl DrawnSample {
         }
     }
 
-    /// Returns the admissions, with links outside the sampling frame deferred. `None` before the
-    /// draw, or if no admission changes.
+    /// Defers the links among `admissions` that are outside the sampling frame. Returns all
+    /// admissions; `None` before the draw, or if no admission changes.
     pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
@@ -96,9 +96,9 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // This page is in the sample because a drawn page redirects to it. A redirect target
-            // with a depth below that of the sampling frame is different: it was fetched to find
-            // the frame, so its probability is 1.
+            // A drawn page redirects to this page, so this page is in the sample. In contrast, a
+            // redirect target at a depth below `frame_depth` was fetched to find the frame, so its
+            // probability is 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }
@@ -124,8 +124,8 @@ mod tests {
 
     use super::DrawnSample;
 
-    /// In a later round the draw exists from the beginning. Even then, a page that was read to find
-    /// the sampling frame has probability 1, including the target of a redirect.
+    /// In a later round the draw exists from the beginning. Pages that were read to find the
+    /// sampling frame must still have probability 1, even if they are targets of redirects.
     #[test]
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();

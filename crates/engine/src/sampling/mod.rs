@@ -85,8 +85,8 @@ impl Sampling {
         }
     }
 
-    /// Returns the admissions, with links outside the sample deferred. `None` if no admission
-    /// changes.
+    /// Defers the links among `admissions` that are outside the sample. Returns all admissions;
+    /// `None` if no admission changes.
     pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         match self {
             Sampling::Draw(drawn) => drawn.outside_the_frame(admissions),

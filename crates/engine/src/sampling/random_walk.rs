@@ -87,7 +87,7 @@ pub(crate) struct WalkerMove {
 }
 
 impl WalkerChoices {
-    /// Creates the page from its links.
+    /// Creates the choices of a walker from a page's links.
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
@@ -120,7 +120,7 @@ impl WalkerChoices {
         }
     }
 
-    /// Creates a page that leads nowhere, for this reason.
+    /// Creates the choices at a page that leads nowhere, for this reason.
     pub(crate) fn dead_end(why: &str) -> WalkerChoices {
         WalkerChoices {
             depth: 0,
@@ -222,8 +222,8 @@ impl RandomWalk {
         serde_json::to_vec(&stored).ok()
     }
 
-    /// Moves a walker on from its URL, whose page is `page`. Returns `None` once the walker has
-    /// taken all its steps, or if the walk has no seeds.
+    /// Moves a walker on from its current URL. `page` contains the choices at that URL. Returns
+    /// `None` if the walker has taken all its steps, or if the walk has no seeds.
     pub(crate) fn go_on(
         &self,
         number: u32,

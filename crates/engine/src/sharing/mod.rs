@@ -16,8 +16,8 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// How many times per lease duration to check the other workers, and the limits of the interval
-/// between two checks.
+/// The number of checks of the other workers per lease duration, and the minimum and maximum
+/// interval between two checks.
 const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -124,10 +124,10 @@ impl RestReports {
         self.work_news += u64::from(news.gives_work());
     }
 
-    /// Handles a report of the coordinator, which was sent after the coordinator had handled
-    /// `work_news` pieces of news of work. Returns false if the report is outdated, because more
-    /// news of work is on its way to the coordinator. If the frontier recorded an outdated rest,
-    /// the other workers could end although this worker has work.
+    /// Handles a report that the coordinator sent after it had handled `work_news` pieces of news
+    /// of work. Returns false if more news of work is on its way to the coordinator, because the
+    /// report is then outdated. If the frontier recorded an outdated rest, the other workers could
+    /// end although this worker has work.
     fn report(&mut self, rest: Option<u64>, work_news: u64) -> bool {
         let is_current = rest.is_none() || work_news == self.work_news;
         if is_current {
@@ -283,8 +283,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// tries again. Without the report, the crawl might never end, or the other workers might end
     /// while this one has work.
     fn report_rest(&mut self) -> Result<(), FrontierError> {
-        // Pending URLs in the buckets of a resting worker don't keep the crawl from ending. Without
-        // the hand-over, the frontier would count the buckets as this worker's.
+        // Hand over the buckets first. Otherwise the frontier would still count them as this
+        // worker's, and the crawl could end with pending URLs in them, because the pending URLs of
+        // a resting worker don't keep the crawl from ending.
         self.hand_over()?;
         if let Some((rests, pages)) = self.unreported {
             self.frontier.rest(rests, pages)?;
@@ -298,8 +299,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
         };
-        // Report this first. If it were reported after the grant, the frontier would take the
-        // granted pages back.
+        // Report the rest first. If it were reported after the grant, the frontier would take back
+        // the granted pages.
         self.report_rest()?;
         let fair = max / (4 * self.living.max(1));
         let more = fair.clamp(1, MAX_ALLOWED_AT_ONCE);
@@ -329,8 +330,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
-            // Report the work before taking the links. Links that are not taken keep the crawl from
-            // ending. Once they are taken, the report keeps it from ending.
+            // Report the work before taking the links. Until the links are taken, they keep the
+            // crawl from ending. After that, only the report does.
             self.note_work()?;
             self.crawl_meta = survey.crawl_meta;
             self.news(SharedNews::LinksWait);
@@ -400,9 +401,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
             let taken = self
                 .note_work()
                 .and_then(|()| self.frontier.take_free(wanted));
-            // Send the news even if the frontier doesn't answer. The report may have ended this
-            // worker's rest although the worker got no buckets. Because of the news, the
-            // coordinator reports a new rest.
+            // Send the news even if the frontier doesn't answer. The report above may have ended
+            // this worker's rest, even though the worker got no buckets. The news makes the
+            // coordinator report a new rest.
             let (origins, done) = match taken {
                 Ok((_, origins)) => (origins, Ok(())),
                 Err(error) => (Vec::new(), Err(error)),

@@ -195,8 +195,8 @@ fn frame() -> MemoryFrontier {
         },
         |config| {
             let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
-            // `is_to_draw` returns true only once. This call uses that up, so the run ends without
-            // a draw.
+            // `is_to_draw` returns true only the first time. Call it here, so that the run ends
+            // without a draw.
             assert!(sampling.is_to_draw());
             Some(sampling)
         },
@@ -205,7 +205,7 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Runs a crawl for each of these seeds. Returns, for each quantity, for how many of the crawls its
+/// Runs a crawl for each of these seeds. Returns, for each quantity, the number of crawls whose
 /// interval contains the true value.
 fn coverage(
     (by, pages): (StratumRule, usize),

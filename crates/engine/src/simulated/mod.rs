@@ -154,7 +154,7 @@ impl Web {
     }
 }
 
-/// The servers of a simulated crawl.
+/// Simulates the servers of a crawl.
 trait Servers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
@@ -208,8 +208,8 @@ pub(crate) fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
-            // No limit per address: about ten sites share each address, and the tests expect that
-            // each site is requested at its own pace.
+            // Don't limit the rate per address. About ten sites share each address, but the tests
+            // expect that each site is requested at its own pace.
             address_rate: None,
             look_ups: 4,
             ..Politeness::default()
@@ -343,7 +343,7 @@ struct Run<'a> {
     earlier: &'a mut dyn FnMut(&mut Coordinator),
 }
 
-/// Simulates a run. If nothing can happen until the operator acts, hours of virtual time pass.
+/// Simulates a run. If nothing can happen until the operator acts, advances virtual time by hours.
 fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) -> Played {
     let Run {
         config,
@@ -559,7 +559,8 @@ fn every_page_is_fetched_once_and_every_pace_is_kept() {
                 () => 1000,
             };
             if let Some(before) = last.insert(&row.host, row) {
-                // The pace that robots.txt demands applies only after robots.txt was read.
+                // The pace that robots.txt sets applies only once robots.txt was read, not to the
+                // request for it.
                 let pace = if before.purpose == "robots" {
                     1000
                 } else {

@@ -26,7 +26,7 @@ fn url(text: &str) -> CanonicalUrl {
     canonicalize(None, text).unwrap()
 }
 
-/// Runs a crawl of this operator, with this change of the configuration.
+/// Runs a crawl that this operator steers, after changing the configuration with `change`.
 fn steered(
     change: impl FnOnce(&mut Config),
     mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<Command>,

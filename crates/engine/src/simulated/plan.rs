@@ -182,7 +182,7 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
         .collect();
     let sent = report.pages.bytes as f64;
 
-    // Draw some pages first, since page sizes are known only after some pages were fetched.
+    // Fetch a sample of pages first, because the plan needs to know some page sizes.
     let plan = plan_of(&web, Some(pilot(&web, 24).path()));
     assert_eq!(plan.requests, report.requests.total);
     let took = played.ended_at.since(START).as_secs_f64();

@@ -30,7 +30,8 @@ struct Maze {
     pace: u64,
 }
 
-/// The destinations of a page: its links, the target of its redirect, or nothing (with the reason).
+/// The destinations of a page: the page's links, the target of its redirect, or none (with the
+/// reason).
 enum Leads {
     Links(Vec<String>),
     Redirect(String),

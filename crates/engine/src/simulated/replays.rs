@@ -352,8 +352,8 @@ impl LateRun {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Runs the crawl to its end, and returns true. Returns false if the crawl was killed first,
-    /// after this many events.
+    /// Runs the crawl until it ends, or kills it after `left` events. Returns false if it was
+    /// killed.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
@@ -450,7 +450,7 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
 
-/// How a crawl is disturbed, and what its pages need.
+/// How a crawl is disturbed, and whether its pages must be rendered.
 #[derive(Clone, Copy)]
 pub(super) struct CrawlDisturbances {
     pub(super) seed: u64,
@@ -615,9 +615,8 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     }
 }
 
-/// If a recorded group of messages (committed together) has a message that never arrives, the
-/// replay can't keep the recorded order. The messages that do arrive must be committed
-/// nevertheless.
+/// If a message of a recorded commit group never arrives in the replay, the replay can't keep the
+/// recorded order. It must still commit the group's other messages.
 #[test]
 fn a_group_with_a_missing_message_loses_no_page() {
     let dir = tempfile::tempdir().unwrap();

@@ -355,7 +355,7 @@ fn an_order_without_rendered_pages_is_decided_again() {
     assert!(old.len() < rows.lines().count());
     std::fs::write(&log, old.join("\n") + "\n").unwrap();
     let (_, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |_| {});
-    // In another order, other months of the calendar are new.
+    // Which months of the calendar count as new depends on the order of requests.
     let urls = |config: &Config| {
         let pages = pages(config).into_iter().map(|page| page.url);
         let pages = pages.filter(|url| !url.contains("/months/"));

@@ -112,8 +112,8 @@ fn sampled(dir: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
-    // The sample of each random seed contains a redirect. The redirect's target is not drawn (12),
-    // drawn too (8), or outside the sampling frame (5).
+    // The sample of each random seed contains a redirect. With the random seed 12 the redirect's
+    // target is not drawn, with 8 it is drawn too, and with 5 it is outside the sampling frame.
     for (seed, leads_to) in [("12", "/p6"), ("8", "/p6"), ("5", "/unlisted")] {
         let dir = tempfile::tempdir().unwrap();
         let sample = design(4, 0, seed);

@@ -115,7 +115,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     assert!(!first.given_back.is_empty());
     let second = run(None, Pages::default());
     assert_eq!(second.ended, EndReason::Finished);
-    // All pages are settled, and each in one run only: none is lost, and none is settled unread.
+    // Each page is settled in exactly one of the two runs, so none is lost.
     assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);
     let asked_again = |url: &String| second.requests.iter().any(|row| row.url == **url);
     assert!(first.given_back.iter().all(asked_again));

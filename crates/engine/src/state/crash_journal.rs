@@ -17,9 +17,9 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum number of crash suspects to remember. If there are more, those with the fewest crashes
-/// are dropped. A crash adds up to one suspect per reader. A URL that is read without a crash is no
-/// longer a suspect.
+/// Maximum number of crash suspects to remember. If there are more, the suspects with the fewest
+/// crashes are dropped. Each crash adds at most one suspect per reader. A URL that is read without
+/// a crash is no longer a suspect.
 const MAX_SUSPECTS: usize = 64;
 
 /// Size of a line, which contains a count, a URL and a line end. Each line starts at a multiple of
@@ -63,7 +63,8 @@ fn deaths(bytes: &[u8]) -> Deaths {
         let Some((count, url)) = line.split_once(' ') else {
             continue;
         };
-        // Skip lines that can't be parsed. A line may contain the end of a longer, overwritten URL.
+        // Skip lines that can't be parsed, for example because the end of a longer, overwritten
+        // URL follows the line's own URL.
         let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
             continue;
         };
@@ -246,7 +247,7 @@ mod tests {
             &["reading 1 1\n", "\n", "3 http://e.example/b\n"],
             &[("b", 3)],
         );
-        // The line of `a` overwrote a longer one, whose end is still there.
+        // The line of `a` overwrote a longer line, whose end is still in the file.
         check(
             &["reading 1 1\n", "0 http://e.example/a\nlonger/url\n"],
             &[("a", 1)],
@@ -286,7 +287,8 @@ mod tests {
             slots[1].begin(&url("other"));
             slots[1].end(&url("other"));
             slots[1].begin(&url("kills"));
-            // The URL that is being read stays, although another one was read before it.
+            // The URL that is being read stays in the journal, even though the same reader
+            // finished another URL before it.
             slots[1].rest();
         }
         let journal = open();

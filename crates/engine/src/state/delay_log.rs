@@ -15,8 +15,9 @@ const MAX_COMPARED_ROWS: usize = 1_000;
 pub(crate) struct DelayLog(LogFile);
 
 impl DelayLog {
-    /// Opens the log of a crawl, and records that a run begins: delays set during earlier runs no
-    /// longer apply. The row has the settings of the run, unless the last recorded ones are equal.
+    /// Opens the log of a crawl, and appends a row for the start of a run. From that row on,
+    /// delays set during earlier runs no longer apply. The row contains the settings of the run,
+    /// unless they equal the last recorded settings.
     ///
     /// # Errors
     /// I/O errors.
@@ -24,8 +25,8 @@ impl DelayLog {
         let path = config.output.join("state").join("delays.jsonl");
         let mut file = LogFile::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
-        // In a crawl that was gathered from several workers, skip the rows of these workers, since
-        // they don't apply to this process.
+        // If the crawl was gathered from several workers, skip the workers' rows, because these
+        // rows don't apply to this process.
         let own = rows.into_iter().rev().filter(|row| row.worker.is_none());
         let recorded = own.filter_map(|row| row.settings).next();
         let settings = Some(&config.audited).filter(|now| recorded.as_ref() != Some(*now));

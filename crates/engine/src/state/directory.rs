@@ -42,8 +42,8 @@ const RUN_ENDED: &[u8] = b"ended";
 
 /// The folder of the crawl's state, in the crawl directory.
 pub(crate) const STATE: &str = "state";
-/// The mode of the state folder, which only this program reads. It is set explicitly, so that other
-/// users can't write to the files in the folder even with a permissive umask.
+/// The mode of the state folder, which only this program reads. The mode is set explicitly, so
+/// that other users can't write to files in the folder even if the umask is permissive.
 const STATE_MODE: u32 = 0o700;
 
 /// The temporary name of `crawl.toml` while the file is written.
@@ -137,7 +137,8 @@ pub(crate) struct CrawlDirectory {
     pub(crate) created: Vec<PathBuf>,
     /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
-    /// Whether the last run was cut off, so that its requests in flight may not be on record.
+    /// Whether the last run was interrupted. If so, the requests that were in flight may not be on
+    /// record.
     pub(crate) cut_off: bool,
     /// How the last run ended: the reason, and the detail if there is one. `None` if no run ended
     /// properly.

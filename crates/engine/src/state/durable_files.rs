@@ -14,8 +14,8 @@ pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(temporary, path)?;
-    // Sync the folder too. Otherwise, after a power cut in the first start, there might be rows but
-    // no settings.
+    // Sync the folder too. Otherwise, after a power cut during the first start, the directory
+    // might contain rows but no settings.
     match path.parent() {
         Some(folder) => fs::File::open(folder)?.sync_all(),
         None => Ok(()),
@@ -37,12 +37,12 @@ pub(super) fn make_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
             Err(why) => return Err(why),
         }
     }
-    // Fails if something other than a folder has the name.
+    // This call fails if something other than a folder exists at `path`.
     fs::create_dir_all(path)?;
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
         match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // A folder can't be synced by a process that may write to it but not read it.
+            // A process that may write to a folder but not read it can't sync the folder.
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

@@ -21,15 +21,15 @@ use crawl_fields::Rules;
 use super::durable_files::replace;
 use crate::error::EngineError;
 
-/// The rows.
+/// The file with the rows.
 pub(crate) const EXTRACTS: &str = "extracts.jsonl";
-/// New rows that are complete.
+/// The file with the new rows, once they are complete.
 pub(crate) const NEW_EXTRACTS: &str = "extracts.jsonl.new";
-/// New rows that are not complete.
+/// The file that new rows are written to until they are complete.
 pub(crate) const EXTRACTS_IN_PROGRESS: &str = "extracts.jsonl.part";
-/// The rules that the rows come from.
+/// The file with the rules that extracted the rows.
 pub(crate) const EXTRACT_RULES: &str = "extract-rules.json";
-/// The rules, while they are written.
+/// The temporary name of the rules file while it is written.
 pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
 /// Writes the rules to a file for programs that read the rows, which need the types and the order

@@ -91,8 +91,8 @@ pub(crate) fn commit(
     write().map_err(EngineError::disk(&list))
 }
 
-/// Moves all new files into place. Calls `step` before each change. If `step` fails, stops as a
-/// crash would.
+/// Moves all new files into place. Calls `step` before each change. If `step` fails, stops at once
+/// and leaves the replacement unfinished, as after a crash.
 pub(crate) fn finish(
     dir: &Path,
     swap: &FileSwap,

@@ -126,7 +126,8 @@ fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), 
             Err(why) if why.kind() == ErrorKind::NotFound => 0,
             metadata => metadata.map_err(EngineError::disk(&found.dir))?.len(),
         };
-        // At the end of a run, deferred URLs are appended to `excluded.jsonl` without a commit.
+        // At the end of a run, deferred URLs are appended to `excluded.jsonl` without a commit, so
+        // the file may be longer than its committed length.
         let may_be_longer = file == EXCLUDED;
         if length < committed || (length > committed && !may_be_longer) {
             return differs(file, length, committed);
@@ -273,8 +274,8 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // Take the earlier time: the worker with the later time joined after the round had
-                // begun.
+                // Take the earlier time, because a worker with a later time joined after the round
+                // had begun.
                 true => last.began.min(before.began),
                 false => last.began,
             },

@@ -197,8 +197,8 @@ fn count(frontier: &FjallFrontier) -> Result<MovedRecordCounts, FrontierError> {
     Ok(moved)
 }
 
-/// Moves the crawl's own frontier out of the way. The store is moved first: as long as it is in
-/// place, the import counts as unfinished, and an unfinished import also needs the other folder.
+/// Moves the crawl's own frontier to [`IMPORTED`]. Moves the store first: until the store is
+/// moved, the import counts as unfinished, and an unfinished import needs both folders.
 fn move_aside(state: &Path) -> Result<(), EngineError> {
     let aside = state.join(IMPORTED);
     match fs::create_dir(&aside) {

@@ -12,9 +12,9 @@ use crate::messages::OrderFact;
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
-/// The file `state/order.jsonl`, to which the loop and the writer append. The file is never synced.
-/// A power cut may therefore lose the end of the log. A replay continues without the order from
-/// there.
+/// The file `state/order.jsonl`, to which the loop and the writer append. The file is never
+/// synced, so a power cut may lose the end of the log. A replay then follows the log only up to
+/// its last row.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 

@@ -14,16 +14,20 @@ use crate::summary::{EndReason, RunSummary, ServerReachability};
 /// Removes the crawl directory of an ended run, and the folders above it that the run created, if
 /// the run got no answer from any server. Returns whether the directory is gone.
 ///
-/// The directory stays if it existed before the run, if this worker handed its hosts over to
-/// others, if a row in it has an answer, if another process uses it, or if it holds anything that
-/// the crawl didn't write.
+/// The directory stays if any of these is true:
+///
+/// - It existed before the run.
+/// - This worker handed its hosts over to other workers.
+/// - A row in the directory has an answer.
+/// - Another process uses the directory.
+/// - The directory contains anything that the crawl didn't write.
 #[must_use]
 pub fn discard_unanswered(summary: &RunSummary) -> bool {
     let dir = &summary.output;
     let is_over = summary.ended != EndReason::HandedOver;
     let is_unanswered = summary.reach == ServerReachability::Unanswered;
     let is_new = !summary.resumed && summary.created.last() == Some(dir);
-    // The list of parked hosts is a decision of the user, so keep it for later runs.
+    // The user chose the parked hosts, so keep the list for later runs.
     if !is_over || !is_unanswered || !is_new || !summary.parked.is_empty() {
         return false;
     }
@@ -49,8 +53,8 @@ fn remove(dir: &Path) -> Result<bool, EngineError> {
     if !examine(dir)? {
         return Ok(false);
     }
-    // The store is locked until the directory has another name. Otherwise another process could
-    // start a crawl in it while its files disappear.
+    // Lock the store until the directory is renamed. Otherwise another process could start a crawl
+    // in the directory while its files are being removed.
     let store = open_resting(dir, &dir.join(STATE))?;
     if has_answer(dir)? {
         return Ok(false);

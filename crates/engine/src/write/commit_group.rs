@@ -78,8 +78,8 @@ pub(super) struct CommitGroup<'a> {
     sessions: &'a SiteSessions,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// Whether to judge deferred URLs again after this group, and with which scope. The URLs are
-    /// judged once, even if several messages request it.
+    /// Whether to judge deferred URLs again after this group, and with which scope. If several
+    /// messages request it, the URLs are still judged only once.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
@@ -222,8 +222,8 @@ impl CommitGroup<'_> {
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                // Move the walkers here, because every run sends this message first, including a
-                // resumed run.
+                // Every run sends this message first, even a resumed run. So this is where walkers
+                // take the steps that are already possible.
                 self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
@@ -295,8 +295,8 @@ impl CommitGroup<'_> {
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
-        // Store the seeds, so that links of their pages stay in scope if a later run has other
-        // seeds.
+        // Store the seeds, so that links on the seeds' pages stay in scope even if a later run has
+        // other seeds.
         for seed in &seeds {
             self.scope_seeds.add(&seed.url);
             if let RequestedState::Excluded(exclusion) = &seed.state {
@@ -349,7 +349,7 @@ impl CommitGroup<'_> {
         Ok(())
     }
 
-    /// Counts a lease that ends. `bytes` is the body length of its answer.
+    /// Counts a lease that ends. `bytes` is the length in bytes of the answer's body.
     fn note_settled(&mut self, lease: &Lease, bytes: u64) {
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
@@ -416,8 +416,8 @@ impl CommitGroup<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // Don't count a failed sitemap as a failed page, because the crawl also tries sitemaps that
-        // are not listed anywhere and may not exist.
+        // Don't count a failed sitemap as a failed page: the crawl also tries guessed sitemap
+        // URLs, which may not exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -425,7 +425,7 @@ impl CommitGroup<'_> {
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
-            // Report only the user's own seeds. The entries of a seed that is a sitemap count as
+            // Report only seeds that the user gave. If a seed is a sitemap, its entries count as
             // seeds too, but there may be any number of them.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| status.to_string());
@@ -437,8 +437,8 @@ impl CommitGroup<'_> {
         }
     }
 
-    /// Writes the row of a page, and counts the page by its outcome. Writes the encoded `line` if
-    /// there is one and it is still up to date.
+    /// Writes the row of a page, and counts the page by its outcome. Writes the encoded `line`
+    /// instead of encoding the row again, if there is a `line` and it is up to date.
     fn append_row(
         &mut self,
         row: &mut PageRow,
@@ -544,14 +544,15 @@ impl CommitGroup<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        // The reader didn't know of a redirect loop when it encoded the line.
+        // If the page closes a redirect loop, encode the row again, because the reader didn't know
+        // of the loop when it encoded the line.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
         self.append_links(link_rows, &extract_rows, &row)?;
         if let Some(entry) = &entry {
             self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // Keep the row for a consumer, who gets it after the commit.
+        // Keep the row, so that it can be passed to a consumer after the commit.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -622,8 +623,8 @@ impl CommitGroup<'_> {
         self.visit_modified(modified)
     }
 
-    /// Schedules another visit of each URL that changed after its last visit, according to a
-    /// sitemap or feed.
+    /// Schedules another visit of each URL that, according to a sitemap or feed, changed after its
+    /// last visit.
     fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
             if let Some(before) = self.visits.changed_since(at) {
@@ -709,7 +710,7 @@ impl CommitGroup<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    /// Stores the draw of a sample, and admits the drawn pages.
+    /// Stores which pages were drawn as the sample, and admits these pages.
     pub(super) fn keep_draw(
         &mut self,
         draw: &[u8],
@@ -817,7 +818,7 @@ fn links_of(message: &WriterMessage) -> &[Admission] {
     }
 }
 
-/// Returns the admissions of URLs that are new in the frontier.
+/// Returns the admissions whose URLs are new in the frontier.
 fn new_of<'a>(
     admissions: &'a [Admission],
     admitted: &[AdmissionResult],

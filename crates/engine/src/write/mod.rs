@@ -72,7 +72,7 @@ pub(crate) struct Writer {
     events: TraceEvents,
     /// Whether to pass on rows of pages after their commit.
     keeps_rows: bool,
-    /// Pages and hosts that the operator made the crawl forget, and that are never admitted or
+    /// Pages and hosts that the operator had erased from the crawl. They are never admitted or
     /// written again.
     tombstones: Tombstones,
     /// The channel that gets the committed length of the index log after each commit.
@@ -204,8 +204,8 @@ impl Writer {
                     // Sending fails only if the indexer has failed, which the driver detects.
                     let _ = lengths.send(log.len());
                 }
-                // A commit costs a few syncs, whatever its size. Sleep so that more messages arrive
-                // for the next group, without a wake-up for each of them.
+                // A commit costs a few syncs, whatever its size. So sleep to let more messages
+                // arrive for the next group. Sleeping also avoids a wake-up for each message.
                 thread::sleep((REST_FACTOR * began.elapsed()).min(MAX_REST));
             }
         }

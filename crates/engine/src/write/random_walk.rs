@@ -66,7 +66,7 @@ impl CommitGroup<'_> {
         self.move_walkers(Some(url))
     }
 
-    /// Moves each walker as far as possible, and admits the URLs that walkers then wait for. If
+    /// Moves each walker until it reaches a URL that is not settled, and admits these URLs. If
     /// `from` is given, moves only the walkers at that URL.
     pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
         let Some(walk) = self.walk().cloned() else {
@@ -170,8 +170,8 @@ impl CommitGroup<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL that a walker waits for. The admission is made from the link
-    /// to the URL, or else from the frontier's record of the URL.
+    /// Returns the admission of a URL that a walker waits for. Uses the data of the link to the
+    /// URL, or else the frontier's record of the URL.
     fn waiting(
         &self,
         at: &str,

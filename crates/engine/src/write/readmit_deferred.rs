@@ -63,7 +63,7 @@ pub(super) fn each_batch(
     }
 }
 
-/// Returns whether a URL was too deep earlier, but is in scope now.
+/// Returns whether a URL was deferred because it was too deep, but is in scope now.
 fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion

@@ -23,8 +23,8 @@ const MAX_LISTED_URLS: usize = 100;
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
 /// Lists the URLs that this run found but did not fetch, rewrites the archive's index, and records
-/// which URLs are pending. If `is_still_cut_off`, the next start treats this run like a run that
-/// was cut off.
+/// which URLs are pending. If `is_still_cut_off` is true, the next start treats this run as
+/// interrupted.
 ///
 /// The rows of unfetched URLs are not committed, so the next start cuts them off. The rows may be
 /// obsolete by then: such a URL may be fetched if another page links to it, or if a budget is
@@ -125,9 +125,9 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns a function that names the budget that kept a pending URL from being fetched: the spent
-/// budget of the URL's origin, or else the budget that ended the run. The function returns `None`
-/// if no budget is the reason.
+/// Returns a function that returns the exclusion of a pending URL that a budget kept from being
+/// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
+/// ended the run. The function returns `None` if no budget is the reason.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent

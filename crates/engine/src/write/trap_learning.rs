@@ -32,15 +32,16 @@ pub(crate) fn weigh(
     }
 }
 
-/// Adjusts links by what the trap detector knows about their hosts. `level` is the number of
-/// consecutive pages without anything new, up to the page with these links.
+/// Adjusts the priority of links by what the trap detector knows about their hosts. `level` is the
+/// number of consecutive pages with nothing new on the way to these links, including the page that
+/// contains them.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;
     }
-    // Look up the page's own host first. Most links lead to it. Also, links of a page in a trap may
-    // be deferred wherever they lead.
+    // Look up the page's own host first, because most links lead to it. The page's host also
+    // matters for links to other hosts: if the page is in a trap, all its links may be deferred.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
@@ -91,8 +92,8 @@ fn visit<'a>(lease: &'a Lease, signal: &'a TrapEvidence) -> PageEvidence<'a> {
         level: Priority::of(lease).level(),
         answer: match signal {
             TrapEvidence::Text(gist) => AnswerEvidence::Text(gist),
-            // Require several redirects, because with a low `--max-redirects` even one or two
-            // harmless redirects are cut.
+            // A redirect that was not followed is evidence of a trap only after several redirects,
+            // because a low `--max-redirects` also cuts harmless chains of one or two redirects.
             TrapEvidence::CutRedirect(to) if lease.redirects > 1 => AnswerEvidence::CutRedirect(to),
             TrapEvidence::Other => AnswerEvidence::Other,
             TrapEvidence::Redirect(_)

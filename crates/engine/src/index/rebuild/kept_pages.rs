@@ -91,7 +91,7 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
 /// The last page of each URL, from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
     rules: &'a RebuildRules,
-    /// URLs that were fetched, but not as pages.
+    /// URLs that were fetched as sitemaps or as parts of pages.
     others: HashSet<String>,
     kept: HashMap<String, KeptPage>,
 }
@@ -102,7 +102,7 @@ impl LastAnswers<'_> {
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
-        // Keep the previous body of the page rather than one that broke off.
+        // Prefer the page's previous body to a new body that broke off.
         let broke_off = row.change.is_none() && self.kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
         if self.others.contains(&row.url) || is_page && (is_passing || broke_off) {
@@ -138,8 +138,8 @@ impl LastAnswers<'_> {
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
-            // The headers of a 304 may bar the page from the index, and those of a 200 may allow it
-            // again.
+            // The headers of a 304 response may bar the page from the index, and the headers of a
+            // 200 response may allow it again.
             known.is_out = is_out.unwrap_or(known.is_out);
             if row.status == Some(200) && known.place.is_none() {
                 known.place = place;

@@ -285,8 +285,9 @@ fn a_url_is_cached_for_each_folder_that_leads_to_it() {
             cached(&mut cache, "../../../c.html#d", UrlKind::Page),
             number
         );
-        // The cached link leads to a page, and its URL has been replaced by another spelling. The
-        // URL of a resource keeps its spelling, so the cached link is not used for the resource.
+        // The cached link leads to a page, so its URL was replaced by another spelling. A
+        // resource's URL keeps its spelling, so the link to the resource must not use the cached
+        // one.
         assert_eq!(
             cached(&mut cache, "../../../c.html", UrlKind::Resource),
             None

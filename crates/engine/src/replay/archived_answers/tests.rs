@@ -174,7 +174,7 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
 
 #[test]
 fn an_answer_to_head_has_the_recorded_status_and_no_body() {
-    // The second HEAD was refused, and the GET after it was sent within the same second.
+    // The server refused the second HEAD. The GET that followed was sent within the same second.
     let head = |start, status| RequestRow {
         purpose: "check".to_owned(),
         ..row(start, Some(status), None)

@@ -72,8 +72,8 @@ impl SimulatedDisk {
         self.state().synced.get(path).copied().unwrap_or(0)
     }
 
-    /// Cuts the power. Of its unsynced bytes, each file keeps none, the first part, or pieces with
-    /// holes.
+    /// Cuts the power. Each file then keeps none of its unsynced bytes, their first part, or
+    /// pieces with holes between them.
     pub(super) fn cut_power(&self) -> io::Result<()> {
         let mut state = self.state();
         let State { dice, synced, .. } = &mut *state;

@@ -51,7 +51,7 @@ struct Seen {
     end: Option<Tick>,
     /// When the wait that the server requested in its answer ends.
     wait_until: Option<Tick>,
-    /// The length of `requests.jsonl` with the row of the request.
+    /// The length of `requests.jsonl` in bytes, up to and including the row of the request.
     logged: Option<u64>,
     /// Whether the host has been handed over to another owner since this request.
     is_detached: bool,
@@ -59,8 +59,9 @@ struct Seen {
 
 /// A wait that was recorded by an earlier life of the program.
 struct RecordedWait {
-    /// If the wait is only on record in a directory: the worker that the directory belongs to, and
-    /// the length of `requests.jsonl` with the row. `None` if the state of the host was committed.
+    /// Where the wait is recorded, if only in a row of `requests.jsonl`: the worker whose
+    /// directory has the row, and the length of the file up to and including the row. `None` if
+    /// the state of the host was committed.
     only: Option<(usize, u64)>,
     end: Tick,
     until: Tick,
@@ -83,8 +84,8 @@ struct HostSeen {
 #[derive(Clone)]
 struct HostPause {
     until: Tick,
-    /// The only origin of the host that must not be requested, if other origins may answer. Such a
-    /// pause is not recorded. `None` if the pause applies to the whole host.
+    /// The origin that the pause applies to, if the host's other origins may still be requested. A
+    /// pause of a single origin is not recorded. `None` if the pause applies to the whole host.
     only: Option<Origin>,
 }
 
@@ -117,8 +118,8 @@ struct Orders {
     /// single hosts.
     delay: Option<Duration>,
     host_delays: HashMap<String, Duration>,
-    /// When a command last changed a delay. Requests that were permitted with the shorter delay may
-    /// still be sent for a while.
+    /// When a command last changed a delay. Requests that were permitted under an earlier, shorter
+    /// delay may still be sent for a while.
     longer_since: Option<Tick>,
     parked: BTreeSet<String>,
     /// Patterns of URLs that must not be requested.
@@ -129,8 +130,9 @@ struct Orders {
 }
 
 impl HostPause {
-    /// Whether the pause forbids a request. The scheduler doesn't know which origin of the host a
-    /// redirected robots.txt of another host leads to, so a pause of one origin allows it.
+    /// Whether the pause forbids a request. A pause of a single origin doesn't forbid a robots.txt
+    /// request that another host redirected here, because the scheduler doesn't know which origin
+    /// of this host the redirect leads to.
     fn blocks(&self, job: &Job) -> bool {
         let origin = match job {
             Job::Robots { of, .. } => of,
@@ -360,8 +362,8 @@ impl InvariantChecker {
             Command::Park(host) => {
                 orders.parked.insert(host.as_str().to_owned());
             }
-            // Accept this even if the host is not parked, because a command to park it may have
-            // been on its way at the same time.
+            // Accept the command even if the host is not parked, because a command to park the
+            // host may be sent at the same time.
             Command::Unpark(host) => {
                 orders.parked.remove(host.as_str());
             }
@@ -444,7 +446,7 @@ impl InvariantChecker {
             if !is_taken(&key(name)) {
                 continue;
             }
-            // A frozen process can't abort its requests in time, so don't require that none is in
+            // A frozen process can't abort its requests in time, so its requests may still be in
             // flight.
             if host.in_flight > 0 && !self.records[host.worker].was_frozen {
                 busy = Some(name.clone());

@@ -52,7 +52,7 @@ pub(super) enum LifeEnd {
     Failed(EngineError),
 }
 
-/// The drawn events and delays of a life.
+/// The events and delays that were drawn at random for a life.
 pub(super) struct Fate {
     /// After this many events, the program is killed.
     pub(super) killed_after: Option<u64>,
@@ -159,7 +159,7 @@ pub(super) struct EndedLife {
     pub(super) frontier: Option<Arc<dyn Frontier>>,
 }
 
-/// Runs the program from `now` on.
+/// Runs the program, starting at the virtual time `now`.
 pub(super) fn live(
     world: &mut World<'_>,
     store: &Store,

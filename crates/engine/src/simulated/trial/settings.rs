@@ -143,7 +143,7 @@ impl TrialSettings {
         (fate, None)
     }
 
-    /// Draws the commands of the operator in a life. The last lives begin without parked hosts.
+    /// Draws the commands of the operator in a life. In the last lives, first unparks all hosts.
     pub(super) fn commands(
         &mut self,
         web: &TrialWeb,

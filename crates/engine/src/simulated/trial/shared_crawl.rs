@@ -68,7 +68,8 @@ struct Crew<'t> {
     /// Hosts whose URLs remain pending at the end, because their robots.txt redirects to a host of
     /// another worker. Such a robots.txt counts as unreachable.
     unreachable: BTreeSet<String>,
-    /// The number of lives with faults.
+    /// The number of lives (runs of a worker's program) that may have faults. Later lives have
+    /// none.
     eventful: u32,
     trace: &'t Trace,
     tally: Tally,
@@ -248,7 +249,7 @@ impl Crew<'_> {
         Life::begin(&mut world, config, directory, Some(sharing), (fate, now))
     }
 
-    /// Draws the trouble of a worker, which is in addition to the fate that any program may have.
+    /// Draws the trouble of a worker, which is added to the faults that any program may have.
     fn trouble(&mut self) -> Option<(u64, Trouble)> {
         let dice = &mut self.dice;
         let latest = [50, 500, 3_000][dice.below(3) as usize];
