@@ -99,7 +99,7 @@ impl ExtractTable {
 
 impl FieldColumn {
     /// Returns the values of the column in an object: at most one, unless the column is a list.
-    /// `None` if the value is missing or null, or if a group that contains it is.
+    /// `None` if the value, or a group that contains it, is missing or null.
     pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Option<Vec<&'o Value>> {
         match at(object, &self.path)? {
             Value::Array(items) => Some(items.iter().collect()),
