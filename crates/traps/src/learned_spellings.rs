@@ -132,7 +132,7 @@ impl LearnedSpellings {
         self.compared
     }
 
-    /// Whether any rule is in force, so that a URL may be replaced by another spelling.
+    /// Returns true if any rule is in force, so that a URL may be replaced by another spelling.
     pub(super) fn has_rules(&self) -> bool {
         self.rules.iter().any(Rule::is_in_force)
     }
@@ -269,7 +269,7 @@ mod tests {
 
     use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
 
-    /// Fetches pages (`PATH`, text) and checks under which spelling `link` is fetched.
+    /// Fetches `pages`, each a path and a text, and checks under which spelling `link` is fetched.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"
@@ -406,7 +406,7 @@ mod tests {
             ],
         );
         check(&pages, "/x/index.php", expect!["its own"]);
-        // The page without an id is different, but the pages are equal for any two ids.
+        // The pages with an id are all equal, but the page without an id is different.
         let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
         let mut pages = Vec::new();
         for n in 1..4 {

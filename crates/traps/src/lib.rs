@@ -266,8 +266,8 @@ impl TrapDetector {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            // The redirects that led to a cut redirect were not recorded, but brought nothing new
-            // either.
+            // A cut redirect counts as one level, because the redirects before it were not recorded
+            // but brought nothing new either.
             let level = level.max(u8::from(matches!(page_yield, PageYield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
@@ -397,9 +397,9 @@ impl TrapDetector {
         }
     }
 
-    /// Whether a URL must wait until the earlier pages of its host were read. True for a URL with
-    /// trap signs if its kind has not yet proven useful, or if it was found behind pages with
-    /// nothing new.
+    /// Returns true if a URL must wait until the earlier pages of its host were read. A URL with
+    /// trap signs must wait if its kind has not yet proven useful, or if pages with nothing new led
+    /// to the URL.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {
@@ -421,9 +421,9 @@ impl TrapDetector {
         })
     }
 
-    /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
-    /// found on its pages. If false, [`TrapDetector::standing`] returns [`Disposition::Fetch`] for
-    /// all these URLs, apart from queue levels and mirrors.
+    /// Returns true if the treatment of a host's URLs, or of URLs found on its pages, may have
+    /// changed because of learned evidence. If false, [`TrapDetector::standing`] returns
+    /// [`Disposition::Fetch`] for all these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {
@@ -433,7 +433,7 @@ impl TrapDetector {
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
-    /// Returns true only if [`TrapDetector::knows_of`] is false for every host.
+    /// Returns true if [`TrapDetector::knows_of`] is certainly false for every host.
     #[must_use]
     pub fn knows_of_none(&self) -> bool {
         !self.may_rename && self.deferred.is_empty()
@@ -541,8 +541,8 @@ impl TrapDetector {
     }
 }
 
-/// Whether a page's words have to be compared with the known words of its host. A page is not
-/// compared if pages of its URL pattern have proven useful and nothing looks suspicious.
+/// Returns true if a page's words have to be compared with the known words of its host. A page is
+/// not compared if pages of its URL pattern have proven useful and nothing looks suspicious.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -578,7 +578,7 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
 }
 
 /// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
-/// `None` for other redirects.
+/// Returns `None` for a redirect to a URL of another pattern.
 fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -36,7 +36,7 @@ struct Pair {
     different: u32,
 }
 
-/// The evidence that origins mirror others.
+/// The evidence that some origins serve the same pages as others.
 #[derive(Debug)]
 pub(super) struct MirrorEvidence {
     /// The pages at each path, by the hash of path and query.
@@ -131,8 +131,8 @@ mod tests {
 
     use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorEvidence, PageFingerprint};
 
-    /// Fetches pages `0..pages` of two origins. The second origin has other texts from page
-    /// `differs` on.
+    /// Fetches pages `0..pages` of two origins. From page `differs` on, the texts of the two
+    /// origins differ.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"

@@ -31,17 +31,17 @@ const MAX_EXAMPLE_BYTES: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrapKind {
-    /// A page for every day, month or year, without end.
+    /// A calendar with a page for every day, month or year, without end.
     Calendar,
-    /// The same pages, each time under new ids.
+    /// The same pages under new session ids in each link.
     SessionIds,
     /// A path that grows by repeating segments.
     RepeatedPath,
-    /// The same items in always new selections.
+    /// The same items, filtered or sorted in ever new ways.
     Facets,
-    /// Redirects that lead to further redirects, up to the limit.
+    /// Redirects that lead to further redirects, up to the limit of redirects in a row.
     Redirects,
-    /// Missing pages for which the server answers as if they existed.
+    /// Missing pages for which the server responds as if they existed.
     SoftMissing,
     /// Pages that lead only to more pages of their kind.
     Endless,
@@ -72,7 +72,7 @@ impl TrapKind {
         }
     }
 
-    /// Returns the kind of trap that a rule begins with. `None` if it begins with none.
+    /// Returns the kind of trap that a rule begins with. `None` if the rule names no kind.
     #[must_use]
     pub fn of_rule(rule: &str) -> Option<TrapKind> {
         let name = rule.split(' ').next()?;
@@ -125,8 +125,8 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred although it then brought something
-    /// new.
+    /// How often the template (URLs of one pattern) was deferred wrongly: it brought something new
+    /// afterwards.
     chances: u8,
 }
 
@@ -224,14 +224,15 @@ impl TemplateHistory {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether this pattern has brought so much that several of its pages may be fetched at a time.
+    /// Returns true if this pattern has brought so much that several of its pages may be fetched at
+    /// a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Whether a page has to be compared word by word. `url` is the hash of its URL. If the
-    /// template is proven, only one page in eight is compared. The choice depends on the URL alone,
-    /// so it stays the same while other pages are recorded.
+    /// Returns true if a page has to be compared word by word. `url` is the hash of the page's URL.
+    /// If the template is proven, only one page in eight is compared. The choice depends on the URL
+    /// alone, so it stays the same while other pages are recorded.
     pub(super) fn is_doubtful(&self, url: u64) -> bool {
         !self.is_proven() || url.is_multiple_of(SAMPLE)
     }

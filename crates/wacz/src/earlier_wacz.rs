@@ -1,4 +1,5 @@
-//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in them.
+//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in these
+//! files.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
