@@ -154,7 +154,7 @@ impl CanonicalUrl {
         self.as_url().as_str()
     }
 
-    /// Returns the same URL in parsed form.
+    /// Returns the URL as a parsed [`Url`].
     #[must_use]
     pub fn as_url(&self) -> &Url {
         &self.0.url
@@ -198,7 +198,8 @@ impl CanonicalUrl {
         self.keys().origin.clone()
     }
 
-    /// Returns the key of the host. Gaps between requests are kept per key.
+    /// Returns the key of the host. The crawler keeps a minimum gap between requests to URLs with
+    /// the same key.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         self.keys().host_key().clone()
@@ -435,7 +436,8 @@ mod tests {
         let long = |path: usize| format!("http://e.example/{}", "a".repeat(path));
         let longest = canonicalize(None, &long(MAX_URL_BYTES - 17)).unwrap();
         assert_eq!(longest.as_str().len(), MAX_URL_BYTES);
-        // A text this long is rejected without reading it, although its fragment would be dropped.
+        // A text this long is rejected without parsing, although the URL without its fragment would
+        // be short enough.
         check(
             None,
             &format!("http://e.example/#{}", "a".repeat(MAX_URL_BYTES)),

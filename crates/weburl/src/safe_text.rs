@@ -31,7 +31,7 @@ pub fn safe_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Does the same as [`safe_line`] for several lines. Line breaks and tabs stay.
+/// Makes several lines safe to display, as [`safe_line`] does for one. Line breaks and tabs stay.
 #[must_use]
 pub fn safe_lines(lines: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');

@@ -207,7 +207,8 @@ impl SpellingRules {
     }
 }
 
-/// Returns false for most URLs that have only one spelling, with a quick check.
+/// Checks quickly whether a URL may have other spellings. Returns false for most URLs that have
+/// none.
 fn may_have_spellings(url: &CanonicalUrl) -> bool {
     let text = url.path_and_query();
     let leaf = url.path().rsplit('/').next().unwrap_or_default();

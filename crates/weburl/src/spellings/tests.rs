@@ -211,7 +211,7 @@ proptest! {
         let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
         for step in SpellingStep::ALL {
             let mut url = url.clone();
-            // Several ids are removed one by one, and each removal shortens the URL.
+            // Remove several ids one by one, and check that each removal shortens the URL.
             let mut length = url.as_str().len() + 1;
             while let Some(spelling) = step.take(&url) {
                 prop_assert!(spelling.url != url && spelling.url.origin() == url.origin());
