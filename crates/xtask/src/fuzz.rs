@@ -60,7 +60,8 @@ const READERS: [&str; 29] = [
     "toml_parser",
     "zip",
 ];
-/// Packages that no target runs, so they are not optimized, which would take minutes.
+/// Packages that no target runs. They are built without optimization, because optimizing them would
+/// take minutes.
 const UNUSED: [&str; 21] = [
     "clap_builder",
     "clap_complete",

@@ -142,7 +142,7 @@ impl Rules {
     }
 
     /// Adds a rule to the last group. `value` and `written` (the whole line) are slices of `body`.
-    /// A rule with an empty pattern is dropped, because it matches no path.
+    /// A rule with an empty pattern is dropped, because it never affects a verdict.
     #[inline]
     pub(super) fn push(
         &mut self,

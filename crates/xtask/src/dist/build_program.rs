@@ -94,8 +94,8 @@ impl Place {
         sbom::validate(workspace, &sbom)?;
         let notices = self.notices();
         install_layout::write_file(&notices, notices::collect(&text, &registries()?)?)?;
-        // The program is built already, so this only packs it again with the final SBOM and
-        // licenses.
+        // The program is built already, so this call only packs the program again, with the final
+        // SBOM and licenses.
         let (sbom, notices) = (&*sbom, &*notices);
         let libraries = Libraries::Given { sbom, notices };
         self.maturin(workspace, product, &libraries, &packages)
@@ -184,8 +184,8 @@ impl Place {
                 "CARGO_ENCODED_RUSTFLAGS",
                 flags("--remap-path-prefix").join("\x1f").into(),
             ),
-            // A path with spaces would break these flags, but jemalloc's build can't handle such
-            // paths either.
+            // A path with spaces would break these flags. Quoting wouldn't help, because jemalloc's
+            // build can't handle such paths either.
             ("CFLAGS", flags("-ffile-prefix-map").join(" ").into()),
             ("SOURCE_DATE_EPOCH", product.epoch.clone().into()),
             ("ZIG_GLOBAL_CACHE_DIR", zig.join("global").into()),
