@@ -10,7 +10,7 @@ use crate::design::{SampleDesign, rank};
 /// The key under which a crawl's state stores the draw.
 pub const DRAW_KEY: &str = "sample";
 
-/// The rule that `excluded.jsonl` names for a URL that is in the frame but was not drawn.
+/// The rule in `excluded.jsonl` for a URL that is in the frame but was not drawn.
 pub const NOT_DRAWN: &str = "not drawn";
 
 /// The URLs that may be drawn. Memory: eight bytes for each URL that would be in the sample if it

@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use crate::log::Log;
 use crate::reply::{HttpAnswer, RawReplyStep, ReplyContent, ScriptedReply, head};
 
-/// Bytes per write. Small, so that the time of the last write is close to the end of a long body.
+/// Bytes per write. The number is small, so that the last write begins shortly before the end of a
+/// long body.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.

@@ -149,8 +149,8 @@ mod tests {
                 for text in 0..1024 {
                     texts.entry(text, SeenText::default);
                 }
-                // A host's memory is measured only when its next page arrives, and only then are
-                // other hosts evicted.
+                // A host's memory is measured only when its next page arrives, so only then may
+                // other hosts be evicted.
                 memories.for_page(&key);
             }
             n += 1;

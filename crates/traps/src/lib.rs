@@ -266,8 +266,8 @@ impl TrapDetector {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            // A cut redirect counts as one level, because the redirects before it were not recorded
-            // but brought nothing new either.
+            // After a cut redirect the level is at least 1, because the redirects that led to the
+            // cut redirect were not recorded but brought nothing new either.
             let level = level.max(u8::from(matches!(page_yield, PageYield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();

@@ -275,7 +275,8 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // Each page has 100 new words. Four shingles of menu words and new words are new too.
+            // Each page has 100 new words. Four shingles that contain both menu words and new words
+            // are new, too.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }

@@ -192,8 +192,8 @@ mod tests {
             ("2002:a9fe:a9fe::1", Private),
             ("2002:7f00:1::", Loopback),
             ("2002:5db8:d70e::1", Public),
-            // Teredo: the server's address is private. In the next row the client's address is
-            // (10.0.0.1, with inverted bits).
+            // Teredo: the server's address is private. In the next row, the client's address is
+            // private (10.0.0.1, with inverted bits).
             ("2001:0:a00:1:0:0:a247:28f1", Private),
             ("2001:0:4136:e378:8000:63bf:f5ff:fffe", Private),
             ("2001:0:4136:e378:8000:63bf:a247:28f1", Public),

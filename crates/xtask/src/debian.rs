@@ -354,8 +354,8 @@ impl DebianPackages {
 /// Returns the only subfolder of `folder` whose name starts with `begin` and that contains `file`.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // Skip a folder that is only a link to another candidate: the folder of the documentation
-    // package may link to the folder of the documented program.
+    // Skip a folder that contains the file only behind a symbolic link: in the folder of the
+    // documentation package, the link may lead to the folder of the documented program.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)
