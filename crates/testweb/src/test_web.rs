@@ -132,7 +132,7 @@ impl TestWeb {
         self.shared.log.take()
     }
 
-    /// Blocks until `wanted` returns true for the log, and checks whenever a request begins or
+    /// Blocks until `wanted` returns true for the log. Calls `wanted` whenever a request begins or
     /// ends. Returns false if that does not happen within `limit`.
     pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         self.shared.log.wait(limit, wanted)

@@ -26,7 +26,8 @@ pub(crate) struct EarlierWacz {
     is_used: bool,
 }
 
-/// A WACZ file that is required to replay another one. The fields are named as in Browsertrix.
+/// A WACZ file that is required to replay another WACZ file. The fields are named as in
+/// Browsertrix.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequiredFile {
     filename: String,

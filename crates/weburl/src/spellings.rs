@@ -249,8 +249,8 @@ fn without_empty(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     })
 }
 
-/// Sorts parameters by name. Parameters with the same name keep their order, because it may be
-/// significant.
+/// Sorts parameters by name. Parameters with the same name keep their order, because the order of
+/// their values may matter.
 fn ordered(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     let query = url.as_url().query()?;
     let mut sorted: Vec<&str> = query.split('&').collect();

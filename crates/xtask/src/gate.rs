@@ -40,7 +40,7 @@ enum Kind {
 enum Place {
     /// In sequence.
     InTurn,
-    /// Concurrent with the builds, because it waits for remote servers.
+    /// Concurrent with the builds, because such a step waits for remote servers.
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,

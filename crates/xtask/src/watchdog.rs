@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum duration of a gate run.
 pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
-/// Maximum duration of a step with tests, without builds, which are done by earlier steps.
+/// Maximum duration of a step that runs tests. Builds don't count, because earlier steps do them.
 pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 
 /// Number of lines to show from the end of each log.

@@ -151,8 +151,8 @@ impl LiteralIndex {
             (true, [parts @ .., tail]) => (tail.of(rule.pattern), parts),
             _ => (&b""[..], parts),
         };
-        // Check first whether every part occurs at all, which rules out most rules that don't
-        // match.
+        // Check first whether every part occurs at all, because this rules out most rules that
+        // don't match.
         if parts.iter().any(|part| !found.contains(part.key)) {
             return false;
         }
