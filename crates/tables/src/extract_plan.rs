@@ -5,7 +5,7 @@ use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
-/// A table of extracted fields: the fields of a rule, or the fields of the groups in a list.
+/// A table of extracted fields: either the fields of a rule, or the fields of a list of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtractTable {
     /// The name of the rule, followed by the names of the groups that lead to the table. The names

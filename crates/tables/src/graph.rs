@@ -129,8 +129,8 @@ fn write_pages(
         xml.node(url, visit)
     });
     written.map_err(in_file)?;
-    // If the crawl is running, links may have been added since the nodes were collected. Stop after
-    // the links that were counted with the nodes.
+    // If the crawl is running, links may have been added since the nodes were collected. So read
+    // only as many links as were counted when the nodes were collected.
     let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
         if rows_left == 0 || !view.holds_link(&row) {

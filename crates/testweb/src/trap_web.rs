@@ -113,8 +113,8 @@ impl TrapWeb {
             "/events/" => self.page(path, 60, &[month_path(FIRST_MONTH)]),
             "/shop" => self.shop(""),
             _ if selection.is_some() => self.shop(selection?),
-            // Every path below `/help/` gets the same page. Its relative link makes the path longer
-            // each time.
+            // Every path below `/help/` gets the same page, whose relative link leads to an ever
+            // longer path.
             _ if path.starts_with("/help/") => self.page("/help/", 90, &["more/".to_owned()]),
             _ if path.starts_with("/events/") => self.month(path)?,
             _ if path.starts_with("/lost/") => self.missing(path),

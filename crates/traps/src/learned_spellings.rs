@@ -7,7 +7,8 @@ use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingSte
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of pairs of equal pages that make a rule, if no pair of unequal pages was found.
+/// How many pairs of equal pages put a rule in force, provided that no pair of unequal pages was
+/// found.
 const PAIRS: u32 = 3;
 /// Maximum number of recent pages that are remembered per host.
 const MAX_PAGES: usize = 2048;

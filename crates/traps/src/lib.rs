@@ -115,7 +115,8 @@ pub enum Disposition {
     /// reason.
     SameAs(CanonicalUrl, String),
     /// The URL's origin mirrors another origin. Contains the URL of the same page on the other
-    /// origin, and the reason. If that URL is known, defer this URL.
+    /// origin, and the reason. If the URL on the other origin is already known, defer the judged
+    /// URL.
     Mirror(CanonicalUrl, String),
 }
 
@@ -180,14 +181,15 @@ impl TrapDetector {
         !self.changing.is_empty() && (holds(url) || via.is_some_and(holds))
     }
 
-    /// Marks all observations so far as settled.
+    /// Marks all observations so far as settled, so that [`TrapDetector::is_changing`] is false for
+    /// every URL.
     pub fn settled(&mut self) {
         self.changing.clear();
     }
 
     /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// The caller can use the words to compare the page without blocking the trap detector. If it
-    /// doesn't, [`TrapDetector::observe`] compares the page.
+    /// The caller can use the words to compare the page without blocking the trap detector. If the
+    /// caller doesn't compare the page, [`TrapDetector::observe`] does.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -516,8 +518,8 @@ impl TrapDetector {
         true
     }
 
-    /// Returns the deferred kind of URLs that applies to a URL, with its key. `None` if none
-    /// applies.
+    /// Returns the deferred kind that a URL belongs to, with the key of the kind. `None` if the URL
+    /// belongs to no deferred kind.
     fn deferred_place(
         &self,
         url: &CanonicalUrl,

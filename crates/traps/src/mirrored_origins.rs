@@ -8,7 +8,8 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of pairs of equal pages that make a mirror, if no pair of unequal pages was found.
+/// How many pairs of equal pages show that an origin is a mirror, provided that no pair of unequal
+/// pages was found.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.

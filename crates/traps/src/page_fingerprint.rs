@@ -100,7 +100,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Whether the maximum number of words was reached. Further words don't count.
+    /// Returns true if the maximum number of words was reached, so that further words are ignored.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.len() >= MAX_WORDS

@@ -15,7 +15,7 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 /// The minimum level that makes a trap, for URLs without trap signs. The level of a URL is the
 /// number of consecutive pages with nothing new on the way to it.
 const PLAIN_LEVEL: u8 = 8;
-/// If a template is proven (see `is_proven`), one page in this many is compared word by word.
+/// Of a proven template (see `is_proven`), only one page in `SAMPLE` is compared word by word.
 const SAMPLE: u64 = 8;
 /// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each doubles
 /// the number of pages that make a trap.
@@ -106,7 +106,8 @@ pub(super) struct TemplateHistory {
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// The number of consecutive pages with nothing new, including the last page of the template.
+    /// The number of consecutive pages with nothing new up to and including the template's last
+    /// page. 0 if the last page had something new.
     row: u32,
     /// How many of the `row` pages had a few new words.
     little: u32,
@@ -411,7 +412,7 @@ mod tests {
             take(&mut template, path, 1, PageYield::Nothing(2));
             assert_eq!(template.verdict(), Some(trap), "{path}");
         }
-        // Pages that are all redirects make a trap of redirects, even if their URLs look like a
+        // If all pages are redirects, the trap is one of redirects, even if the URLs look like a
         // calendar.
         for (first, trap) in [
             (PageYield::Onwards, TrapKind::Redirects),

@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use crate::error::WaczError;
 
 /// Finds original captures with an index that is sorted on the first look-up. The index in the
-/// crawl's directory can't be used, because it is outdated if a run was killed.
+/// crawl's directory is not used, because it is outdated if a run was killed.
 pub(crate) struct Originals<'a> {
     dir: &'a Path,
     /// An empty folder for the sorted index.

@@ -54,8 +54,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     } else if first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 {
         AddressClass::Private
     } else if first & 0xe000 != 0x2000 {
-        // Only 2000::/3 is allocated. All other ranges are ::, multicast, discard, segment routing,
-        // or unassigned.
+        // Only 2000::/3 is allocated for global unicast. All other ranges are ::, multicast,
+        // discard, segment routing, or unassigned.
         AddressClass::Unusable
     } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
         || (first == 0x3fff && second < 0x1000)

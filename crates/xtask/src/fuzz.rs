@@ -85,7 +85,8 @@ const UNUSED: [&str; 21] = [
     "tower-http",
     "x509-cert",
 ];
-/// Maximum bytes of a corpus in the repository. Beyond it, the longest inputs are dropped.
+/// Maximum bytes of a corpus in the repository. If a corpus is larger, its longest inputs are
+/// dropped.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
 /// Maximum seconds for one input. A slower input is a failure. `MAX_MEMORY` is in MiB.
 const MAX_SECONDS: u32 = 5;

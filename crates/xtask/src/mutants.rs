@@ -231,9 +231,9 @@ impl Tool<'_> {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        // List the mutants not drawn as already caught, so that `--iterate` skips them. `--re`
-        // can't select the drawn ones, because cargo-mutants 27.1 runs deletions of struct fields
-        // whatever their name.
+        // Record the mutants that were not drawn as already caught, so that `--iterate` skips them.
+        // The drawn mutants can't be selected by `--re`, because cargo-mutants 27.1 runs deletions
+        // of struct fields whatever their name.
         let left_out: String = list
             .iter()
             .filter(|name| !drawn.contains(name))

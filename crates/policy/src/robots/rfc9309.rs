@@ -116,7 +116,8 @@ impl Reader<'_> {
         }
     }
 
-    /// If `value` allows an index page such as `/dir/index.html`, also allows its folder `/dir/`.
+    /// If `value` is the path of an index page such as `/dir/index.html`, adds a rule that allows
+    /// the folder `/dir/` too.
     fn index_page(&mut self, value: &[u8]) {
         let Some(slash) = memchr::memrchr(b'/', value) else {
             return;

@@ -36,7 +36,7 @@ pub struct SessionId {
     /// The id as written.
     pub id: String,
     id_at: Range<usize>,
-    /// The range of the URL to remove with the id, including its name and separators.
+    /// The range of the URL to remove: the id, its parameter name and its separators.
     all_at: Range<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! A service of `docker/compose.yaml`, reduced to the settings that apply without Compose.
+//! A service of `docker/compose.yaml`, with only those settings that can be applied without
+//! Compose.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
