@@ -194,7 +194,8 @@ impl RatioEstimate {
     }
 
     /// Estimates the mean value over the pages of the chosen kind. Returns `None` if the sample
-    /// contains no such page. The interval is unbounded if that of [`Self::total`] is.
+    /// contains no such page. The interval is unbounded if the interval of [`Self::total`] is
+    /// unbounded.
     #[must_use]
     pub fn mean(&self) -> Option<IntervalEstimate> {
         let (total, kind) = self.totals();

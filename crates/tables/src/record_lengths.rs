@@ -11,8 +11,8 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// If the capture log lacks this many pages in a row, it is assumed to be the log of another crawl,
-/// and no longer read.
+/// If the capture log lacks this many pages in a row, the log is assumed to be that of another
+/// crawl, and is no longer read.
 const MAX_MISSES: usize = 100;
 
 /// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written

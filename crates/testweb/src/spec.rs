@@ -195,7 +195,8 @@ impl Spec {
         TestWeb::try_start(self)
     }
 
-    /// Starts the web, which is listening when this returns. May be called in an async context.
+    /// Starts the web, which is listening when the function returns. May be called in an async
+    /// context.
     ///
     /// # Panics
     /// If [`Spec::try_start`] fails.

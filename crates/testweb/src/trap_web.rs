@@ -20,8 +20,8 @@ const EVENTS_A_MONTH: u64 = 2;
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Filters of the shop other than the colour. The shop ignores them, so a page with such a filter
-/// shows the same items as the page without the filter.
+/// Filters of the shop other than the colour. The shop ignores these filters, so a page with such a
+/// filter shows the same items as the page without the filter.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),

@@ -45,7 +45,7 @@ pub(super) struct SeenText {
     pub(super) followed: Option<Box<BarrenPageUrls>>,
 }
 
-/// The URLs found on pages with the same text, if these pages had nothing new.
+/// The URLs found on barren pages (pages with nothing new) that have the same text.
 #[derive(Debug, Default)]
 pub(super) struct BarrenPageUrls {
     pub(super) level: u8,

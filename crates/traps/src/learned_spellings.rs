@@ -16,7 +16,8 @@ const MAX_PAGES: usize = 2048;
 const MAX_KINDS: usize = 8;
 /// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
-/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
+/// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
+/// other pages.
 const MIN_WORDS: u32 = 8;
 
 /// How a rule changes a URL to the spelling that is fetched.

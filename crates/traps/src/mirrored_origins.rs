@@ -1,4 +1,4 @@
-//! Origins that serve the same pages under the same paths as another origin.
+//! Finds mirrors: origins that serve the same pages under the same paths as another origin.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ const MAX_PATHS: usize = 16_384;
 const MAX_ORIGINS: usize = 4;
 /// Maximum number of pairs of origins that are compared.
 const MAX_PAIRS: usize = 1024;
-/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
+/// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
+/// other pages.
 const MIN_WORDS: u32 = 20;
 /// Maximum number of differing bits between the simhashes of two pages. Up to this number the pages
 /// count as one page fetched twice.

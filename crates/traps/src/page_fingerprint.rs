@@ -62,7 +62,8 @@ impl PageFingerprint {
         self.new_words
     }
 
-    /// Sets the number of words that are new on the page's host, for a caller that knows it.
+    /// Sets the number of words that are new on the page's host. For callers that know this number
+    /// already.
     pub fn set_new_words(&mut self, words: u32) {
         self.new_words = Some(words);
     }

@@ -14,8 +14,8 @@ pub(super) fn of(bytes: &[u8]) -> u64 {
     of_beginning(bytes, bytes.len(), |number| number)
 }
 
-/// Returns the hash of the first `length` bytes of a text in lower case. Is fastest if the text
-/// continues after these bytes, since then eight bytes can be read at once.
+/// Returns the hash of the first `length` bytes of a text in lower case. The function is fastest if
+/// the text continues after these bytes, because it can then read eight bytes at once.
 #[inline]
 pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
     of_beginning(text, length, lower_case)

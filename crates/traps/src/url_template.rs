@@ -17,8 +17,8 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 const PLAIN_LEVEL: u8 = 8;
 /// Of a proven template (see `is_proven`), only one page in `SAMPLE` is compared word by word.
 const SAMPLE: u64 = 8;
-/// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each doubles
-/// the number of pages that make a trap.
+/// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each wrong
+/// deferral doubles the number of pages that make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;

@@ -34,8 +34,8 @@ pub(crate) struct CopiedCaptures {
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// The number of revisits whose payload is in an earlier round. `without_container` counts
-    /// those of these revisits that don't name the file with the payload.
+    /// The number of revisits whose payload is in an earlier round. Such revisits that don't name
+    /// the file with the payload are also counted in `without_container`.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
     /// Descriptions of the records that could not be read.
@@ -182,7 +182,7 @@ impl CaptureCopier<'_> {
     }
 }
 
-/// The lines of the capture log that belong to one WARC file.
+/// Reads those lines of the capture log that belong to one WARC file.
 struct LinesOfFile<'a> {
     log: &'a mut CaptureLog,
     /// The next line of the log, which may belong to another file; `None` at the end of the log.

@@ -47,8 +47,8 @@ impl<'a> Originals<'a> {
         let failed = WaczError::read(&self.scratch);
         for capture in index.with_key(key.as_bytes()).map_err(failed)? {
             let path = archive_file(self.dir, &capture.file)?;
-            // The key has the time only to the second, so several captures may match. Damaged ones
-            // are skipped.
+            // The key has the time only to the second, so several captures may match. Damaged
+            // captures are skipped.
             let record = read_record(&path, capture.offset).ok();
             let is_original = |record: &WarcRecord| {
                 record.kind() == "response"

@@ -17,9 +17,9 @@ pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.
 ///
-/// The form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as Punycode,
-/// default port dropped, dot segments resolved, `^` encoded in the path. Fragment, user name and
-/// password are removed, because a crawler requests no fragments and must not use or store
+/// The canonical form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as
+/// Punycode, default port dropped, dot segments resolved, `^` encoded in the path. Fragment, user
+/// name and password are removed, because a crawler requests no fragments and must not use or store
 /// credentials in links. Two URLs are the same if their canonical forms are equal. URLs are ordered
 /// by bytes. A clone shares the text and the keys of the original.
 #[derive(Clone)]

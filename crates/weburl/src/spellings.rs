@@ -195,7 +195,8 @@ impl SpellingRules {
         named
     }
 
-    /// Returns the spelling for each step that requires evidence.
+    /// Returns the other spellings of a URL, one for each step that requires evidence and changes
+    /// the URL.
     #[must_use]
     pub fn candidates(&self, url: &CanonicalUrl) -> Vec<Spelling> {
         if !may_have_spellings(url) {

@@ -1,4 +1,5 @@
-//! Checks the compose files, and the configuration that they mount, without a container engine.
+//! Checks the compose files, and the configuration file that a compose file mounts, without a
+//! container engine.
 
 use std::path::Path;
 

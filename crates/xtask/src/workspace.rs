@@ -105,8 +105,8 @@ impl Workspace {
         command
     }
 
-    /// Copies the workspace's files to a folder: all that git tracks, and new ones that it doesn't
-    /// ignore. Leaves unchanged files alone, so that Cargo doesn't rebuild them.
+    /// Copies the workspace's files to a folder: all files that git tracks, and new files that git
+    /// doesn't ignore. Leaves unchanged files alone, so that Cargo doesn't rebuild them.
     ///
     /// # Errors
     /// Fails if git does not run or a file can't be copied.

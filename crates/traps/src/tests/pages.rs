@@ -8,8 +8,8 @@ use crate::{
     stable_hash,
 };
 
-/// Observes a page of a host, and the URLs first found on it. Returns whether this defers a kind of
-/// URLs that was not deferred before.
+/// Observes a page of a host, and the URLs first found on it. Returns whether the observation
+/// defers a kind of URLs that was not deferred before.
 fn visited(traps: &mut TrapDetector, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);

@@ -79,7 +79,8 @@ fn session_ids_in_queries_and_paths() {
 
 #[test]
 fn values_that_look_like_session_ids() {
-    // ColdFusion numbers its visitors, and ASP randomizes the parameter's name as well.
+    // ColdFusion numbers its visitors, so its ids are short. ASP randomizes the parameter's name as
+    // well as the id.
     check("http://a.example/x?CFID=17", expect!["session-id cfid: /x"]);
     check(
         "http://a.example/x?ASPSESSIONIDQQBC=GFEDCBA12345",

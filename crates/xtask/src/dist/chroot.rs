@@ -15,8 +15,8 @@ pub(super) struct Chroot {
 }
 
 impl Chroot {
-    /// Unpacks a system of a Debian release with additional `packages`. The first call with this
-    /// release and these packages makes the archive to unpack.
+    /// Unpacks a system of a Debian release, with `packages` in addition to the minimal system. The
+    /// first call with this release and these packages makes the archive to unpack.
     pub(super) fn unpack(
         workspace: &Workspace,
         release: &str,
