@@ -16,7 +16,7 @@ use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
 
-/// Maximum address space per process, in bytes. It is limited because a mutant may allocate
+/// Maximum address space per process, in bytes. Memory is limited because a mutant may allocate
 /// endlessly.
 const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 
@@ -24,7 +24,7 @@ const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 /// exists.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// Maximum file size, in bytes. It is limited because test files may be in memory.
+/// Maximum file size, in bytes. Files are limited because test files may be in memory.
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// A package to mutate, and the tests that should catch the mutants.
