@@ -10,11 +10,11 @@ use crate::design::{SampleDesign, rank};
 /// The key under which a crawl's state stores the draw.
 pub const DRAW_KEY: &str = "sample";
 
-/// The rule that `excluded.jsonl` names for a URL that is in the frame but was not drawn.
+/// The rule in `excluded.jsonl` for a URL that is in the frame but was not drawn.
 pub const NOT_DRAWN: &str = "not drawn";
 
-/// The URLs that may be drawn. Needs eight bytes of memory for each URL that would currently be in
-/// the sample.
+/// The URLs that may be drawn. Memory: eight bytes for each URL that would be in the sample if it
+/// were drawn now.
 #[derive(Clone, Debug)]
 pub struct Frame {
     design: SampleDesign,
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(strata, expected);
     }
 
-    /// Over many seeds, every page is drawn about equally often, so the name of a page does not
+    /// Over many random seeds, every page is drawn about equally often, so a page's name does not
     /// influence the draw.
     #[test]
     fn each_page_of_a_stratum_is_as_likely_as_any_other() {

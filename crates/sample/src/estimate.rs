@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::draw::DrawnStratum;
 use crate::quantile::t_975;
 
-/// A difference that is smaller than this fraction of its sum of squares is treated as zero,
-/// because floating-point errors (about 1e-16 per operation) could have caused it.
+/// A difference smaller than this fraction of the sum of squares that it was computed from is
+/// treated as zero, because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// The variance of a share is the weighted average of two values. One is the variance of the actual
-/// strata, whose weight is the number of sampled pages with the rarer value. The other one is the
-/// variance that would result if all strata had the same share. This is its weight.
+/// The weight of the variance that would result if all strata had the same share. The variance of a
+/// share is the weighted average of this variance and the variance of the actual strata, whose
+/// weight is the number of sampled pages with the rarer value.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.
@@ -44,8 +44,8 @@ impl<'a> Probability<'a> {
     }
 }
 
-/// An estimate with its 95 % interval. If the precision is unknown, both ends are infinite, and
-/// null in JSON.
+/// An estimate with its 95 % interval. If the precision is unknown, both ends of the interval are
+/// infinite (null in JSON).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IntervalEstimate {
     /// The estimated value.
@@ -101,7 +101,7 @@ impl IntervalEstimate {
 /// finite population correction. Memory: about 100 bytes per stratum.
 #[derive(Clone, Debug, Default)]
 pub struct RatioEstimate {
-    /// Sums over the pages that were always read, so they were not drawn at random.
+    /// Sums over the pages that were not drawn at random, because the crawl always reads them.
     certain: Sums,
     strata: BTreeMap<String, (u64, u64, Sums)>,
 }
@@ -194,7 +194,8 @@ impl RatioEstimate {
     }
 
     /// Estimates the mean value over the pages of the chosen kind. Returns `None` if the sample
-    /// contains no such page. The interval is unbounded if that of [`Self::total`] is.
+    /// contains no such page. The interval is unbounded if the interval of [`Self::total`] is
+    /// unbounded.
     #[must_use]
     pub fn mean(&self) -> Option<IntervalEstimate> {
         let (total, kind) = self.totals();
@@ -375,9 +376,9 @@ mod tests {
         );
     }
 
-    /// The expected values were computed by hand. A single one of six sampled pages has the value,
-    /// and its stratum contains a tenth of the frame. The variance of equal strata would be 10,530,
-    /// but the computed one is only 1,078.
+    /// The expected values were computed by hand. One of six sampled pages has the value 1, and its
+    /// stratum contains a tenth of the frame. The variance of equal strata would be 10,530, but the
+    /// computed one is only 1,078.
     #[test]
     fn a_rare_value_in_a_small_stratum_gives_a_wide_interval() {
         let mut estimate = RatioEstimate::default();

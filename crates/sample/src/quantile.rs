@@ -1,6 +1,6 @@
 //! Quantiles of Student's t distribution, which are used for confidence intervals.
 
-/// A probability, and the quantile of the normal distribution for it.
+/// The probability 0.975, and its quantile of the normal distribution.
 const P_975: (f64, f64) = (0.975, 1.959_963_984_540_054);
 const P_995: (f64, f64) = (0.995, 2.575_829_303_548_901);
 

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The key under which a crawl's state stores the design of the walk.
 pub const WALK_KEY: &str = "walk";
 
-/// The rule that `excluded.jsonl` names for a URL that was discovered but not visited by any
-/// walker.
+/// The rule in `excluded.jsonl` for a URL that was discovered but that no walker visited.
 pub const NOT_WALKED: &str = "no walker came to it";
 
 /// A random walk: the number of walkers, the number of steps, and the seed.
@@ -41,8 +40,8 @@ impl Default for WalkDesign {
 
 impl WalkDesign {
     /// Returns which of a page's links a walker follows in a step, as an index into the links
-    /// sorted bytewise. `None` if the walker restarts at a seed, by chance or because the page has
-    /// no links.
+    /// sorted bytewise. Returns `None` if the walker restarts at a seed, either by chance or
+    /// because the page has no links.
     #[must_use]
     pub fn link(&self, walker: u32, step: u64, links: usize) -> Option<usize> {
         let [chance, choice] = self.numbers(walker, step);

@@ -79,8 +79,8 @@ pub enum ScopeVerdict {
     In,
     /// The URL is out of scope.
     Out {
-        /// Why the URL is out of scope. If it is only too deep, it may be found again on a shorter
-        /// path.
+        /// Why the URL is out of scope. If the URL is only too deep, a shorter path to it may be
+        /// found later.
         reason: OutReason,
         /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
         /// NAME`, `max-depth N`, `depth N of seed URL`.
@@ -161,7 +161,7 @@ impl Scope {
         }
     }
 
-    /// Allows this many consecutive links outside the scope. The first of them is a link of a page
+    /// Allows this many consecutive links outside the scope. The first of these links is on a page
     /// in scope.
     pub fn allow_hops_off(&mut self, hops: u8) {
         self.hops_off = hops;
@@ -173,7 +173,8 @@ impl Scope {
         self.hops_off
     }
 
-    /// Excludes hosts and their subdomains. This overrides everything that includes them.
+    /// Excludes hosts and their subdomains. The exclusion overrides everything that adds such a
+    /// host to the scope.
     pub fn exclude_hosts(&mut self, hosts: HostTable<()>) {
         self.excluded_hosts = hosts;
     }
@@ -216,7 +217,8 @@ impl Scope {
         self.seeds.contains(url)
     }
 
-    /// Returns the settings of the seed whose area contains a URL. `None` if no area contains it.
+    /// Returns the settings of the seed whose area contains a URL. `None` if no area contains the
+    /// URL.
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedSettings> {
         self.areas.find(url).map(|area| &area.terms)

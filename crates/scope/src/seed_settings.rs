@@ -24,7 +24,8 @@ pub enum AreaKind {
     Domain,
 }
 
-/// The settings of a single seed. A setting that is `None` has its value for the whole crawl.
+/// The settings of a single seed. For a setting that is `None`, the setting of the whole crawl
+/// applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedSettings {
     /// The kind of area around the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area)
@@ -347,7 +348,8 @@ mod tests {
         let mut follow = |from, target| SeedAreas::follow(&mut areas, &url(from), &url(target));
         follow("http://a.example/", "https://www.a.example/");
         follow("https://www.a.example/", "https://www.a.example/en");
-        // This redirect target is on the host of another seed, which keeps its own settings there.
+        // This redirect target is on the host of another seed, and that seed's settings stay in
+        // force on the host.
         follow("http://a.example/", "http://b.example/y");
         follow("http://a.example/", "http://b.example/x");
         follow("http://c.example/", "http://d.example/");

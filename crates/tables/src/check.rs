@@ -76,8 +76,7 @@ fn columns<R>(table: &Table<R>) -> DescribedTable {
 /// [`export`](crate::export()).
 ///
 /// # Errors
-/// [`TablesError`] if the rows can't be read. If a table can't be read, this is a defect and not an
-/// error.
+/// [`TablesError`] if the rows can't be read. A table that can't be read is reported as a defect.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
     let expected = sums_of_rows(dir, RoundSelection::All)?;
     let tables = table_columns();

@@ -5,7 +5,7 @@ use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
-/// A table of extracted fields: the fields of a rule, or the fields of the groups in a list.
+/// A table of extracted fields: either the fields of a rule, or the fields of a list of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtractTable {
     /// The name of the rule, followed by the names of the groups that lead to the table. The names
@@ -99,7 +99,7 @@ impl ExtractTable {
 
 impl FieldColumn {
     /// Returns the values of the column in an object: at most one, unless the column is a list.
-    /// `None` if the value is missing or null, or if a group that contains it is.
+    /// `None` if the value, or a group that contains it, is missing or null.
     pub(crate) fn values<'o>(&self, object: &'o Map<String, Value>) -> Option<Vec<&'o Value>> {
         match at(object, &self.path)? {
             Value::Array(items) => Some(items.iter().collect()),

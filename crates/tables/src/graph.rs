@@ -42,7 +42,8 @@ pub struct WrittenGraph {
     pub edges: u64,
     /// Number of pairs of hosts in `hosts.csv`.
     pub host_pairs: u64,
-    /// Number of links that are not in `hosts.csv`, because one end is a URL without a host.
+    /// Number of links that are not in `hosts.csv`, because the source or the target is a URL
+    /// without a host.
     pub without_host: u64,
     /// Number of characters that were replaced by U+FFFD, because XML 1.0 forbids them.
     pub replaced: u64,
@@ -128,8 +129,8 @@ fn write_pages(
         xml.node(url, visit)
     });
     written.map_err(in_file)?;
-    // If the crawl is running, links may have been added since the nodes were collected. Stop at
-    // the number of links counted then.
+    // If the crawl is running, links may have been added since the nodes were collected. So read
+    // only as many links as were counted when the nodes were collected.
     let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
         if rows_left == 0 || !view.holds_link(&row) {

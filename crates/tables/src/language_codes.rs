@@ -16,8 +16,8 @@ pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
 }
 
 /// For each language with a two-letter code (ISO 639-1): that code, followed by its three-letter
-/// code. If the language has several variants, the code covers all variants, such as `zho` for
-/// Chinese.
+/// code. For a language with several variants, the three-letter code is the one that covers all
+/// variants, such as `zho` for Chinese.
 const TWO_AND_THREE_LETTERS: &str = "\
     aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul \
     bibis bmbam bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym \

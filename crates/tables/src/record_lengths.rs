@@ -11,8 +11,8 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// If the capture log lacks this many pages in a row, it is assumed to be the log of another crawl,
-/// and no longer read.
+/// If the capture log lacks this many pages in a row, the log is assumed to be that of another
+/// crawl, and is no longer read.
 const MAX_MISSES: usize = 100;
 
 /// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written
@@ -34,7 +34,8 @@ impl RecordLengths {
     }
 
     /// Returns the length in bytes of the record at `place`. Must be called in the order of
-    /// `pages.jsonl`. `None` if the log doesn't contain the record, or not in this order.
+    /// `pages.jsonl`. Returns `None` if the log doesn't contain the record, or contains it in
+    /// another order.
     pub(crate) fn of(&mut self, place: &WarcPlace) -> io::Result<Option<u64>> {
         let is_wanted =
             |capture: &CaptureLine| capture.offset == place.offset && *capture.file == *place.file;
@@ -82,8 +83,8 @@ mod tests {
 
     use super::RecordLengths;
 
-    /// Checks the lengths that are found for records at the `requested` offsets, if the log
-    /// contains records at the offsets `log`.
+    /// Checks that a log with records at the offsets `log` yields the `expected` lengths for the
+    /// records at the `requested` offsets.
     fn check(log: &[u64], requested: &[u64], expected: &[Option<u64>]) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("archive")).unwrap();

@@ -6,7 +6,7 @@ use crawl_weburl::{
     without_trailing_dot,
 };
 
-/// A URL, and its parts for which a table has columns.
+/// A URL, and those of its parts that a table has columns for.
 pub(crate) struct UrlParts {
     url: CanonicalUrl,
     pub(crate) surt: String,

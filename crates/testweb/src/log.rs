@@ -20,12 +20,12 @@ pub struct LogEntry {
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
     /// When the request's first byte was read, in microseconds since the Unix epoch. The time of
-    /// day is read once at the web's start, and monotonic time is added to it, so the scale never
-    /// goes backwards.
+    /// day is read once, at the web's start. Monotonic time is added to that reading, so timestamps
+    /// never go backwards.
     pub start_us: u64,
     /// The time just before the answer's last bytes were passed to the system, on the same scale as
-    /// `start_us`. No client can have the whole answer earlier. `None` while the request is being
-    /// served.
+    /// `start_us`. No client can have received the whole answer before this time. `None` while the
+    /// request is being served.
     pub end_us: Option<u64>,
     /// The status sent; `None` while the request is being served, and for raw replies.
     pub status: Option<u16>,
@@ -51,7 +51,7 @@ impl LogEntry {
 
 /// Returns the times from the end of each request to the start of the next, in microseconds, in
 /// order of start. A time is negative if the requests overlap. Pass the entries of one host. A
-/// request without an end counts as ending at its start.
+/// request without an end time counts as ending at its start.
 pub fn gaps<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Vec<i64> {
     let mut times: Vec<(i64, i64)> = entries
         .into_iter()
@@ -81,8 +81,8 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Number of entries cleared so far. An [`EntryKey`] counts these entries too, so that it stays
-    /// valid.
+    /// Number of entries cleared so far. An [`EntryKey`] counts cleared entries too, so keys stay
+    /// valid after the log is cleared.
     cleared: u64,
     kept: Vec<LogEntry>,
 }

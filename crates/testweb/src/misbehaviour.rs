@@ -8,11 +8,12 @@ use flate2::write::{DeflateEncoder, ZlibEncoder};
 
 use crate::reply::{HttpAnswer, RawReplyStep, ScriptedReply, TAKES_ALL, gzip};
 
-/// Decoded size of the bombs in bytes.
+/// Decoded size of each compression bomb, in bytes.
 const BOMB_BYTES: usize = 64 << 20;
 /// Pause between two pieces of a drip, which is a reply sent very slowly.
 const DRIP: Duration = Duration::from_millis(100);
-/// Number of pieces in which a drip is sent. At one piece per [`DRIP`], it takes a minute.
+/// Number of pieces in which a drip (a reply sent very slowly) is sent. At one piece per [`DRIP`],
+/// the reply takes a minute.
 const DRIPS: usize = 600;
 
 /// A way to misbehave: its name, and the server's reply to a request.
@@ -25,7 +26,7 @@ pub struct Misbehaviour {
 }
 
 /// Returns all ways to misbehave within one exchange, in protocol order: before the head, in the
-/// head, in the framing of the body, in its coding, in its content.
+/// head, and in the framing, the coding and the content of the body.
 ///
 /// ```
 /// let names: Vec<_> = crawl_testweb::misbehaviours().iter().map(|kind| kind.name).collect();

@@ -79,8 +79,8 @@ impl Nginx {
     /// If a file can't be written or the program can't be started.
     pub fn start(spec: &NginxSpec) -> io::Result<Nginx> {
         // Pass nginx a socket that already listens, as nginx itself does when its program is
-        // replaced at run time. So the port is free, and callers don't have to wait until it is
-        // open.
+        // replaced at run time. So no other process can take the port, and clients can connect at
+        // once.
         let socket = TcpListener::bind(spec.endpoint.address(0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();

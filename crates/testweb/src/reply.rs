@@ -1,4 +1,4 @@
-//! Scripted replies: good answers, bad answers, and bytes that are not HTTP at all.
+//! Scripted replies: valid answers, invalid answers, and bytes that are not HTTP at all.
 
 use std::io::Write;
 use std::time::Duration;

@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use crate::log::Log;
 use crate::reply::{HttpAnswer, RawReplyStep, ReplyContent, ScriptedReply, head};
 
-/// Bytes per write. Small, so that the time of the last write is close to the end of a long body.
+/// Bytes per write. The number is small, so that the last write begins shortly before the end of a
+/// long body.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What happens to the connection after a reply.
@@ -25,7 +26,8 @@ pub(crate) struct ReplySender<'a> {
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The time just before the last write. No client can have the whole reply earlier.
+    /// The time just before the last write. No client can have received the whole reply before this
+    /// time.
     pub(crate) last_us: Option<u64>,
 }
 

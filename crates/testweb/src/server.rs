@@ -49,8 +49,8 @@ pub(crate) async fn serve(shared: Arc<ServerState>, listener: TcpListener, host:
 
 async fn connection(shared: Arc<ServerState>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
-    // Ignore errors: they only mean that the client disconnected, and the log shows how far the
-    // exchange got.
+    // Ignore errors: an error only means that the client disconnected, and the log shows how far
+    // the exchange got.
     let _ = match shared.connection_mode(host) {
         ConnectionBehaviour::Open => converse(&shared, &mut stream, host, connection, peer).await,
         ConnectionBehaviour::Silent => until_closed(&mut stream).await,

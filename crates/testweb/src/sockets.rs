@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::spec::Spec;
 
-/// Maximum number of ports to try. A port is given up if one of the addresses already uses it.
+/// Maximum number of ports to try. A port is unsuitable if it is already in use on one of the
+/// addresses.
 const MAX_DRAWS: u32 = 50;
 
 /// The addresses and sockets on which the hosts listen.

@@ -94,7 +94,7 @@ impl Spec {
     }
 
     /// Sets how many pages link to URLs that are not ordinary pages, such as redirects and
-    /// disallowed URLs. [`LinkMix::plain`] has no such URLs.
+    /// disallowed URLs. With [`LinkMix::plain`], no page does.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }
@@ -195,7 +195,8 @@ impl Spec {
         TestWeb::try_start(self)
     }
 
-    /// Starts the web, which is listening when this returns. May be called in an async context.
+    /// Starts the web, which is listening when the function returns. May be called in an async
+    /// context.
     ///
     /// # Panics
     /// If [`Spec::try_start`] fails.

@@ -132,7 +132,7 @@ impl TestWeb {
         self.shared.log.take()
     }
 
-    /// Blocks until `wanted` returns true for the log, and checks whenever a request begins or
+    /// Blocks until `wanted` returns true for the log. Calls `wanted` whenever a request begins or
     /// ends. Returns false if that does not happen within `limit`.
     pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         self.shared.log.wait(limit, wanted)
@@ -149,7 +149,7 @@ impl TestWeb {
         self.shared.log.now_us()
     }
 
-    /// Returns the computed answer to a path, whatever scripts and handlers reply.
+    /// Returns the computed answer to a path, ignoring scripts and handlers.
     pub fn usual(&self, host: u32, path: &str) -> HttpAnswer {
         self.shared.site.answer(host, path)
     }
@@ -246,7 +246,8 @@ impl Door {
     }
 }
 
-/// Ends a task and returns once its socket is closed, so that its port is free.
+/// Ends a host's accepting task and returns once its socket is closed, so that the host's port is
+/// free.
 fn close(task: &JoinHandle<()>) {
     task.abort();
     let patience = Instant::now() + Duration::from_secs(30);

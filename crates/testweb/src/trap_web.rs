@@ -15,13 +15,13 @@ const FAN_OUT: u64 = 5;
 /// Number of months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Number of things in the shop. The front page of the shop shows only the first few. The pages for
-/// the colours together show all things.
+/// Number of items in the shop. The front page of the shop shows only the first few. The pages for
+/// all colours together show every item.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Filters of the shop other than the colour. The shop ignores them, so a page with such a filter
-/// shows the same things as the page without it.
+/// Filters of the shop other than the colour. The shop ignores these filters, so a page with such a
+/// filter shows the same items as the page without the filter.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
@@ -42,7 +42,7 @@ pub const TRAPS: [&str; 6] = [
 /// A web of 200 real pages and six traps on one host, computed from a seed.
 ///
 /// Some real pages are reachable only through a trap: events in the first months of the calendar,
-/// and things in the shop that only a selection shows.
+/// and items in the shop that are shown only if a filter is selected.
 #[derive(Debug, Clone, Copy)]
 pub struct TrapWeb {
     seed: u64,
@@ -113,8 +113,8 @@ impl TrapWeb {
             "/events/" => self.page(path, 60, &[month_path(FIRST_MONTH)]),
             "/shop" => self.shop(""),
             _ if selection.is_some() => self.shop(selection?),
-            // Every path below `/help/` gets the same page. Its relative link makes the path longer
-            // each time.
+            // Every path below `/help/` gets the same page, whose relative link leads to an ever
+            // longer path.
             _ if path.starts_with("/help/") => self.page("/help/", 90, &["more/".to_owned()]),
             _ if path.starts_with("/events/") => self.month(path)?,
             _ if path.starts_with("/lost/") => self.missing(path),
@@ -235,7 +235,7 @@ impl TrapWeb {
     }
 
     /// Returns the shop's front page, or the page for `selection`. Only the colour in `selection`
-    /// filters the things.
+    /// filters the items.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')

@@ -74,7 +74,7 @@ pub(crate) fn walk(site: &SyntheticHosts, reach: AllowedHosts) -> Truth {
 struct Walk<'a> {
     site: &'a SyntheticHosts,
     reach: AllowedHosts,
-    /// Places to fetch, with their depth.
+    /// URLs to fetch, with their depth.
     places: BTreeMap<PlannedUrl, u32>,
     truth: Truth,
 }
@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether the URL of a discovered place may be fetched. If not, records the reason.
+    /// Returns whether a discovered URL may be fetched. If not, records the reason.
     fn admit(&mut self, place: PlannedUrl) -> bool {
         let barred = match place.kind {
             _ if self.reach == AllowedHosts::Host && place.host != 0 => ExclusionReason::Scope,

@@ -10,8 +10,8 @@ pub(crate) const FAN_OUT: u64 = 8;
 /// every page reachable.
 const EXTRA_LINKS: u32 = 5;
 
-/// Maximum ordinary pages in a sitemap. The rest is discovered through links, because a sitemap may
-/// list only 50,000 URLs (sitemaps.org).
+/// Maximum ordinary pages in a sitemap. All other pages are discovered through links, because a
+/// sitemap may list only 50,000 URLs (sitemaps.org).
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
 /// For each kind of place (URL), how many of 1,000 ordinary pages link to one. The root of each
@@ -186,7 +186,7 @@ impl WebParameters {
         }
     }
 
-    /// Returns the place with this canonical path. `None` if there is none.
+    /// Returns the place with this canonical path. `None` if no place has this path.
     pub(crate) fn find(&self, host: u32, path: &str) -> Option<PlannedUrl> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS
@@ -351,7 +351,8 @@ impl WebParameters {
     }
 }
 
-/// Returns the children of a number in a tree where each number above 0 has exactly one parent.
+/// Returns the children of the node `number` in a tree in which every number above 0 has exactly
+/// one parent.
 fn children(number: u64) -> impl Iterator<Item = u64> {
     let first = number.saturating_mul(FAN_OUT).saturating_add(1);
     first..first.saturating_add(FAN_OUT)

@@ -11,8 +11,8 @@ pub(super) struct DeferredUrlKind {
     /// version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only URLs
-    /// found on pages with nothing new are deferred.
+    /// True if all URLs of the kind are deferred, because they have trap signs (such as dates or
+    /// session ids). False if only URLs found on pages with nothing new are deferred.
     pub(super) by_looks: bool,
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.
@@ -53,7 +53,8 @@ impl DeferredUrlKinds {
         self.kinds.get_mut(&place)
     }
 
-    /// Whether any deferred kind of URLs may concern a host's URLs or URLs found on its pages.
+    /// Returns true if a deferred kind of URLs may match URLs of `host`, or URLs found on its
+    /// pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
         let has = |host| self.hosts.contains_key(&host);
         !self.is_empty() && (has(None) || has(Some(host.clone())))

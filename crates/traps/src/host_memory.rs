@@ -27,8 +27,8 @@ pub(super) struct HostMemory {
     pub(super) templates: RecentMap<TemplateHistory>,
     pub(super) texts: RecentMap<SeenText>,
     pub(super) names: LearnedSpellings,
-    /// The number of templates (URLs of one pattern) whose URLs are queued behind others. Includes
-    /// templates that are no longer remembered.
+    /// The number of templates (URL patterns) whose URLs are queued behind the host's other URLs.
+    /// Includes templates that are no longer remembered.
     pub(super) watched: u32,
     /// The sequence number of the host's last page, counted over the pages of all hosts.
     seen: u64,
@@ -45,7 +45,7 @@ pub(super) struct SeenText {
     pub(super) followed: Option<Box<BarrenPageUrls>>,
 }
 
-/// The URLs found on pages with the same text, if these pages had nothing new.
+/// The URLs found on barren pages (pages with nothing new) that have the same text.
 #[derive(Debug, Default)]
 pub(super) struct BarrenPageUrls {
     pub(super) level: u8,
@@ -104,7 +104,7 @@ impl HostMemories {
     }
 
     /// Evicts hosts until an eighth of the maximum memory is free, but not the host of the last
-    /// page. All hosts must be walked for this, so several are evicted at once.
+    /// page. Several hosts are evicted at once, because each call walks all hosts.
     fn evict_oldest(&mut self) {
         let ages = self.hosts.iter().map(|(key, host)| (host.seen, key));
         let mut ages: Vec<(u64, HostKey)> = ages.map(|(seen, key)| (seen, key.clone())).collect();
@@ -149,8 +149,8 @@ mod tests {
                 for text in 0..1024 {
                     texts.entry(text, SeenText::default);
                 }
-                // A host's memory is measured only when its next page arrives; other hosts may then
-                // be evicted.
+                // A host's memory is measured only when its next page arrives, so only then may
+                // other hosts be evicted.
                 memories.for_page(&key);
             }
             n += 1;

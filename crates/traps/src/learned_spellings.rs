@@ -7,7 +7,8 @@ use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingSte
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of pairs of equal pages that make a rule, if no pair of unequal pages was found.
+/// How many pairs of equal pages put a rule in force, provided that no pair of unequal pages was
+/// found.
 const PAIRS: u32 = 3;
 /// Maximum number of recent pages that are remembered per host.
 const MAX_PAGES: usize = 2048;
@@ -15,7 +16,8 @@ const MAX_PAGES: usize = 2048;
 const MAX_KINDS: usize = 8;
 /// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
-/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
+/// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
+/// other pages.
 const MIN_WORDS: u32 = 8;
 
 /// How a rule changes a URL to the spelling that is fetched.
@@ -132,7 +134,7 @@ impl LearnedSpellings {
         self.compared
     }
 
-    /// Whether any rule is in force, so that a URL may be replaced by another spelling.
+    /// Returns true if any rule is in force, so that a URL may be replaced by another spelling.
     pub(super) fn has_rules(&self) -> bool {
         self.rules.iter().any(Rule::is_in_force)
     }
@@ -269,7 +271,7 @@ mod tests {
 
     use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
 
-    /// Fetches pages (`PATH`, text) and checks under which spelling `link` is fetched.
+    /// Fetches `pages`, each a path and a text, and checks under which spelling `link` is fetched.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"
@@ -406,7 +408,7 @@ mod tests {
             ],
         );
         check(&pages, "/x/index.php", expect!["its own"]);
-        // The page without an id is different, but the pages are equal for any two ids.
+        // The pages with an id are all equal, but the page without an id is different.
         let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
         let mut pages = Vec::new();
         for n in 1..4 {

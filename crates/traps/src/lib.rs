@@ -115,7 +115,8 @@ pub enum Disposition {
     /// reason.
     SameAs(CanonicalUrl, String),
     /// The URL's origin mirrors another origin. Contains the URL of the same page on the other
-    /// origin, and the reason. If that URL is known, defer this URL.
+    /// origin, and the reason. If the URL on the other origin is already known, defer the judged
+    /// URL.
     Mirror(CanonicalUrl, String),
 }
 
@@ -180,14 +181,15 @@ impl TrapDetector {
         !self.changing.is_empty() && (holds(url) || via.is_some_and(holds))
     }
 
-    /// Marks all observations so far as settled.
+    /// Marks all observations so far as settled, so that [`TrapDetector::is_changing`] is false for
+    /// every URL.
     pub fn settled(&mut self) {
         self.changing.clear();
     }
 
     /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// The caller can use the words to compare the page without blocking the trap detector. If it
-    /// doesn't, [`TrapDetector::observe`] compares the page.
+    /// The caller can use the words to compare the page without blocking the trap detector. If the
+    /// caller doesn't compare the page, [`TrapDetector::observe`] does.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -266,8 +268,8 @@ impl TrapDetector {
                 .templates
                 .entry(place, || TemplateHistory::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            // The redirects that led to a cut redirect were not recorded, but brought nothing new
-            // either.
+            // After a cut redirect the level is at least 1, because the redirects that led to the
+            // cut redirect were not recorded but brought nothing new either.
             let level = level.max(u8::from(matches!(page_yield, PageYield::Onwards)));
             account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
@@ -397,9 +399,9 @@ impl TrapDetector {
         }
     }
 
-    /// Whether a URL must wait until the earlier pages of its host were read. True for a URL with
-    /// trap signs if its kind has not yet proven useful, or if it was found behind pages with
-    /// nothing new.
+    /// Returns true if a URL must wait until the earlier pages of its host were read. A URL with
+    /// trap signs must wait if its kind has not yet proven useful, or if pages with nothing new led
+    /// to the URL.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {
@@ -421,9 +423,9 @@ impl TrapDetector {
         })
     }
 
-    /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
-    /// found on its pages. If false, [`TrapDetector::standing`] returns [`Disposition::Fetch`] for
-    /// all these URLs, apart from queue levels and mirrors.
+    /// Returns true if the treatment of a host's URLs, or of URLs found on its pages, may have
+    /// changed because of learned evidence. If false, [`TrapDetector::standing`] returns
+    /// [`Disposition::Fetch`] for all these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {
@@ -433,7 +435,7 @@ impl TrapDetector {
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
-    /// Returns true only if [`TrapDetector::knows_of`] is false for every host.
+    /// Returns true if [`TrapDetector::knows_of`] is certainly false for every host.
     #[must_use]
     pub fn knows_of_none(&self) -> bool {
         !self.may_rename && self.deferred.is_empty()
@@ -516,8 +518,8 @@ impl TrapDetector {
         true
     }
 
-    /// Returns the deferred kind of URLs that applies to a URL, with its key. `None` if none
-    /// applies.
+    /// Returns the deferred kind that a URL belongs to, with the key of the kind. `None` if the URL
+    /// belongs to no deferred kind.
     fn deferred_place(
         &self,
         url: &CanonicalUrl,
@@ -541,8 +543,8 @@ impl TrapDetector {
     }
 }
 
-/// Whether a page's words have to be compared with the known words of its host. A page is not
-/// compared if pages of its URL pattern have proven useful and nothing looks suspicious.
+/// Returns true if a page's words have to be compared with the known words of its host. A page is
+/// not compared if pages of its URL pattern have proven useful and nothing looks suspicious.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -578,7 +580,7 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
 }
 
 /// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
-/// `None` for other redirects.
+/// Returns `None` for a redirect to a URL of another pattern.
 fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -1,4 +1,4 @@
-//! Origins that serve the same pages under the same paths as another origin.
+//! Finds mirrors: origins that serve the same pages under the same paths as another origin.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of pairs of equal pages that make a mirror, if no pair of unequal pages was found.
+/// How many pairs of equal pages show that an origin is a mirror, provided that no pair of unequal
+/// pages was found.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.
@@ -17,7 +18,8 @@ const MAX_PATHS: usize = 16_384;
 const MAX_ORIGINS: usize = 4;
 /// Maximum number of pairs of origins that are compared.
 const MAX_PAIRS: usize = 1024;
-/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
+/// The minimum number of words of a page that is compared. Pages with fewer words resemble too many
+/// other pages.
 const MIN_WORDS: u32 = 20;
 /// Maximum number of differing bits between the simhashes of two pages. Up to this number the pages
 /// count as one page fetched twice.
@@ -36,7 +38,7 @@ struct Pair {
     different: u32,
 }
 
-/// The evidence that origins mirror others.
+/// The evidence that some origins serve the same pages as others.
 #[derive(Debug)]
 pub(super) struct MirrorEvidence {
     /// The pages at each path, by the hash of path and query.
@@ -131,8 +133,8 @@ mod tests {
 
     use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorEvidence, PageFingerprint};
 
-    /// Fetches pages `0..pages` of two origins. The second origin has other texts from page
-    /// `differs` on.
+    /// Fetches pages `0..pages` of two origins. From page `differs` on, the texts of the two
+    /// origins differ.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"

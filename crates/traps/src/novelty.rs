@@ -98,11 +98,12 @@ pub(super) struct RecentShingles {
 impl RecentShingles {
     /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
-    /// A new word makes five shingles new. An omitted word also makes shingles new.
+    /// A new word makes the five shingles new that contain it. A word omitted from a known text
+    /// also makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // One bit per slot, set if this page filled the slot. So a shingle that the page repeats
-        // counts as new each time.
+        // One bit per slot, set if this page filled the slot. With these bits, a new shingle that
+        // the page repeats counts as new each time.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
@@ -200,7 +201,7 @@ impl RecentShingles {
     }
 }
 
-/// Returns the number of new words that make this many consecutive shingles new.
+/// Returns the number of new words that explain `run` consecutive new shingles.
 fn words_in(run: usize) -> usize {
     match run {
         0 => 0,
@@ -274,8 +275,8 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // Each page has 100 new words. They also make 4 shingles new that contain words of the
-            // menu.
+            // Each page has 100 new words. Four shingles that contain both menu words and new words
+            // are new, too.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }

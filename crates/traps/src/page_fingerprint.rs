@@ -40,7 +40,7 @@ const PLACEHOLDER: u64 = 1;
 pub struct PageFingerprint {
     /// The number of words, at most 4,096.
     pub words: u32,
-    /// The hash of the text as the page has it.
+    /// The hash of the text including dates and words of the page's own URL.
     pub text: u64,
     /// The hash of the content: the text without dates and without words of the page's own URL.
     pub said: u64,
@@ -62,7 +62,8 @@ impl PageFingerprint {
         self.new_words
     }
 
-    /// Sets the number of words that are new on the page's host, for a caller that knows it.
+    /// Sets the number of words that are new on the page's host. For callers that know this number
+    /// already.
     pub fn set_new_words(&mut self, words: u32) {
         self.new_words = Some(words);
     }
@@ -100,7 +101,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Whether the maximum number of words was reached. Further words don't count.
+    /// Returns true if the maximum number of words was reached, so that further words are ignored.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.len() >= MAX_WORDS
@@ -240,8 +241,8 @@ fn bit_of(hash: u64) -> u64 {
     1 << (hash % 64)
 }
 
-/// Returns the length of a character reference such as `&amp;`. If the ampersand begins none,
-/// returns the length of the ampersand alone.
+/// Returns the length of a character reference such as `&amp;`. Returns 1, the length of the
+/// ampersand, if no character reference begins there.
 fn reference_bytes(text: &[u8]) -> usize {
     const MAX: usize = 10;
     let near = &text[..text.len().min(MAX)];

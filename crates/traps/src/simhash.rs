@@ -4,8 +4,8 @@
 /// The number of bits of each counter. A counter can count more shingles than any page has.
 const PLANES: usize = 13;
 
-/// Counts, for each of 64 bits, the hashes that have the bit set. Each word holds one bit of all 64
-/// counters, so that a hash is added to all counters at once.
+/// 64 counters: each counts the hashes in which one of the 64 bits is set. Each `u64` holds one bit
+/// of all 64 counters, so that a hash is added to all counters at once.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     planes: [u64; PLANES],

@@ -1,6 +1,7 @@
 //! Hashes that are the same on every machine and in every run.
 
-/// Mixes a number into a hash: multiplies them to 128 bits, and folds the product to 64 bits.
+/// Mixes a number into a hash: multiplies hash and number to 128 bits, and folds the product to 64
+/// bits.
 #[inline]
 pub(super) const fn mix(hash: u64, number: u64) -> u64 {
     let product = (hash ^ 0x9E37_79B9_7F4A_7C15) as u128 * (number ^ 0xD6E8_FEB8_6659_FD93) as u128;
@@ -13,8 +14,8 @@ pub(super) fn of(bytes: &[u8]) -> u64 {
     of_beginning(bytes, bytes.len(), |number| number)
 }
 
-/// Returns the hash of the first `length` bytes of a text in lower case. Is fastest if the text
-/// continues after these bytes, since then eight bytes can be read at once.
+/// Returns the hash of the first `length` bytes of a text in lower case. The function is fastest if
+/// the text continues after these bytes, because it can then read eight bytes at once.
 #[inline]
 pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
     of_beginning(text, length, lower_case)
@@ -126,8 +127,8 @@ mod tests {
         }
     }
 
-    /// Stored state contains these hashes. If a hash changed, it would identify another kind of
-    /// URLs.
+    /// Stored state contains these hashes. If the hash function changed, the stored hashes would
+    /// identify other kinds of URLs.
     #[test]
     fn hashes_never_change() {
         assert_eq!(mix(1, 2), 0xBD60_66E6_B22E_EA0C);

@@ -39,8 +39,8 @@ impl Crawled {
     }
 }
 
-/// Crawls a site twice, and checks that both crawls are equal. In the second one each page is
-/// compared before it is observed.
+/// Crawls a site twice, and checks that both crawls are equal. In the second crawl, each page's
+/// words are compared before the page is observed.
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
     let plain = crawl_by(most, site, &|_, _, _, _| {});
     let compared = crawl_by(most, site, &|traps, at, level, gist| {
@@ -61,8 +61,8 @@ type Prepare<'a> = &'a dyn Fn(&TrapDetector, &CanonicalUrl, u8, &mut PageFingerp
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
     let mut traps = TrapDetector::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    // The queue holds level, depth, number and URL. For each URL, `seen` holds the page that it was
-    // found on and the number of redirects before it.
+    // The queue holds level, depth, number and URL. For each URL, `seen` holds the page that
+    // contains the URL and the number of redirects that led to the URL.
     let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
     let mut seen: BTreeMap<CanonicalUrl, (Option<CanonicalUrl>, u8)> = BTreeMap::new();
     seen.insert(url("/"), (None, 0));
@@ -329,7 +329,8 @@ fn selections_of_the_same_items_end() {
     );
 }
 
-/// Three links of the first page, and many of a page far from it, lead to endless chains.
+/// Three links of the first page, and many links of a page far from the first, lead to endless
+/// chains.
 #[test]
 fn endless_redirects_end() {
     let links: Vec<String> = (4..50).map(|n| format!("/go/{n}00")).collect();
@@ -525,7 +526,7 @@ fn plain_pages_end_after_24_in_a_row_without_anything_new() {
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
 
-/// A site of short entries. Each entry is found only on the one before.
+/// A site of short entries. Each entry is linked only from the entry before.
 fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
     let word = |n: usize| prose(&format!("word {n}"), 1).trim().to_owned();
     let words: Vec<_> = (0..=entries).map(word).collect();

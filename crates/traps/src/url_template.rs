@@ -15,10 +15,10 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 /// The minimum level that makes a trap, for URLs without trap signs. The level of a URL is the
 /// number of consecutive pages with nothing new on the way to it.
 const PLAIN_LEVEL: u8 = 8;
-/// If a template is proven (see `is_proven`), one page in this many is compared word by word.
+/// Of a proven template (see `is_proven`), only one page in `SAMPLE` is compared word by word.
 const SAMPLE: u64 = 8;
-/// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each doubles
-/// the number of pages that make a trap.
+/// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each wrong
+/// deferral doubles the number of pages that make a trap.
 const MAX_CHANCES: u8 = 6;
 /// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;
@@ -31,17 +31,17 @@ const MAX_EXAMPLE_BYTES: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrapKind {
-    /// A page for every day, month or year, without end.
+    /// A calendar with a page for every day, month or year, without end.
     Calendar,
-    /// The same pages, each time under new ids.
+    /// The same pages under new session ids in each link.
     SessionIds,
     /// A path that grows by repeating segments.
     RepeatedPath,
-    /// The same items in always new selections.
+    /// The same items, filtered or sorted in ever new ways.
     Facets,
-    /// Redirects that lead to further redirects, up to the limit.
+    /// Redirects that lead to further redirects, up to the limit of redirects in a row.
     Redirects,
-    /// Missing pages for which the server answers as if they existed.
+    /// Missing pages for which the server responds as if they existed.
     SoftMissing,
     /// Pages that lead only to more pages of their kind.
     Endless,
@@ -72,7 +72,7 @@ impl TrapKind {
         }
     }
 
-    /// Returns the kind of trap that a rule begins with. `None` if it begins with none.
+    /// Returns the kind of trap that a rule begins with. `None` if the rule names no kind.
     #[must_use]
     pub fn of_rule(rule: &str) -> Option<TrapKind> {
         let name = rule.split(' ').next()?;
@@ -106,7 +106,8 @@ pub(super) struct TemplateHistory {
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// The number of consecutive pages with nothing new, including the last page of the template.
+    /// The number of consecutive pages with nothing new up to and including the template's last
+    /// page. 0 if the last page had something new.
     row: u32,
     /// How many of the `row` pages had a few new words.
     little: u32,
@@ -125,8 +126,8 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred although it then brought something
-    /// new.
+    /// How often the template (URLs of one pattern) was deferred wrongly: it brought something new
+    /// afterwards.
     chances: u8,
 }
 
@@ -224,14 +225,15 @@ impl TemplateHistory {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether this pattern has brought so much that several of its pages may be fetched at a time.
+    /// Returns true if this pattern has brought so much that several of its pages may be fetched at
+    /// a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Whether a page has to be compared word by word. `url` is the hash of its URL. If the
-    /// template is proven, only one page in eight is compared. The choice depends on the URL alone,
-    /// so it stays the same while other pages are recorded.
+    /// Returns true if a page has to be compared word by word. `url` is the hash of the page's URL.
+    /// If the template is proven, only one page in eight is compared. The choice depends on the URL
+    /// alone, so it stays the same while other pages are recorded.
     pub(super) fn is_doubtful(&self, url: u64) -> bool {
         !self.is_proven() || url.is_multiple_of(SAMPLE)
     }
@@ -410,7 +412,7 @@ mod tests {
             take(&mut template, path, 1, PageYield::Nothing(2));
             assert_eq!(template.verdict(), Some(trap), "{path}");
         }
-        // Pages that are all redirects make a trap of redirects, even if their URLs look like a
+        // If all pages are redirects, the trap is one of redirects, even if the URLs look like a
         // calendar.
         for (first, trap) in [
             (PageYield::Onwards, TrapKind::Redirects),

@@ -34,8 +34,8 @@ pub(crate) struct CopiedCaptures {
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// The number of revisits whose payload is in an earlier round. `without_container` counts the
-    /// revisits among them that don't name the file with the payload.
+    /// The number of revisits whose payload is in an earlier round. Such revisits that don't name
+    /// the file with the payload are also counted in `without_container`.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
     /// Descriptions of the records that could not be read.
@@ -54,8 +54,8 @@ impl CopiedCaptures {
 
 impl CaptureCopier<'_> {
     /// Copies WARC files in the order of the capture log. A capture is included only if the log has
-    /// its line and the WARC file has its complete record. In a killed crawl, either file may
-    /// contain captures that the other lacks.
+    /// its line and the WARC file has its complete record. After a killed crawl, the log may
+    /// contain captures that the WARC file lacks, and vice versa.
     pub(crate) fn copy(
         &mut self,
         zip: &mut ZipFile,
@@ -102,7 +102,7 @@ impl CaptureCopier<'_> {
                 Ok(record) => record,
                 Err(error @ ReadError::Io { .. }) => return Err(error.into()),
                 // Skip the damaged record. If the record is only too long, the loop continues with
-                // the next one; after other damage, the reader ends.
+                // the next record. After other damage, the reader ends.
                 Err(error) => {
                     copied.damages.push(error.to_string());
                     continue;
@@ -165,7 +165,7 @@ impl CaptureCopier<'_> {
     }
 
     /// Returns the name of the WACZ file that contains the payload of a revisit; `None` if the
-    /// payload is in this package, or in no given file.
+    /// payload is in this package, or in none of the given WACZ files.
     fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
@@ -182,7 +182,7 @@ impl CaptureCopier<'_> {
     }
 }
 
-/// The lines of the capture log that belong to one WARC file.
+/// Reads those lines of the capture log that belong to one WARC file.
 struct LinesOfFile<'a> {
     log: &'a mut CaptureLog,
     /// The next line of the log, which may belong to another file; `None` at the end of the log.

@@ -1,4 +1,5 @@
-//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in them.
+//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in these
+//! files.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -25,7 +26,8 @@ pub(crate) struct EarlierWacz {
     is_used: bool,
 }
 
-/// A WACZ file that is required to replay another one. The fields are named as in Browsertrix.
+/// A WACZ file that is required to replay another WACZ file. The fields are named as in
+/// Browsertrix.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequiredFile {
     filename: String,

@@ -30,7 +30,7 @@ pub enum WaczError {
         /// The last round that has pages.
         last: u32,
     },
-    /// A file that was given as a package of earlier rounds is not such a package.
+    /// A file given as a package of earlier rounds is not a package of earlier rounds.
     #[error("`{}` isn't the WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.

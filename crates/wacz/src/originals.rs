@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use crate::error::WaczError;
 
 /// Finds original captures with an index that is sorted on the first look-up. The index in the
-/// crawl's directory can't be used, because it is outdated if a run was killed.
+/// crawl's directory is not used, because it is outdated if a run was killed.
 pub(crate) struct Originals<'a> {
     dir: &'a Path,
     /// An empty folder for the sorted index.
@@ -47,8 +47,8 @@ impl<'a> Originals<'a> {
         let failed = WaczError::read(&self.scratch);
         for capture in index.with_key(key.as_bytes()).map_err(failed)? {
             let path = archive_file(self.dir, &capture.file)?;
-            // The key has the time only to the second, so several captures may match. Damaged ones
-            // are skipped.
+            // The key has the time only to the second, so several captures may match. Damaged
+            // captures are skipped.
             let record = read_record(&path, capture.offset).ok();
             let is_original = |record: &WarcRecord| {
                 record.kind() == "response"

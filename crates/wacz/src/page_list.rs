@@ -113,8 +113,8 @@ impl PageListWriter<'_> {
     }
 
     /// Returns the response to show for a page row: the row's own response record, or if that is a
-    /// revisit, the record that the revisit refers to. `None` if there is no such record, or if it
-    /// can't be a page.
+    /// revisit, the record that the revisit refers to. `None` if the record doesn't exist or can't
+    /// be a page.
     fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
         let is_answer = matches!(row.status, Some(200..300 | 304));
         let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());

@@ -99,8 +99,8 @@ mod tests {
         let check = |millis: u64, round: Option<u32>| {
             assert_eq!(rounds.of(at(millis)), round, "{millis}");
             for wanted in [1, 3, 4] {
-                // `of` returns `None` for captures after the last page, but the last round's span
-                // includes them.
+                // Captures after the last page: `of` returns `None`, but the last round's span
+                // includes these captures.
                 let holds = round.unwrap_or(4) == wanted;
                 assert_eq!(rounds.span(wanted).unwrap().holds(at(millis)), holds);
             }

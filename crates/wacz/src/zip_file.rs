@@ -45,7 +45,7 @@ impl ZipFile {
         })
     }
 
-    /// Begins an uncompressed entry. Use it for data that is compressed already, and that clients
+    /// Begins an uncompressed entry. Use this for data that is already compressed and that clients
     /// read in parts.
     pub(crate) fn begin_stored(&mut self, path: &str) -> io::Result<()> {
         self.begin(path, CompressionMethod::Stored)

@@ -10,11 +10,11 @@ pub enum AddressClass {
     Public,
     /// This machine (127.0.0.0/8, ::1).
     Loopback,
-    /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local and site-local ones, and
-    /// the metadata addresses of cloud providers.
+    /// A private or shared address (RFC 1918, RFC 4193, RFC 6598), a link-local or site-local
+    /// address, or the metadata address of a cloud provider.
     Private,
-    /// Addresses that are not a single server: unspecified, multicast, broadcast, documentation,
-    /// benchmarking, reserved.
+    /// An address that is not a single server: unspecified, multicast, broadcast, documentation,
+    /// benchmarking or reserved.
     Unusable,
 }
 
@@ -54,8 +54,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     } else if first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 {
         AddressClass::Private
     } else if first & 0xe000 != 0x2000 {
-        // Only 2000::/3 is allocated. All other ranges are ::, multicast, discard, segment routing,
-        // or unassigned.
+        // Only 2000::/3 is allocated for global unicast. All other ranges are ::, multicast,
+        // discard, segment routing, or unassigned.
         AddressClass::Unusable
     } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
         || (first == 0x3fff && second < 0x1000)
@@ -86,8 +86,8 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
             Some(private.unwrap_or_else(last))
         }
         [0x2002, ..] => Some(at([2, 3, 4, 5])),
-        // A Teredo address (RFC 4380 section 4) contains a server, and a client with all bits
-        // inverted.
+        // A Teredo address (RFC 4380 section 4) contains the address of a server, and the address
+        // of a client with all bits inverted.
         [0x2001, 0, ..] => {
             let client = [12, 13, 14, 15].map(|place: usize| !bytes[place]);
             let client = classify_v4(Ipv4Addr::from(client));
@@ -192,8 +192,8 @@ mod tests {
             ("2002:a9fe:a9fe::1", Private),
             ("2002:7f00:1::", Loopback),
             ("2002:5db8:d70e::1", Public),
-            // Teredo: a server in a private range; in the next row, a client in one (10.0.0.1, bits
-            // inverted).
+            // Teredo: the server's address is private. In the next row, the client's address is
+            // private (10.0.0.1, with inverted bits).
             ("2001:0:a00:1:0:0:a247:28f1", Private),
             ("2001:0:4136:e378:8000:63bf:f5ff:fffe", Private),
             ("2001:0:4136:e378:8000:63bf:a247:28f1", Public),

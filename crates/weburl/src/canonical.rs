@@ -17,9 +17,9 @@ pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.
 ///
-/// The form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as Punycode,
-/// default port dropped, dot segments resolved, `^` encoded in the path. Fragment, user name and
-/// password are removed, because a crawler requests no fragments and must not use or store
+/// The canonical form is that of the WHATWG URL Standard: lower-case scheme and host, IDNA as
+/// Punycode, default port dropped, dot segments resolved, `^` encoded in the path. Fragment, user
+/// name and password are removed, because a crawler requests no fragments and must not use or store
 /// credentials in links. Two URLs are the same if their canonical forms are equal. URLs are ordered
 /// by bytes. A clone shares the text and the keys of the original.
 #[derive(Clone)]
@@ -154,7 +154,7 @@ impl CanonicalUrl {
         self.as_url().as_str()
     }
 
-    /// Returns the same URL in parsed form.
+    /// Returns the URL as a parsed [`Url`].
     #[must_use]
     pub fn as_url(&self) -> &Url {
         &self.0.url
@@ -198,7 +198,8 @@ impl CanonicalUrl {
         self.keys().origin.clone()
     }
 
-    /// Returns the key of the host. Gaps between requests are kept per key.
+    /// Returns the key of the host. The crawler keeps a minimum gap between requests to URLs with
+    /// the same key.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         self.keys().host_key().clone()
@@ -435,7 +436,8 @@ mod tests {
         let long = |path: usize| format!("http://e.example/{}", "a".repeat(path));
         let longest = canonicalize(None, &long(MAX_URL_BYTES - 17)).unwrap();
         assert_eq!(longest.as_str().len(), MAX_URL_BYTES);
-        // A text this long is rejected without reading it, although its fragment would be dropped.
+        // A text this long is rejected without parsing, although the URL without its fragment would
+        // be short enough.
         check(
             None,
             &format!("http://e.example/#{}", "a".repeat(MAX_URL_BYTES)),

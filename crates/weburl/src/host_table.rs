@@ -95,8 +95,8 @@ impl<T> HostTable<T> {
             if let Some((pattern, value)) = with_port.or_else(|| get(name)) {
                 return Some((pattern, value));
             }
-            // This loop needs no special case for addresses. A part of an address is never a
-            // pattern, because a name that ends in a number is parsed as an address.
+            // This loop needs no special case for addresses. The end of an address, such as `0.1`,
+            // is never a pattern, because a name that ends in a number is parsed as an address.
             rest = name.split_once('.').map(|(_, domain)| domain);
         }
         // Systems connect to an IPv4-mapped address by IPv4 (RFC 4291 section 2.5.5.2).

@@ -13,7 +13,8 @@ use crate::host::{class_of_host, host_address, host_and_port, without_trailing_d
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(Arc<str>);
 
-/// The unit for which gaps are kept: the host name or address, without the scheme.
+/// The host name or address, without the scheme. The crawler keeps a minimum gap between requests
+/// with the same key.
 ///
 /// A trailing dot is dropped. The port is included only on loopback, where each port is a separate
 /// server; elsewhere all ports of a host are one machine.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 /// Returns whether a character changes the direction of the text around it, as characters with the
-/// property `Bidi_Control` do (Unicode, UAX #9 section 2). They can make `exe.txt` look like
-/// `txt.exe`.
+/// property `Bidi_Control` do (Unicode, UAX #9 section 2). Such characters can make `exe.txt` look
+/// like `txt.exe`.
 #[must_use]
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -31,7 +31,7 @@ pub fn safe_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Does the same as [`safe_line`] for several lines. Line breaks and tabs stay.
+/// Makes several lines safe to display, as [`safe_line`] does for one. Line breaks and tabs stay.
 #[must_use]
 pub fn safe_lines(lines: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');

@@ -67,7 +67,8 @@ impl UrlShape {
 
     /// Returns the beginning of the pattern, up to the parameters, the first random id or the first
     /// repeated segment. `None` if the pattern contains none of these. URLs with the same beginning
-    /// often show the same content: in another selection, under another id, or further down.
+    /// often show the same content with other parameters, under another id, or with more repeated
+    /// segments.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
         self.family_bytes.map(|end| &self.pattern[..end])

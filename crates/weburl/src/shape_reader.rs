@@ -13,8 +13,8 @@ const MAX_PATTERN_BYTES: usize = 256;
 const MAX_NAMES: usize = 12;
 /// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// The usual maximum number of segments in a path. The segments of longer paths are sorted before
-/// they are compared.
+/// The number of segments that few paths exceed. In a path with more segments, the segments are
+/// sorted before they are compared.
 const USUAL_SEGMENTS: usize = 16;
 /// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -48,8 +48,8 @@ fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
 }
 
 impl CanonicalUrl {
-    /// Returns the shape, which is computed only once and kept, because every thread that handles a
-    /// page needs it.
+    /// Returns the URL's shape. The shape is computed once and then kept, because every thread that
+    /// handles a page needs the shape.
     pub fn shape(&self) -> &UrlShape {
         self.kept_shape()
             .get_or_init(|| Box::new(UrlShape::of(self)))
@@ -63,8 +63,8 @@ impl UrlShape {
         let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
-        // The shape is kept with the URL, so keep few names: a list of thousands takes many times
-        // the size of the URL.
+        // The shape is kept with the URL, so keep few names: a list of thousands of names takes
+        // many times the memory of the URL.
         names.truncate(MAX_KEPT_NAMES);
         let (segments, is_folder) = segments(url);
         let again = Repeats::of(&segments);

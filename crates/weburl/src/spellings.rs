@@ -195,7 +195,8 @@ impl SpellingRules {
         named
     }
 
-    /// Returns the spelling for each step that requires evidence.
+    /// Returns the other spellings of a URL, one for each step that requires evidence and changes
+    /// the URL.
     #[must_use]
     pub fn candidates(&self, url: &CanonicalUrl) -> Vec<Spelling> {
         if !may_have_spellings(url) {
@@ -207,7 +208,8 @@ impl SpellingRules {
     }
 }
 
-/// Returns false for most URLs that have only one spelling, with a quick check.
+/// Checks quickly whether a URL may have other spellings. Returns false for most URLs that have
+/// none.
 fn may_have_spellings(url: &CanonicalUrl) -> bool {
     let text = url.path_and_query();
     let leaf = url.path().rsplit('/').next().unwrap_or_default();
@@ -248,8 +250,8 @@ fn without_empty(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     })
 }
 
-/// Sorts parameters by name. Parameters with the same name keep their order, because it may be
-/// significant.
+/// Sorts parameters by name. Parameters with the same name keep their order, because the order of
+/// their values may matter.
 fn ordered(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     let query = url.as_url().query()?;
     let mut sorted: Vec<&str> = query.split('&').collect();

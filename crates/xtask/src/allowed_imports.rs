@@ -3,7 +3,8 @@
 
 /// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 31] = [
-    // The browser needs no fetcher, because its callers answer the requests of pages.
+    // The browser needs no fetcher, because the caller of `crawl-browser` answers the requests that
+    // pages make.
     ("crawl-browser", &[]),
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -19,7 +20,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     ("crawl-shared-frontier", &["crawl-weburl", "crawl-frontier"]),
-    // Spends the scheduler's permits, and reads robots.txt with the policy crate.
+    // Uses the scheduler's permits to send requests, and reads robots.txt with the policy crate.
     (
         "crawl-fetcher",
         &[
@@ -183,12 +184,12 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
 /// Programs that are never shipped and may name any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// The crate that tests of any crate may use. `testweb` itself depends on no crate of the
+/// The crate that the tests of every crate may use. This crate itself depends on no crate of the
 /// workspace, not even in tests.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
-/// Pairs of a crate and another crate that its tests may also use. The engine's tests read back
-/// finished crawls.
+/// Pairs of a crate and another crate that its tests may also use. The engine's tests need
+/// `crawl-records` to read the records of finished crawls.
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
@@ -313,8 +314,8 @@ pub(crate) const OWNED: [(&str, &str); 35] = [
     ("tower-http", "crawl"),
     // Resolves the references of pages against their base without canonicalizing them.
     ("url", "crawl-fields"),
-    // Parses the URLs that the robots.txt library judges, so that its users need no other crate of
-    // ours.
+    // Parses the URLs that the robots.txt library judges, so that users of the library need no
+    // other crate of this workspace.
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
@@ -417,8 +418,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // Only `replay` and `driver` use the next three modules (`crawl_loop`, `read` and
-            // `write`) together.
+            // Only `replay` and `driver` use all three modules that follow (`crawl_loop`, `read`
+            // and `write`).
             (
                 "crawl_loop",
                 &[

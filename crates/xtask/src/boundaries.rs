@@ -83,7 +83,7 @@ fn direct(manifests: &Manifests) -> Vec<String> {
 
 /// Returns whether the tests of `package` may use the crate `name`, because `FOR_TESTS_OF` allows
 /// it or because a dependency of `package` may use that crate. Tests need such crates to construct
-/// arguments.
+/// arguments for the dependency's functions.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()
@@ -112,8 +112,8 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// Checks the pure crates' lint settings, which ban clocks and files. The lint settings of a crate
-/// replace the workspace's, so they must repeat them.
+/// Checks the pure crates' lint settings, which ban clocks and files. A crate's lint settings
+/// replace those of the workspace, so each pure crate must repeat the workspace's settings.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();

@@ -1,4 +1,4 @@
-//! A browser, and the tests that open our pages in it.
+//! Fetches a browser and runs the tests that open our pages in this browser.
 //!
 //! Uses Debian's headless Chromium, unpacked with its libraries and some fonts, and Playwright's
 //! driver, a Python package. Nothing is installed.

@@ -1,4 +1,5 @@
-//! Checks the compose files, and the configuration that they mount, without a container engine.
+//! Checks the compose files, and the configuration file that a compose file mounts, without a
+//! container engine.
 
 use std::path::Path;
 
@@ -59,8 +60,8 @@ fn read_file(workspace: &Workspace, file: &str) -> Result<Value> {
     serde_json::from_str(&compose).with_context(|| format!("{file} as JSON"))
 }
 
-/// Returns faults that the schema can't find: services with more rights than they need, missing
-/// files.
+/// Returns faults that the schema can't find: missing files, and services with more rights than
+/// they need.
 fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let services = compose["services"].as_object();
@@ -84,7 +85,8 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
             );
         }
         demand(service["privileged"] != true, "is privileged");
-        // A service that is restarted only on failure ends on its own, so it needs no health check.
+        // A service that is restarted only on failure is expected to end on its own, so it needs no
+        // health check.
         demand(
             service["healthcheck"]["test"].is_array() || service["restart"] == "on-failure",
             "has no health check",

@@ -2,7 +2,8 @@
 //! `docs/conformance.md`.
 //!
 //! Each crawler gets its politest flags: one request at a time, a gap of 200 ms, its name and a
-//! contact. Debian packages are unpacked under `target/`, the others are built or installed there.
+//! contact. Crawlers from Debian packages are unpacked under `target/`; all others are built or
+//! installed there.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,10 +31,10 @@ const CHECK: &str = "--gap 200ms --timeout 25s --jobs 6 --format json";
 
 /// The page with the tables.
 const PAGE: &str = "docs/conformance.md";
-/// The line before the tables, which are the rest of the page.
+/// The line before the tables. Everything after this line is generated.
 const MARK: &str = "<!-- Below: `cargo xtask conformance` -->\n";
 
-/// The origin of a crawler.
+/// Where a crawler comes from.
 #[derive(Clone, Copy)]
 enum Source {
     /// This workspace.

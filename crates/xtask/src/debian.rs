@@ -354,8 +354,8 @@ impl DebianPackages {
 /// Returns the only subfolder of `folder` whose name starts with `begin` and that contains `file`.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
     let mut folders = entries(folder, begin)?;
-    // Skip a folder that contains the file only behind a link. The folder of the documentation
-    // package may link to the folder of the documented program.
+    // Skip a folder that contains the file only behind a symbolic link: in the folder of the
+    // documentation package, the link may lead to the folder of the documented program.
     folders.retain(|path| path.join(file).is_file());
     folders.retain(|path| {
         path.join(file)
@@ -386,8 +386,8 @@ pub fn perl_folders(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns the folders that contain libraries, for `LD_LIBRARY_PATH`: those of the architecture,
-/// and subfolders with a package's private libraries.
+/// Returns the folders that contain libraries, for `LD_LIBRARY_PATH`: the architecture's library
+/// folders, and their subfolders with a package's private libraries.
 pub fn libraries(root: &Path) -> Result<String> {
     let mut folders = Vec::new();
     for base in ["usr/lib", "lib"].map(|base| root.join(base)) {

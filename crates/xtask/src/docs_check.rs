@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 
-/// Maximum width of a line. A longer table row must become a list, because a row can't be wrapped.
+/// Maximum width of a line. A table with a longer row must become a list, because a row can't be
+/// wrapped.
 pub(crate) const MAX_COLUMNS: usize = 120;
 /// Prefixes of names that refer to files of this workspace.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];

@@ -60,7 +60,8 @@ const READERS: [&str; 29] = [
     "toml_parser",
     "zip",
 ];
-/// Packages that no target runs, so they are not optimized, which would take minutes.
+/// Packages that no target runs. They are built without optimization, because optimizing them would
+/// take minutes.
 const UNUSED: [&str; 21] = [
     "clap_builder",
     "clap_complete",
@@ -84,7 +85,8 @@ const UNUSED: [&str; 21] = [
     "tower-http",
     "x509-cert",
 ];
-/// Maximum bytes of a corpus in the repository. Beyond it, the longest inputs are dropped.
+/// Maximum bytes of a corpus in the repository. If a corpus is larger, its longest inputs are
+/// dropped.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
 /// Maximum seconds for one input. A slower input is a failure. `MAX_MEMORY` is in MiB.
 const MAX_SECONDS: u32 = 5;

@@ -40,11 +40,12 @@ enum Kind {
 enum Place {
     /// In sequence.
     InTurn,
-    /// Concurrent with the builds, because it waits for remote servers.
+    /// Concurrent with the builds, because such a step waits for remote servers.
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests. Both mostly wait, so they do not slow each other down.
+    /// Concurrent with the tests. Such a step and the tests mostly wait, so they don't slow each
+    /// other down.
     BesideTests,
 }
 
@@ -74,8 +75,8 @@ const STEPS: [Step; 25] = [
     step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // Run this after `test`, when the steps concurrent with the tests still run but leave a
-    // processor idle.
+    // Run `smallest` after `test`: the steps concurrent with the tests are still running then, but
+    // leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -264,8 +265,7 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// Kills the process unless it has been waited for, so that a failed gate does not wait for
-    /// downloads.
+    /// Kills the process if it is still running, so that a failed gate does not wait for downloads.
     fn drop(&mut self) {
         // `None` if `finish` has taken the process.
         if let Some(child) = &mut self.child {
@@ -319,7 +319,7 @@ fn test(workspace: &Workspace) -> Result<()> {
     workspace::run(command.env("RUST_TEST_THREADS", workspace::test_threads()?))
 }
 
-/// Checks the program without any of its features, which no other step builds.
+/// Checks the program without any of its features. No other step builds this variant.
 fn smallest(workspace: &Workspace) -> Result<()> {
     run_cargo(
         workspace,
@@ -393,9 +393,10 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // Include examples: with their dependencies, the libraries have the same features as for clippy
-    // and are not rebuilt. Exclude programs other than `crawl-trials`: each has the name of its
-    // library, so its documentation would overwrite the library's.
+    // Include examples, because their dependencies give the libraries the same features as for
+    // clippy, so that the libraries are not rebuilt. Exclude programs other than `crawl-trials`,
+    // because each of these programs has the name of its library, so the program's documentation
+    // would overwrite the library's.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);

@@ -20,7 +20,7 @@ const END: &str = "<!-- End of the generated table -->\n";
 /// Introduces what happens beyond the limit, in a constant's doc comment.
 const MARK: &str = "Beyond the limit: ";
 
-/// The crates of the product in the order of the table, each with its heading.
+/// The crates whose limits are in the table, in the order of the table, each with its heading.
 const PARTS: [(&str, &str); 18] = [
     ("fetcher", "Fetching"),
     ("coding", "Fetching"),

@@ -189,7 +189,7 @@ fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
     modules
 }
 
-/// The modules in files of their own that are compiled only for tests.
+/// Modules that are compiled only for tests and have their own file.
 pub(crate) struct TestModules(BTreeSet<Module>);
 
 impl TestModules {

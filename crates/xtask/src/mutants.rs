@@ -16,14 +16,15 @@ use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
 
-/// Maximum address space per process, in bytes, because a mutant may allocate endlessly.
+/// Maximum address space per process, in bytes. Memory is limited because a mutant may allocate
+/// endlessly.
 const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 
 /// In-memory folder for the files of tests, so that tests don't wait for a disk. Used only if it
 /// exists.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// Maximum file size, in bytes, because test files may be in memory.
+/// Maximum file size, in bytes. Files are limited because test files may be in memory.
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// A package to mutate, and the tests that should catch the mutants.
@@ -141,8 +142,9 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
 
 /// Draws the sample. Returns the mutants of each list whose rank is in `part`, in list order.
 ///
-/// The seed and the mutant's name alone determine the order of ranks. So a larger sample includes a
-/// smaller one with the same seed, and most of a sample stays the same when other code changes.
+/// The seed and the mutant's name alone determine the order of ranks. So a larger sample includes
+/// every smaller sample with the same seed, and most of a sample stays the same when code changes
+/// elsewhere.
 fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>> {
     let mut ranked: Vec<(u64, &str)> = lists
         .iter()
@@ -229,9 +231,9 @@ impl Tool<'_> {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        // List the mutants not drawn as already caught, so that `--iterate` skips them. `--re`
-        // can't select the drawn ones, because cargo-mutants 27.1 runs deletions of struct fields
-        // whatever their name.
+        // Record the mutants that were not drawn as already caught, so that `--iterate` skips them.
+        // The drawn mutants can't be selected by `--re`, because cargo-mutants 27.1 runs deletions
+        // of struct fields whatever their name.
         let left_out: String = list
             .iter()
             .filter(|name| !drawn.contains(name))

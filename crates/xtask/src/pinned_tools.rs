@@ -151,8 +151,8 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
         .args(["-m", "venv", "--clear"])
         .arg(&venv));
     if made.is_err() {
-        // Debian has a separate package for the part of Python that installs pip into a venv, and
-        // it may be missing.
+        // In Debian, `ensurepip`, which installs pip into a venv, is a separate package that may be
+        // missing.
         eprintln!("python3 has no ensurepip: fetching pip's wheel");
         venv_without_ensurepip(workspace, &venv)?;
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum duration of a gate run.
 pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
-/// Maximum duration of a step with tests. Earlier steps do the builds.
+/// Maximum duration of a step that runs tests. Builds don't count, because earlier steps do them.
 pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 
 /// Number of lines to show from the end of each log.
@@ -151,7 +151,7 @@ fn kill_descendants(root: u32) {
         let _ = Command::new("kill").args(["-s", name]).args(ids).status();
     };
     // Stop processes until no new descendants appear. The loop ends, because stopped processes
-    // start no others.
+    // start no further processes.
     let mut stopped = BTreeSet::new();
     loop {
         let new = &descendants(root) - &stopped;
@@ -172,8 +172,8 @@ fn descendants(root: u32) -> BTreeSet<u32> {
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // Search from the end: the fields follow the program's name, which may contain any
-            // characters.
+            // Search from the end, because the program's name, which comes before the other fields,
+            // may contain `) ` too.
             let (_, rest) = stat.rsplit_once(") ")?;
             let mut fields = rest.split(' ');
             let is_over = fields.next()? == "Z";
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn descendants_are_killed_too() {
-        // The outer shell waits for the inner one, which shares its output.
+        // The outer shell waits for the inner shell. Both write to the same pipe.
         let mut root = Command::new("sh")
             .args(["-c", "sh -c 'echo begun; sleep 600; true'; true"])
             .stdout(Stdio::piped())

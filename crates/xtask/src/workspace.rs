@@ -17,8 +17,8 @@ pub struct Workspace {
     pub target: PathBuf,
     /// Cargo's metadata of the members, without their dependencies.
     pub metadata: Value,
-    /// The path of this program. The system no longer reports it once a build has replaced the
-    /// file.
+    /// The path of this program. Kept, because the system no longer reports the path once a build
+    /// has replaced the file.
     itself: PathBuf,
     /// Whether each crate is built only once, so that incremental builds would only take longer.
     pub builds_once: bool,
@@ -76,8 +76,8 @@ impl Workspace {
         std::env::join_paths(folders).ok()
     }
 
-    /// Builds all programs of the workspace. Builds examples too: with their dependencies, the
-    /// libraries have the same features as for tests and are not built again.
+    /// Builds all programs of the workspace. Builds examples too, because their dependencies give
+    /// the libraries the same features as for tests, so that the libraries are not built again.
     ///
     /// # Errors
     /// Fails if a program does not build.
@@ -105,8 +105,8 @@ impl Workspace {
         command
     }
 
-    /// Copies the workspace's files to a folder: all that git tracks, and new ones that it doesn't
-    /// ignore. Leaves unchanged files alone, so that Cargo doesn't rebuild them.
+    /// Copies the workspace's files to a folder: all files that git tracks, and new files that git
+    /// doesn't ignore. Leaves unchanged files alone, so that Cargo doesn't rebuild them.
     ///
     /// # Errors
     /// Fails if git does not run or a file can't be copied.

@@ -162,9 +162,9 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the usage lines of this kind that apply to a path: the lines with the longest
-    /// matching path. If no line in the agent's groups matches, uses the lines before the first
-    /// group.
+    /// Returns the lines about the use of pages (of this kind) that apply to a path: the lines with
+    /// the longest matching path. If no line in the agent's groups matches, uses the lines before
+    /// the first group.
     pub(crate) fn preferences(&self, kind: UsageLineKind, path: &str) -> Vec<&UsageLine> {
         let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;
@@ -239,8 +239,8 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
     Group { agent, line }
 }
 
-/// Returns the length in bytes of the path in a usage line; `None` if it doesn't match `path`. A
-/// line without a path matches every path.
+/// Returns the length in bytes of the path in a usage line. `None` if the line's path doesn't match
+/// `path`. A line without a path matches every path.
 fn preference_bytes(line: &UsageLine, path: &[u8]) -> Option<u32> {
     if line.kind == UsageLineKind::License || !line.value.starts_with('/') {
         return Some(0);

@@ -15,7 +15,7 @@ pub(crate) struct Body<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Whether the file was longer than [`MAX_ROBOTS_BYTES`].
     pub(crate) cut: bool,
-    /// Whether the file was converted from UTF-16, as its byte order mark indicated.
+    /// Whether the file had a UTF-16 byte order mark and was converted to UTF-8.
     pub(crate) bridged: bool,
 }
 
@@ -192,8 +192,8 @@ pub(crate) struct Field<'a> {
     pub(crate) no_colon: bool,
 }
 
-/// Splits a line at the first colon. Without a colon, splits at the blanks between two words, if
-/// there are only two.
+/// Splits a line at the first colon. A line without a colon is split at the blanks, if it consists
+/// of exactly two words.
 #[inline]
 pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     if let Some(colon) = colon(text) {
@@ -225,16 +225,16 @@ fn colon(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// If a line is exactly `Disallow:` or `Allow:` (ignoring case) with a value, returns whether it
-/// allows, and the value. This is faster than a search for the colon, and half of all lines are of
-/// this form.
+/// Parses a line of the form `Disallow: VALUE` or `Allow: VALUE` (ignoring case). Returns true for
+/// `Allow`, and the value. Returns `None` for all other lines. This is faster than a search for the
+/// colon, and half of all lines are of this form.
 #[inline]
 pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     const LOWER: u64 = 0x2020_2020_2020_2020;
     const DISALLOW: u64 = u64::from_le_bytes(*b"disallow");
     const ALLOW: u64 = u64::from_le_bytes(*b"allow\0\0\0");
     const FIVE: u64 = (1 << (8 * 5)) - 1;
-    // Setting this bit lower-cases letters and turns no other byte into a letter.
+    // Setting the bits of `LOWER` lower-cases letters and turns no other byte into a letter.
     let word = u64::from_le_bytes(*text.first_chunk()?) | LOWER;
     if word == DISALLOW && text.get(8) == Some(&b':') {
         Some((false, trim(&text[9..])))

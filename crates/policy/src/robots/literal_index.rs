@@ -9,8 +9,8 @@ use memchr::{memchr, memmem};
 
 use super::pattern::WILD;
 
-/// Number of leading bytes of a literal part that the index looks up. A longer part is compared in
-/// full at each candidate position.
+/// Number of leading bytes by which the index looks up a literal part. A part with more bytes is
+/// then compared in full at each candidate position.
 const KEY_BYTES: usize = size_of::<u64>();
 
 /// Maximum candidate positions to compare with a long literal part. After that, the part is
@@ -24,8 +24,8 @@ pub(super) struct LiteralIndex {
     keys: HashMap<u64, u32>,
     /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
-    /// The literal parts of all rules, rule by rule, without the text before a rule's first
-    /// wildcard. Only the last part of an anchored rule (`$`) may be empty.
+    /// The literal parts of all rules, rule by rule. The text before a rule's first wildcard is not
+    /// included. The only part that may be empty is the last part of an anchored rule (`$`).
     parts: Box<[Part]>,
     /// For each rule, the index in `parts` of its first literal part. An additional entry marks the
     /// end of `parts`.
@@ -50,11 +50,12 @@ pub(super) struct WildRule<'a> {
 /// The positions of each key (the first bytes of a literal part) in one path.
 #[derive(Debug)]
 pub(super) struct LiteralOccurrences {
-    /// For each key, the number of its list, from 1; 0 if the path does not contain the key.
+    /// For each key, the number of its list of positions, from 1; 0 if the path does not contain
+    /// the key.
     lists: Vec<u32>,
     /// For each list number, the end of the list in `positions`. The first entry is 0.
     ends: Vec<u32>,
-    /// Positions in the path, list after list. They ascend within each list.
+    /// Positions in the path: the lists of all keys, one after another, each in ascending order.
     positions: Vec<u32>,
 }
 
@@ -150,8 +151,8 @@ impl LiteralIndex {
             (true, [parts @ .., tail]) => (tail.of(rule.pattern), parts),
             _ => (&b""[..], parts),
         };
-        // Check first whether every part occurs at all, which rules out most rules that don't
-        // match.
+        // Check first whether every part occurs at all, because this rules out most rules that
+        // don't match.
         if parts.iter().any(|part| !found.contains(part.key)) {
             return false;
         }
@@ -186,8 +187,8 @@ impl LiteralIndex {
     }
 }
 
-/// Bytes of a key in the hash table, including the table's control byte and the eighth that stays
-/// unused.
+/// Bytes of a key in the hash table, including the table's control byte and a share of the eighth
+/// of the table that stays unused.
 const KEY_MEMORY: usize = 20;
 
 impl Part {

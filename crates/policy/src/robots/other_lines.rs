@@ -144,7 +144,8 @@ impl OtherGroupLines {
         let text = text(value);
         match key {
             Key::CrawlDelay => match seconds(&text) {
-                // Keep the longest of several delays, because it satisfies them all.
+                // Keep the longest of several delays, because the longest delay also satisfies the
+                // shorter ones.
                 Some(delay) => {
                     if self.crawl_delay.is_none_or(|(kept, _)| delay > kept) {
                         self.crawl_delay = Some((delay, line));

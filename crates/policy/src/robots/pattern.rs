@@ -21,7 +21,7 @@ pub(super) const WILD: u8 = 0;
 pub(super) struct PatternShape {
     /// Whether the pattern contains at least one [`WILD`].
     pub(super) wild: bool,
-    /// Whether the pattern ended in `$`: then the path must end where the pattern does.
+    /// Whether the pattern ended in `$`, so that it must match the path up to the path's end.
     pub(super) anchored: bool,
     /// Length of the pattern in bytes, including `*` and `$`. The longest match wins.
     pub(super) bytes: u32,
@@ -34,7 +34,7 @@ pub(super) enum SpecialCharacters {
     Literal,
 }
 
-/// Returns whether a pattern that contains these bytes (`marks`) is in normal form already.
+/// Returns whether a pattern is in normal form already. `marks` is the set of the pattern's bytes.
 #[inline]
 pub(super) fn is_normal(marks: u64) -> bool {
     marks & (ODD | SPECIAL) == 0
@@ -166,9 +166,9 @@ fn bytes(len: usize) -> u32 {
 
 /// Returns whether `pattern` matches a prefix of `path` (RFC 9309 section 2.2.2).
 ///
-/// Each part between wildcards is placed at its leftmost match. If there is any placement that
-/// fits, the leftmost one fits too. So no other placement is tried, and the cost is linear in the
-/// length of the path.
+/// Each part between wildcards is placed at its leftmost match. If the parts fit anywhere, they
+/// also fit at their leftmost matches. So no other positions are tried, and the cost is linear in
+/// the length of the path.
 #[inline]
 pub(super) fn matches(pattern: &[u8], shape: PatternShape, path: &[u8]) -> bool {
     if !shape.wild {
@@ -317,8 +317,8 @@ mod tests {
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Use only every second capital letter and no rare signs, because some capitals and signs
-        // share a bit.
+        // Use only every second capital letter and no rare signs, because some capitals share a
+        // bit, and so do some signs.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes

@@ -1,9 +1,9 @@
-//! A prefilter for patterns and paths. It summarises each in two 64-bit words, which suffice to
-//! rule out nearly every rule that does not match a path.
+//! A prefilter for patterns and paths. Each pattern and each path is summarised in two 64-bit
+//! words, which suffice to rule out nearly every rule that does not match a path.
 //!
-//! One word holds the first eight bytes. The other is a bit mask of the bytes that occur. All rules
-//! are tried in one pass over a list, so ruling out a rule should take only a handful of
-//! instructions and should not need its text.
+//! The first word holds the first eight bytes. The second word is a bit mask of the bytes that
+//! occur. All rules are tried in one pass over a list, so ruling out a rule should take only a
+//! handful of instructions and should not need its text.
 
 /// The summary of a path.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +17,8 @@ pub(super) struct PathSummary {
 pub(super) struct PatternSummary {
     head: u64,
     marks: u64,
-    /// The shift (in bits) that drops the bytes after the end of the pattern when two heads are
-    /// compared.
+    /// The shift (in bits) that drops the bytes after the end of the pattern when the first bytes
+    /// of pattern and path are compared.
     beyond: u8,
 }
 
@@ -50,7 +50,7 @@ impl PatternSummary {
     /// mask of the bytes in the whole pattern.
     #[inline]
     pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
-        // Every normal path begins with a slash, so without a head, require a slash.
+        // Every normal path begins with a slash, so an empty head is replaced by a slash.
         let head = if head.is_empty() { b"/" } else { head };
         PatternSummary {
             head: first_bytes(head),

@@ -88,7 +88,7 @@ impl<'a> RequestPath<'a> {
         &self.0
     }
 
-    /// Copies the text, so that the path outlives the text that it was taken from.
+    /// Copies the path, so that it outlives the text that it was borrowed from.
     #[must_use]
     pub fn into_owned(self) -> RequestPath<'static> {
         RequestPath(Cow::Owned(self.0.into_owned()))

@@ -48,8 +48,8 @@ struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPageRule,
-    /// Whether any group so far names the agent. If so, no group for `*` applies, not even an
-    /// earlier one.
+    /// Whether any group so far names the agent. If one does, all groups for `*` are ignored,
+    /// including earlier ones.
     named_ever: bool,
     /// Whether the current group names the agent.
     named: bool,
@@ -116,7 +116,8 @@ impl Reader<'_> {
         }
     }
 
-    /// If `value` allows an index page such as `/dir/index.html`, also allows its folder `/dir/`.
+    /// If `value` is the path of an index page such as `/dir/index.html`, adds a rule that allows
+    /// the folder `/dir/` too.
     fn index_page(&mut self, value: &[u8]) {
         let Some(slash) = memchr::memrchr(b'/', value) else {
             return;
@@ -160,8 +161,8 @@ impl Reader<'_> {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a line that is not a rule to the current group. Unlike a rule, it may be followed by
-    /// more user-agent lines of the same group.
+    /// Adds a line that is not a rule to the current group. Unlike after a rule, user-agent lines
+    /// after such a line still belong to the same group.
     fn record(&mut self, line: &RobotsLine<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);

@@ -2,10 +2,11 @@
 //! match a path only if its head is a prefix of the path.
 //!
 //! Each head links to the longest other head that is a prefix of it. To find all heads that are a
-//! prefix of a path, one search finds the last head in sorted order that is not after the path. All
-//! wanted heads are prefixes of that head, so a walk along the links finds them.
+//! prefix of a path, a binary search finds the last head that is not after the path in sorted
+//! order. All wanted heads are prefixes of that head (or the head itself), so a walk along its
+//! links finds them.
 
-/// Stands for no head.
+/// A value of `within` that means "no head".
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ pub(super) struct Entry {
     group: u16,
     wild: bool,
     anchored: bool,
-    // Whether the pattern is a part of the text as written. If not, the pattern is in `patterns`.
+    // True if the pattern is stored in the text as written, false if it is in `patterns`.
     in_text: bool,
 }
 
@@ -46,7 +46,7 @@ impl Weight {
     }
 }
 
-/// A group from which at least one rule was kept.
+/// The user-agent line of a group from which at least one rule was kept.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     agent: Span,
@@ -91,7 +91,7 @@ pub(super) struct Rules {
     texts: String,
     // The patterns whose normal form differs from the text as written.
     patterns: Vec<u8>,
-    // Number of paths that were judged without `heads`.
+    // Number of paths that were judged before `heads` was built.
     asked: AtomicU32,
     heads: OnceLock<RulePrefixIndex>,
     // Number of searches in paths that needed more than `FEW_SEARCHES`.
@@ -117,12 +117,12 @@ const FEW: usize = 128;
 /// judging this many paths, and most files are used less often.
 const MANY_QUESTIONS: u32 = 128;
 
-/// This many wildcard rules may search a path directly. Further rules use the index of parts, if
-/// there is one.
+/// Number of wildcard rules that may search a path directly. Further rules use the index of literal
+/// parts, if it was built.
 const FEW_SEARCHES: u32 = 64;
 
-/// The parts of wildcard rules are indexed after this many searches. This many searches cost about
-/// as much as indexing the longest possible file.
+/// Number of searches after which the literal parts of wildcard rules are indexed. This many
+/// searches cost about as much as indexing the longest possible file.
 const MANY_SEARCHES: u32 = 1 << 16;
 
 impl Rules {
@@ -142,7 +142,7 @@ impl Rules {
     }
 
     /// Adds a rule to the last group. `value` and `written` (the whole line) are slices of `body`.
-    /// A rule with an empty pattern is dropped, because it never decides.
+    /// A rule with an empty pattern is dropped, because it never affects a verdict.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -216,7 +216,7 @@ impl Rules {
         self.entries.extend(other.entries.into_iter().map(moved));
     }
 
-    /// Copies the texts of rules out of the body: all of the body if most of it is needed,
+    /// Copies the texts of rules out of the body. Copies the whole body if most of it is needed,
     /// otherwise single lines. Invalid UTF-8 becomes U+FFFD.
     pub(super) fn keep(&mut self, body: &[u8]) {
         if self.entries.is_empty() && self.headers.is_empty() {
@@ -257,7 +257,7 @@ impl Rules {
     }
 
     /// Returns the rule that decides about a path: the longest match. If several are equally long,
-    /// an allow wins, then the earliest line.
+    /// an allowing rule wins, then the rule in the earliest line.
     pub(super) fn decide(&self, path: &NormalizedPath<'_>) -> Option<&Entry> {
         let question = self.answer(path);
         let (weight, Reverse(number)) = question.best;
@@ -385,8 +385,8 @@ impl Rules {
         self.entries.len()
     }
 
-    /// Returns the memory used in bytes. Lookup tables that may be built later count at their
-    /// maximum.
+    /// Returns the memory used in bytes. Lookup tables that may be built later are included with
+    /// their maximum size.
     pub(super) fn memory_bytes(&self) -> usize {
         let heads = match self.heads.get() {
             Some(heads) => heads.memory_bytes(),

@@ -30,9 +30,9 @@ pub enum RobotsStatus {
     /// 2xx: the body contains the rules, whatever its media type (section 2.3.1.1).
     Successful,
     /// 3xx: the rules are at the target (section 2.3.1.2) and apply to the original origin. Follow
-    /// at least five consecutive redirects. After that, or without a target, treat the file as
-    /// [`Unavailable`](RobotsStatus::Unavailable). A 304 for a conditional request is included: the
-    /// caller checks for it first and keeps its copy.
+    /// at least five consecutive redirects. After the last permitted redirect, or if a redirect has
+    /// no target, treat the file as [`Unavailable`](RobotsStatus::Unavailable). A 304 for a
+    /// conditional request is included: the caller checks for it first and keeps its copy.
     Redirect,
     /// 4xx other than 429: the site has no rules, so everything is allowed (section 2.3.1.3). The
     /// RFC includes 401 and 403, which earlier crawlers treated as a ban.

@@ -1,4 +1,4 @@
-//! Verdicts, with the rule and group behind them.
+//! Verdicts on URLs, with the rule and the group that decided.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,8 @@ pub struct RuleVerdict<'a> {
     pub rule: Option<DecidingRule<'a>>,
     /// The group of `rule`. If no rule decided, the first group that applies to the agent.
     pub group: Option<Group<'a>>,
-    /// The profile that decided. Under [`RobotsProfile::Strictest`], the profile that refused.
+    /// The profile that decided. Under [`RobotsProfile::Strictest`], the profile that disallowed
+    /// the URL.
     pub profile: RobotsProfile,
 }
 

@@ -1,4 +1,4 @@
-//! Compares the truth with a small crawler that knows only what the hosts send.
+//! Compares the truth with the results of a small crawler that knows only what the hosts send.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ fn crawl(web: &TestWeb, reach: AllowedHosts, with_sitemap: bool) -> Found {
     crawled
 }
 
-/// Returns the `a` links of a page: whether they are nofollow, and where they lead.
+/// Returns the links of a page's `a` elements: whether each is nofollow, and its target.
 fn links(url: &Url, html: &str) -> Vec<(bool, Url)> {
     let mut base = url.clone();
     if let Some((_, rest)) = html.split_once("<base href=\"") {

@@ -1,4 +1,4 @@
-//! Tests of observing single pages, and of what is then known about their host.
+//! Tests that observe single pages and check what is then known about the pages' host.
 
 use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
@@ -8,8 +8,8 @@ use crate::{
     stable_hash,
 };
 
-/// Observes a page of a host, and the URLs first found on it. Returns whether this defers a kind of
-/// URLs that was not deferred before.
+/// Observes a page of a host, and the URLs first found on it. Returns whether the observation
+/// defers a kind of URLs that was not deferred before.
 fn visited(traps: &mut TrapDetector, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
@@ -94,7 +94,7 @@ fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
     assert!(traps.needs_care(&url("/list?page=9"), 1));
 }
 
-/// Threads may compare pages in another order than the one in which they are observed.
+/// Threads may compare pages in a different order from the order of observation.
 #[test]
 fn the_first_observed_of_two_equal_pages_is_new() {
     let mut traps = TrapDetector::new(SpellingRules::default(), true);

@@ -36,7 +36,7 @@ pub struct SessionId {
     /// The id as written.
     pub id: String,
     id_at: Range<usize>,
-    /// The range of the URL to remove with the id, including its name and separators.
+    /// The range of the URL to remove: the id, its parameter name and its separators.
     all_at: Range<usize>,
 }
 
@@ -62,7 +62,7 @@ impl SessionId {
         spliced(url, self.all_at.clone(), "")
     }
 
-    /// Returns the URL with another id instead.
+    /// Returns the URL with the session id replaced by `id`.
     #[must_use]
     pub fn replaced(&self, url: &CanonicalUrl, id: &str) -> Option<CanonicalUrl> {
         spliced(url, self.id_at.clone(), id)
@@ -94,7 +94,8 @@ fn in_path_parameter(text: &str, path: Range<usize>) -> Option<SessionId> {
     None
 }
 
-/// Finds `/(S(ID))/a`. Also finds A or F instead of S, and several such parts.
+/// Finds `/(S(ID))/a`. Also finds `A(ID)` and `F(ID)`, and several such parts in one pair of
+/// brackets.
 fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     let at = path.start + text[path.clone()].find("/(")?;
     let segment = text[at + 1..path.end].split('/').next()?;

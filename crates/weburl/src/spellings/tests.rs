@@ -79,7 +79,8 @@ fn session_ids_in_queries_and_paths() {
 
 #[test]
 fn values_that_look_like_session_ids() {
-    // ColdFusion numbers its visitors, and ASP randomizes the parameter's name as well.
+    // ColdFusion numbers its visitors, so its ids are short. ASP randomizes the parameter's name as
+    // well as the id.
     check("http://a.example/x?CFID=17", expect!["session-id cfid: /x"]);
     check(
         "http://a.example/x?ASPSESSIONIDQQBC=GFEDCBA12345",
@@ -211,7 +212,7 @@ proptest! {
         let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
         for step in SpellingStep::ALL {
             let mut url = url.clone();
-            // Several ids are removed one by one, and each removal shortens the URL.
+            // Remove several ids one by one, and check that each removal shortens the URL.
             let mut length = url.as_str().len() + 1;
             while let Some(spelling) = step.take(&url) {
                 prop_assert!(spelling.url != url && spelling.url.origin() == url.origin());

@@ -31,7 +31,8 @@ const LIBC_FILES: [&str; 7] = [
     "librt.so.1",
 ];
 
-/// The folder of the sources, and the folder for all files that are built from the sources.
+/// Where the program is built: the folder of the sources, and the folder for all files built from
+/// the sources.
 pub(super) struct Place {
     pub(super) sources: PathBuf,
     pub(super) folder: PathBuf,
@@ -94,8 +95,8 @@ impl Place {
         sbom::validate(workspace, &sbom)?;
         let notices = self.notices();
         install_layout::write_file(&notices, notices::collect(&text, &registries()?)?)?;
-        // The program is built already, so this only packs it again with the final SBOM and
-        // licenses.
+        // The program is built already, so this call only packs the program again, with the final
+        // SBOM and licenses.
         let (sbom, notices) = (&*sbom, &*notices);
         let libraries = Libraries::Given { sbom, notices };
         self.maturin(workspace, product, &libraries, &packages)
@@ -140,7 +141,7 @@ impl Place {
     }
 
     /// Returns the environment variables of a build. Some flags replace the paths of this machine,
-    /// which panic messages would otherwise contain.
+    /// because panic messages would otherwise contain these paths.
     pub(super) fn environment(
         &self,
         workspace: &Workspace,
@@ -184,8 +185,8 @@ impl Place {
                 "CARGO_ENCODED_RUSTFLAGS",
                 flags("--remap-path-prefix").join("\x1f").into(),
             ),
-            // A path with spaces would break these flags, but jemalloc's build can't handle such
-            // paths either.
+            // A path with spaces would break these flags. Such paths are unsupported anyway,
+            // because jemalloc's build can't handle spaces either.
             ("CFLAGS", flags("-ffile-prefix-map").join(" ").into()),
             ("SOURCE_DATE_EPOCH", product.epoch.clone().into()),
             ("ZIG_GLOBAL_CACHE_DIR", zig.join("global").into()),

@@ -109,7 +109,8 @@ impl Check<'_> {
 
     /// Installs the npm package, without a registry.
     fn npm(&self, folder: &Path) -> Result<PathBuf> {
-        // Without a package.json here, npm would install into a parent folder that has one.
+        // Without a package.json in this folder, npm would install into a parent folder that
+        // contains a package.json.
         install_layout::write_file(&folder.join("package.json"), "{\"private\": true}\n")?;
         let mut npm = pinned_tools::node_program(self.workspace, "npm");
         npm.args([

@@ -15,8 +15,8 @@ pub(super) struct Chroot {
 }
 
 impl Chroot {
-    /// Unpacks a system of a Debian release with additional `packages`. The first call for them
-    /// makes the archive to unpack.
+    /// Unpacks a system of a Debian release, with `packages` in addition to the minimal system. The
+    /// first call with this release and these packages makes the archive to unpack.
     pub(super) fn unpack(
         workspace: &Workspace,
         release: &str,
@@ -89,8 +89,8 @@ impl Chroot {
 
 impl Drop for Chroot {
     fn drop(&mut self) {
-        // Ignore errors, because the next run empties the folder. Nothing is mounted there: the
-        // mounts of each program ended with it.
+        // Ignore errors, because the next run empties the folder. Nothing is mounted there any
+        // more, because the mounts of each program ended with the program.
         let _ = std::fs::remove_dir_all(&self.root);
     }
 }

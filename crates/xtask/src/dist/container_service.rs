@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::service::Service;
 use crate::workspace::output;
 
-/// Maximum time to wait for a service. Long, because the machine may be busy.
+/// Maximum time to wait for a service. The time is long, because the machine may be busy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between two checks while waiting.
@@ -75,7 +75,8 @@ impl Running {
         Ok(options.split(',').any(|option| option == "ro"))
     }
 
-    /// Sends the signal that stops the service. Returns its exit status and how long it took.
+    /// Sends the signal that stops the service. Returns the service's exit status and how long it
+    /// took to stop.
     pub(super) fn stop(mut self, signal: &str) -> Result<(ExitStatus, Duration)> {
         let begin = Instant::now();
         kill(signal, self.process.id())?;

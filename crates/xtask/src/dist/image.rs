@@ -38,7 +38,7 @@ const NEEDED: [(&str, &str); 6] = [
     ("mount", "mount"),
 ];
 
-/// Claims about the image that this run can't test.
+/// Properties of the image that this command can't test.
 const NOT_SEEN: [&str; 5] = [
     "limits by cgroups: pids_limit (threads were counted instead), and memory limits if you add some",
     "Compose itself: its networks, published ports, restarts, depends_on and rotation of logs",

@@ -308,7 +308,7 @@ impl Trial {
             );
             *counts.entry(path).or_insert(0) += 1;
         }
-        // Include guessed sitemaps, but not robots.txt.
+        // Check guessed sitemaps too, but not robots.txt.
         let twice: Vec<_> = counts
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")
@@ -332,7 +332,7 @@ pub(super) fn loopback_up(busybox: &Path) -> Result<()> {
     output(up.args(["ip", "link", "set", "lo", "up"])).map(drop)
 }
 
-/// Returns the body that a server on loopback returns with status 200.
+/// Requests a path from a server on loopback. Returns the body of a response with status 200.
 fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .with_context(|| format!("nothing listens on port {port}"))?;

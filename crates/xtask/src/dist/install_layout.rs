@@ -18,7 +18,7 @@ pub(super) const NOTICES: &str = "third-party.txt";
 /// Example configurations, from the folder `config`.
 const CONFIGS: [&str; 3] = ["default.toml", "research.toml", "small-site.toml"];
 
-/// The shells with completions, and the file that each reads, below the prefix.
+/// The shells with completions, and the path below the prefix of the file that each shell reads.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/crawl"),
     ("fish", "share/fish/vendor_completions.d/crawl.fish"),

@@ -1,4 +1,5 @@
-//! Collects the licenses of the libraries in the program, whose texts must accompany it.
+//! Collects the license texts of the libraries in the program. These texts must be distributed with
+//! the program.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -13,7 +13,8 @@ pub(super) const PROGRAM: &str = "crawl";
 /// The program's metadata for publishing.
 #[derive(Debug, PartialEq)]
 pub(super) struct ProductMetadata {
-    /// The name in registries, from `workspace.metadata.dist`, because [`PROGRAM`] is taken there.
+    /// The name in package registries, from `workspace.metadata.dist`. The name differs from
+    /// [`PROGRAM`], which is already taken in these registries.
     pub(super) name: String,
     pub(super) version: String,
     /// The description: one sentence without a full stop.

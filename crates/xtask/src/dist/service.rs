@@ -1,4 +1,5 @@
-//! A service of `docker/compose.yaml`, reduced to the settings that apply without Compose.
+//! A service of `docker/compose.yaml`, with only those settings that can be applied without
+//! Compose.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,14 +9,15 @@ use serde_json::Value;
 
 use crate::compose::{expand, strings};
 
-/// Time for which Compose waits by default until a service has stopped.
+/// How long Compose waits by default for a service to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Values that the compose file refers to but doesn't contain.
 pub(super) struct ComposeContext<'a> {
     /// Variables that the compose file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
-    /// The folder of volumes and mounted files, which keep their names.
+    /// The folder that contains the volumes and mounted files, under their names in the compose
+    /// file.
     pub(super) folder: &'a Path,
     /// The image's entry point: a program and its first arguments.
     pub(super) entry_point: &'a [String],
