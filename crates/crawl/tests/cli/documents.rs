@@ -88,7 +88,7 @@ fn pdf_that_holds_itself() -> Vec<u8> {
 /// Returns a PDF whose page draws a form, which draws the next form, and so on, so many times that
 /// the PDF library overflows the stack.
 fn pdf_of_nested_forms() -> Vec<u8> {
-    let levels = 20_000;
+    let levels = 3_000;
     let forms: Vec<String> = (0..levels)
         .map(|at| {
             let next = 5 + at;
