@@ -101,7 +101,7 @@ pub(crate) fn defaults_listing() -> String {
 /// Returns the built-in default of a field, in the form in which a flag takes it. `None` if the
 /// default is empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
-    // Each flag's help asks for a default.
+    // Serialized only once, because the help of every flag needs its default.
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| table_of(&Settings::default()));
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     match DEFAULTS

@@ -2,7 +2,7 @@
 //! stack overflows. Valid documents have none.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pdf_extract::content::Content;
 use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
@@ -48,10 +48,10 @@ fn remove_cyclic_parents(document: &mut Document) {
 /// forms. Also empties XObjects of other types, such as images, because the library would parse
 /// them as forms.
 fn empty_cyclic_forms(document: &mut Document) {
-    let mut by_name: HashMap<&[u8], Vec<ObjectId>> = HashMap::new();
+    let mut by_name: HashMap<&[u8], BTreeSet<ObjectId>> = HashMap::new();
     for object in document.objects.values() {
         for (name, id) in xobjects(document, object).into_iter().flatten() {
-            by_name.entry(name).or_default().push(id);
+            by_name.entry(name).or_default().insert(id);
         }
     }
     let mut empty = Vec::new();
@@ -73,8 +73,8 @@ fn empty_cyclic_forms(document: &mut Document) {
                     .filter(|(name, _)| names.iter().any(|drawn| drawn == name))
                     .map(|(_, id)| id)
                     .collect(),
-                // A form without resources uses those of the page or form that draws it, which can
-                // be any in the document.
+                // A form without resources uses those of the page or form that draws it. This can
+                // be any of the document, so such a form may seem to draw itself and be emptied.
                 None => names
                     .iter()
                     .filter_map(|name| by_name.get(name.as_slice()))
