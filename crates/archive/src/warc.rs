@@ -20,8 +20,8 @@ const FIELDS: &str = "application/warc-fields";
 /// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
 /// payloads.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// Deflate level. Level 1 takes half the time of the usual level 6, and about an eighth more space.
-/// This suits a crawl: most bodies arrive compressed, and one processor must keep up with many
+/// Deflate level of bodies that arrive uncompressed. Level 1 takes half the time of the usual level
+/// 6, and about an eighth more space. This suits a crawl, where one processor must keep up with many
 /// hosts.
 const LEVEL: i32 = 1;
 
