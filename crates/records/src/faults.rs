@@ -217,7 +217,9 @@ impl Faults {
         let before = self.faults.len();
         self.faults.retain(|fault| !baseline.holds(fault));
         let known_count = (before - self.faults.len()) as u64;
-        (self.known, self.mended) = (known_count, baseline.len().saturating_sub(known_count));
+        // Faults of kinds that were not searched for are neither found nor mended.
+        let listed_count = baseline.count(&self.kinds);
+        (self.known, self.mended) = (known_count, listed_count.saturating_sub(known_count));
         self.count();
     }
 }

@@ -49,16 +49,11 @@ impl Baseline {
         Ok(Baseline { keys })
     }
 
-    /// Returns the number of faults in the baseline.
+    /// Returns the number of listed faults of the given kinds.
     #[must_use]
-    pub fn len(&self) -> u64 {
-        self.keys.len() as u64
-    }
-
-    /// Returns whether the baseline is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+    pub fn count(&self, kinds: &[FaultKind]) -> u64 {
+        let keys = self.keys.iter();
+        keys.filter(|key| kinds.contains(&key.kind)).count() as u64
     }
 
     /// Returns whether the baseline lists a fault.

@@ -246,6 +246,12 @@ fn faults_in_the_baseline_are_skipped() {
         (first, PLANTED as u64 - 3, 1)
     );
     assert!(all.to_string().starts_with("3 new faults: "), "{all}");
+
+    let mut broken = faults(dir.path(), &[FaultKind::Broken]).unwrap();
+    let broken_count = broken.faults.len() as u64;
+    broken.leave_out(&baseline);
+    let new_count = broken.faults.len() as u64;
+    assert_eq!((broken.known, broken.mended), (broken_count - new_count, 1));
     fs::write(&file, "{\"page\":3}\n").unwrap();
     let error = Baseline::read(&file).unwrap_err().to_string();
     assert!(error.contains("known.jsonl` line 1: "), "{error}");
