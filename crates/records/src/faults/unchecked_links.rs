@@ -66,7 +66,8 @@ pub(super) enum UnfetchedReason<'a> {
     Answered(u16),
 }
 
-/// The URLs and origins that were not fetched from, with the reasons.
+/// The URLs that the crawl did not fetch, and the origins that it could not fetch from, with the
+/// reasons.
 #[derive(Debug, Default)]
 pub(super) struct UnfetchedUrls {
     /// The reason for each excluded URL.
@@ -122,8 +123,8 @@ impl UnfetchedUrls {
         Ok(())
     }
 
-    /// Returns why a URL was not fetched. `name` is its spelling after the spelling rules. `None`
-    /// if the reason is unknown, or is a limit that the user set.
+    /// Returns why a URL was not fetched. `name` is the URL in the spelling that the crawl uses.
+    /// `None` if the reason is unknown, or is a limit that the user set.
     pub(super) fn of(&self, url: &CanonicalUrl, name: &str) -> Option<UnfetchedReason<'_>> {
         if let Some(reason) = self.excluded.get(&key(name)) {
             return Some(UnfetchedReason::Unchecked(reason));
