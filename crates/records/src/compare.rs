@@ -53,7 +53,7 @@ pub struct ComparedCrawl {
     pub pages: u64,
     /// Total bytes of the bodies as received, over all rows of the compared rounds.
     pub bytes: u64,
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
     /// Milliseconds from the start of the first request to the end of the last.
     pub took_ms: u64,
@@ -105,7 +105,7 @@ pub struct PageDifferences {
 /// A page that differs between two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageDifference {
-    /// The URL.
+    /// The URL of the page.
     pub url: String,
     /// The status, failure or digest in A.
     pub a: Option<String>,
@@ -128,7 +128,7 @@ pub struct OrderDifferences {
 /// A rule that excluded different numbers of URLs in the two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionDifference {
-    /// The reason for the exclusion: `robots`, `scope` ..
+    /// The reason for the exclusion, such as `robots` or `scope`.
     pub reason: String,
     /// The rule, as written.
     pub rule: Option<String>,
@@ -158,7 +158,7 @@ pub struct ComparedHost {
     pub pages: u64,
     /// Total bytes of the bodies in the last rows of the host's URLs.
     pub bytes: u64,
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
 }
 

@@ -135,17 +135,18 @@ pub struct MissingUrls {
 pub struct HostOutcomes {
     /// Whether the host responded to any request.
     pub is_asked: bool,
-    /// URLs with a response, which is either a page or a not-found status. Sitemaps don't count.
+    /// Number of URLs with a response that is either a page or a not-found status. Sitemaps don't
+    /// count.
     pub served: u64,
-    /// URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
+    /// Number of URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
     pub fetched: u64,
-    /// URLs that don't exist on the server, by status. Sitemaps don't count.
+    /// Number of URLs that don't exist on the server, by status. Sitemaps don't count.
     pub not_found: BTreeMap<String, u64>,
-    /// URLs excluded by robots.txt or by a usage preference of the site.
+    /// Number of URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,
     /// Number of refused rows since the last served one.
     pub refused_in_a_row: u64,
-    /// Missing URLs, by reason and evidence.
+    /// Number of missing URLs, by reason and evidence.
     pub missing: BTreeMap<(MissingReason, String), u64>,
     /// Whether URLs are waiting because the host could not be reached.
     pub is_unreachable: bool,
@@ -192,7 +193,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<MissingUrls>)>
     Some((verdict, shortfalls))
 }
 
-/// What a row of `pages.jsonl` means for the coverage of its host.
+/// The meaning of a row of `pages.jsonl` for the coverage of its host.
 enum Served<'r> {
     Yes,
     NotFound(&'r str),
@@ -601,7 +602,7 @@ mod tests {
         let add_other_reasons = |outcomes: &mut HostOutcomes| {
             outcomes.excluded(&excluded("depth", "max-depth 3", None));
             outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // The next row already counts the URLs of this budget, so this row must not count.
+            // `waiting.jsonl` counts the URLs beyond a budget, so this row must not count.
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));

@@ -24,7 +24,7 @@ pub struct ReportedCrawl {
     /// The origin (scheme, host and port) with the most visited URLs in scope. `None` without such
     /// URLs.
     pub site: Option<String>,
-    /// The first seed as typed.
+    /// The first seed, as the user gave it.
     pub seed: Option<String>,
     /// Number of seeds.
     pub seeds: u64,

@@ -93,9 +93,9 @@ pub struct SamplePlace {
     pub drawn: u64,
     /// Number of URLs in the stratum.
     pub of: u64,
-    /// The URL's rank, in hexadecimal.
+    /// The URL's rank, in hexadecimal. The URLs with the lowest ranks are drawn.
     pub rank: String,
-    /// The highest rank drawn.
+    /// The highest rank drawn from the stratum, in hexadecimal.
     pub last_rank: String,
     /// Whether the URL was drawn.
     pub is_drawn: bool,
@@ -105,9 +105,9 @@ pub struct SamplePlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UrlWalkSteps {
-    /// Number of steps.
+    /// Number of steps that led to the URL.
     pub steps: u64,
-    /// The walker that took the first of these steps, and the step's number.
+    /// The walker that took the first step to the URL, and the number of that step.
     pub first: (u32, u64),
 }
 
@@ -157,8 +157,8 @@ pub enum StateAvailability {
 /// cut off an incomplete write of a killed run, as the next run would.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` has neither rows nor state, and file system errors. An
-/// unreadable state is not an error: see [`Explanation::state_read`].
+/// [`RecordsError::NoCrawl`] if `dir` has neither `crawl.toml` nor `pages.jsonl`, and file system
+/// errors. An unreadable state is not an error: see [`Explanation::state_read`].
 pub fn explain(
     dir: &Path,
     url: &CanonicalUrl,

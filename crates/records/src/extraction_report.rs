@@ -113,7 +113,7 @@ pub struct UnmetCondition {
 /// A value or a failure on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldExample {
-    /// The page.
+    /// The URL of the page.
     pub url: String,
     /// The value as JSON, or the reason why the field failed.
     pub text: String,

@@ -121,7 +121,7 @@ pub enum FaultKind {
     TextFragment,
     /// A link to a permanently moved page (301, 308).
     Redirect,
-    /// An https page loads a resource over http.
+    /// An http resource, frame or form target of an https page.
     Mixed,
 }
 

@@ -18,9 +18,9 @@ use crate::error::RecordsError;
 
 /// The requests sent to a host so far.
 ///
-/// Takes about 1,000 bytes of memory, and 200 bytes for each request that waits to be judged. Only
-/// one request waits at a time if the host may have one request in flight, otherwise the requests
-/// of about a minute.
+/// Memory: about 1,000 bytes, and 200 bytes for each request that waits to be judged. If the host
+/// may have only one request in flight, only one request waits. Otherwise, the requests of about a
+/// minute wait.
 #[derive(Debug)]
 pub(super) struct AuditedHost {
     pub(super) key: String,
@@ -41,7 +41,7 @@ pub(super) struct AuditedHost {
     owed: Vec<WaitOwed>,
 }
 
-/// A request to be judged.
+/// A request to be judged, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SentRequest {
     pub(super) start: u64,

@@ -1,4 +1,4 @@
-//! The log of delays set by an operator, and of the settings of each run.
+//! Reads the log of the delays set by an operator, and of the settings of each run.
 
 use std::path::Path;
 

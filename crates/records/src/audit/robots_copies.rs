@@ -358,7 +358,8 @@ impl RobotsResponse {
         }
     }
 
-    /// Records that the response has a new file, or confirmed the old one.
+    /// Puts the file at `place` in force for `lasts` milliseconds, because the response contained
+    /// or confirmed it.
     fn hold(&mut self, place: ArchivePlace, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;

@@ -1,4 +1,4 @@
-//! The tables and keys of `crawl.toml`, from the file or from a row with recorded settings.
+//! Reads the tables and keys of `crawl.toml`, from the file or from a row with recorded settings.
 
 use std::collections::BTreeMap;
 

@@ -157,7 +157,7 @@ impl SettingsHistory {
     }
 
     /// Returns the settings that a request started at `start` may follow: the settings in force at
-    /// `start`, and those that they replaced, if that was just before `start`.
+    /// `start`, and the previous ones if they were replaced just before `start`.
     pub(super) fn around(
         &self,
         worker: Option<&str>,

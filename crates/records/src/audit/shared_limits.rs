@@ -16,7 +16,7 @@ use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
 /// Rates are averaged over about this many milliseconds, because a single request may start a
-/// little after its turn.
+/// little after its permit was issued.
 const RATE_SPAN_MS: f64 = 10_000.0;
 /// Maximum recent requests whose starts are kept.
 /// Beyond the limit: a rate is checked over less than 10 seconds.
@@ -229,8 +229,8 @@ impl Gate {
             ));
         }
         let since_end = sent.start.saturating_sub(self.ended);
-        // A request starts a little after its turn, and the next delay counts from the turn. So
-        // allow for the difference.
+        // A request starts a little after its permit was issued, and the next delay counts from the
+        // permit. So allow for the difference.
         let since_start = sent.start.saturating_sub(last) + SETTLING_MS;
         let delay = since_end.min(since_start);
         match earlier > 0 && last >= since && delay + ROUNDING_MS < limits.delay {

@@ -7,7 +7,7 @@ use crawl_extractor::{Link, LinkElement, Rel};
 use super::Fault;
 use crate::broken::key;
 
-/// The links to broken pages that have no text, and the elements that contain these links.
+/// The links without text that lead to broken pages, and the elements that contain these links.
 #[derive(Debug, Default)]
 pub(super) struct UnnamedLinks {
     /// The element of each link. The key consists of the keys of the linking page and of the
