@@ -1,4 +1,4 @@
-//! Reads pages from the archive of a crawl, each in its latest version.
+//! Reads the latest version of pages from the archive of a crawl.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
 use crate::row_files::pages;
 
-/// Where in the archive the body of each current page is stored. A current page is a URL whose last
-/// row is a page. Takes about 60 bytes per page.
+/// Locates the archived body of each current page. A page is current if the last row of its URL in
+/// `pages.jsonl` is a page, and not a redirect or a failure. Memory: about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,
@@ -37,9 +37,9 @@ struct Place {
 /// The history of a page over all rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHistory {
-    /// The last fetch that found the page changed, if any did.
+    /// When the page was last found changed. `None` if it has not changed since the crawl found it.
     pub changed_at: Option<Timestamp>,
-    /// The fetch that returned the current body.
+    /// When the current body was fetched.
     pub fetched_at: Timestamp,
     /// Whether the site refuses the page's use as model input (`ai-input`).
     pub refuses_ai_input: bool,
@@ -60,7 +60,7 @@ pub struct ArchivedPage {
 }
 
 impl ArchivedPage {
-    /// Replaces the body by the DOM of the page, if it was rendered.
+    /// Replaces the body with the DOM, if the page was rendered.
     fn show(&mut self, dom: Option<Vec<u8>>) {
         if let Some(dom) = dom {
             self.body = dom.into();
@@ -70,7 +70,7 @@ impl ArchivedPage {
 }
 
 impl ArchivedPages {
-    /// Reads all rows of `pages.jsonl` twice.
+    /// Locates the current pages of the crawl in `dir`. Reads all rows of `pages.jsonl` twice.
     ///
     /// # Errors
     /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.

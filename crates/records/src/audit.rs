@@ -1,9 +1,8 @@
-//! The audit: checks, from the records of a crawl, whether the crawl followed its rules.
+//! Checks from the records of a crawl whether the crawl followed its rules.
 //!
-//! The audit's code shares nothing with the scheduler or the fetcher. Delays and waits are read
-//! from the rows of `requests.jsonl`, and rules from the archived responses to robots.txt requests.
-//! The settings in force at the time of each request are read from `state/delays.jsonl` and
-//! `crawl.toml`.
+//! The audit shares no code with the scheduler or the fetcher. It reads delays and waits from the
+//! rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
+//! settings in force at the time of each request from `state/delays.jsonl` and `crawl.toml`.
 
 mod answer_age;
 mod audited_settings;
@@ -44,10 +43,11 @@ use shared_limits::SharedChecks;
 pub use host_conduct::conduct_page;
 pub use signatures::signed_message;
 
-/// The maximum error of a time in a row, because rows have whole milliseconds.
+/// Maximum rounding error of a time in a row, in milliseconds. Rows store whole milliseconds.
 const ROUNDING_MS: u64 = 1;
-/// Maximum milliseconds between events that count as simultaneous, such as the end of a request and
-/// the end of an hour. The crawl may not have known of the first event when it acted on the second.
+/// How long after an event, in milliseconds, a request may still be sent as if the event had not
+/// happened. Such an event is a robots.txt response, a change of the settings, or the start of
+/// quiet hours.
 const SETTLING_MS: u64 = 1000;
 // Keys of `Audit::undecided`, which are a part of the JSON format. The text format words them
 // differently: see `undecided_words`.
@@ -81,16 +81,16 @@ pub struct Audit {
     pub rules_unchecked: Option<String>,
     /// Number of requests that were signed.
     pub signed: u64,
-    /// Number of requests whose response demanded a signature that can't be made.
+    /// Number of requests whose response demanded a signature that the crawl can't make.
     #[serde(default)]
     pub unmet_signatures: u64,
-    /// Number of archived requests that name each key, by the key's thumbprint.
+    /// For each key, by its thumbprint: the number of archived requests whose signature names it.
     #[serde(default)]
     pub signers: BTreeMap<String, u64>,
     /// Why signatures were not verified. `None` if they were verified, or if no request was signed.
     pub signatures_unchecked: Option<String>,
-    /// Number of requests that may have broken a rule, by the information that is missing for a
-    /// decision.
+    /// Number of checks that may have found a breach but could not be decided, by the missing
+    /// information.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
     /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`,
@@ -108,14 +108,15 @@ pub struct Audit {
 pub struct Breach {
     /// The rule, as in [`Audit::by_rule`].
     pub rule: String,
-    /// The host of the requests.
+    /// The host that the breach concerns.
     pub host: String,
     /// A description of the breach.
     pub what: String,
-    /// The required time in milliseconds, if the rule has one.
+    /// The required time in milliseconds, for the rules `gap`, `pace` and `wait`. `None` for other
+    /// rules.
     pub asked_ms: Option<u64>,
-    /// The part of the required time that the crawl waited, in milliseconds, if the rule requires a
-    /// time.
+    /// The time that the crawl waited in milliseconds, for the rules `gap`, `pace` and `wait`.
+    /// `None` for other rules.
     pub kept_ms: Option<u64>,
     /// The rows that show the breach, the earlier ones first.
     pub rows: Vec<CitedRow>,
@@ -126,14 +127,14 @@ pub struct Breach {
 pub struct CitedRow {
     /// The name of the file that contains the row.
     pub file: String,
-    /// The number of the row's line, starting at 1.
+    /// The line number of the row in the file, starting at 1.
     pub line: u64,
     /// The row itself, if it is in `requests.jsonl`.
     pub request: Option<RequestRow>,
 }
 
 impl Audit {
-    /// The number of breaches.
+    /// Returns the number of breaches, including those beyond the first twenty.
     #[must_use]
     pub fn breach_count(&self) -> u64 {
         self.by_rule.values().sum()
@@ -275,7 +276,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchanges>, RecordsError> {
     RobotsExchanges::find(dir, &wanted)
 }
 
-/// Returns `None` in place of the error of a malformed line. A power failure may leave such a line.
+/// Turns the error of a malformed line into `None`, because a power failure may leave such a line.
 fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Err(RecordsError::Row { .. }) => Ok(None),
@@ -307,7 +308,7 @@ fn each<T: serde::de::DeserializeOwned>(
     Ok(())
 }
 
-/// Adds the rows of the cited requests to the breaches.
+/// Fills in [`CitedRow::request`] for the cited rows of `requests.jsonl`.
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);

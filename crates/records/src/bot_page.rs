@@ -1,4 +1,5 @@
-//! The page about a crawler for the owners of visited sites, which `User-Agent` points to.
+//! Renders the page about a crawler for the owners of visited sites. The crawler's `User-Agent`
+//! header contains the address of this page.
 //!
 //! The page has every item that the IETF draft on crawler best practices names: who crawls and how
 //! to reach them, the user agent, the purpose, what becomes of the data, how to slow down and
@@ -9,12 +10,12 @@ use maud::{Markup, html};
 
 use crate::html::{link, page};
 
-/// The facts about a crawler on its page.
+/// The facts that the page about a crawler shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BotPage {
-    /// The product token in robots.txt files.
+    /// The product token that groups of a robots.txt name, such as `tea-bot`.
     pub agent: String,
-    /// The `User-Agent` field.
+    /// The value of the `User-Agent` header.
     pub user_agent: String,
     /// The person or organisation that runs the crawler.
     pub operator: Option<String>,
@@ -26,7 +27,8 @@ pub struct BotPage {
     pub study_page: Option<String>,
     /// The contact: a mail address or a URL.
     pub contact: String,
-    /// The use of the pages, as a purpose that sites can refuse: `search`, `train-ai` ..
+    /// The purpose of the crawl, as a category that sites can refuse, such as `search` or
+    /// `train-ai`.
     pub purpose: Option<String>,
     /// Whether copies of pages are kept.
     pub archives: bool,
@@ -36,14 +38,14 @@ pub struct BotPage {
     pub logs_in: bool,
     /// Whether pages are visited again.
     pub revisits: bool,
-    /// The least pause between requests to a host.
+    /// The minimum pause between requests to a host, as text such as `1s`.
     pub delay: String,
     /// Maximum requests to a host at the same time.
     pub per_host: u32,
-    /// The maximum age of a copy of robots.txt that is used, as text.
+    /// How long a copy of robots.txt is used before it is fetched again, as text such as `1d`.
     pub robots_max_age: String,
-    /// How long the last copy of a robots.txt is used while the robots.txt is unreachable. `None`
-    /// if it isn't used.
+    /// How long the last copy of a robots.txt is used while the robots.txt is unreachable, as text
+    /// such as `30d`. `None` if it isn't used.
     pub robots_last_good: Option<String>,
     /// Whether a robots.txt that is refused with 401 or 403 forbids the whole site.
     pub closed_by_refusal: bool,
@@ -57,7 +59,7 @@ pub struct BotPage {
 }
 
 impl BotPage {
-    /// Renders the page.
+    /// Renders the page as self-contained HTML.
     #[must_use]
     pub fn to_html(&self) -> String {
         let body = html! {

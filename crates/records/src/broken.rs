@@ -35,8 +35,8 @@ pub struct BrokenLinks {
     /// `via`, the crawl has neither of these, so each broken page is listed with the page that
     /// first led to it.
     pub source: String,
-    /// Pages without a response, with a status of 400 or above, or with an endless redirect, in URL
-    /// order. A redirect loop is listed once, under the first of its URLs.
+    /// Pages without a response, with a status of 400 or above, or with a redirect that leads
+    /// nowhere, in URL order. A redirect loop is listed once, under the first of its URLs.
     pub pages: Vec<BrokenPage>,
     /// Total number of links to the broken pages.
     pub links: u64,
@@ -47,7 +47,7 @@ pub struct BrokenLinks {
 /// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenPage {
-    /// The URL.
+    /// The URL of the page. For a redirect loop, the first of its URLs.
     pub url: String,
     /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
@@ -188,9 +188,9 @@ fn add_unreachable(
     Ok(())
 }
 
-/// Returns whether the URLs of an origin are pending only because the crawl has to wait: its host
-/// demanded a wait, or the crawl spares the host. Otherwise the host could not be reached. `detail`
-/// is from the origin's row in `waiting.jsonl`.
+/// Returns whether the URLs of an origin are pending only because the crawl has to wait, for
+/// example for a `Retry-After`, for the end of quiet hours or for another crawl. If not, the host
+/// could not be reached. `detail` is from the origin's row in `waiting.jsonl`.
 pub(crate) fn is_wait(detail: &str) -> bool {
     let is_pause = matches!(
         detail,
@@ -202,7 +202,8 @@ pub(crate) fn is_wait(detail: &str) -> bool {
     is_pause || is_demanded(detail) || detail.starts_with("another crawl")
 }
 
-/// Returns whether a host demanded a wait. `detail` is from a row of `waiting.jsonl`.
+/// Returns whether a host demanded a wait, with a 429 or a `Retry-After`. `detail` is from a row of
+/// `waiting.jsonl`.
 pub(crate) fn is_demanded(detail: &str) -> bool {
     detail.contains(" 429") || detail.contains("Retry-After")
 }

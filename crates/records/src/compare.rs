@@ -49,11 +49,11 @@ pub struct Comparison {
 pub struct ComparedCrawl {
     /// The crawl's directory.
     pub dir: String,
-    /// URLs with a row in `pages.jsonl`.
+    /// Number of URLs with a row in `pages.jsonl`.
     pub pages: u64,
-    /// Bytes of bodies over all rows, as received.
+    /// Total bytes of the bodies as received, over all rows of the compared rounds.
     pub bytes: u64,
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
     /// Milliseconds from the start of the first request to the end of the last.
     pub took_ms: u64,
@@ -65,13 +65,13 @@ pub struct ComparedCrawl {
     pub most_gap_asked_ms: u64,
     /// Number of delays shorter than required.
     pub short_gaps: u64,
-    /// Responses that demanded a wait.
+    /// Number of responses that demanded a wait.
     pub waits: u64,
     /// The sum of the demanded waits, in milliseconds.
     pub wait_asked_ms: u64,
-    /// Known URLs that were not fetched.
+    /// Number of known URLs that were excluded from the crawl.
     pub excluded: u64,
-    /// URLs left for the next run.
+    /// Number of URLs left for the next run.
     pub waiting: u64,
     /// Whether the last run has ended.
     #[serde(default)]
@@ -89,7 +89,7 @@ pub struct ComparedCrawl {
 /// Differences between the pages of two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageDifferences {
-    /// URLs that both crawls fetched.
+    /// Number of URLs that both crawls fetched.
     pub both: u64,
     /// URLs only in A, in row order.
     pub only_a: Vec<String>,
@@ -105,7 +105,7 @@ pub struct PageDifferences {
 /// A page that differs between two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageDifference {
-    /// The URL.
+    /// The URL of the page.
     pub url: String,
     /// The status, failure or digest in A.
     pub a: Option<String>,
@@ -128,7 +128,7 @@ pub struct OrderDifferences {
 /// A rule that excluded different numbers of URLs in the two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionDifference {
-    /// The reason for the exclusion: `robots`, `scope` ..
+    /// The reason for the exclusion, such as `robots` or `scope`.
     pub reason: String,
     /// The rule, as written.
     pub rule: Option<String>,
@@ -138,7 +138,7 @@ pub struct ExclusionDifference {
     pub b: u64,
 }
 
-/// A host with different results.
+/// A host for which the two crawls have different results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostDifference {
     /// The host key.
@@ -154,11 +154,11 @@ pub struct HostDifference {
 pub struct ComparedHost {
     /// The coverage verdict.
     pub coverage: Option<Coverage>,
-    /// URLs with a row in `pages.jsonl`, each counted once by its last row.
+    /// Number of URLs with a row in `pages.jsonl`.
     pub pages: u64,
-    /// Bytes of the bodies of these pages.
+    /// Total bytes of the bodies in the last rows of the host's URLs.
     pub bytes: u64,
-    /// Requests sent.
+    /// Number of requests sent.
     pub requests: u64,
 }
 
@@ -266,7 +266,7 @@ fn rounds(report: &Report) -> u32 {
     report.pages.rounds.keys().last().copied().unwrap_or(1)
 }
 
-/// A page reduced for comparison: hashes of its response and its digest.
+/// A page reduced for comparison: the hashes of its status (or failure) and of its payload digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Outline {
     answer: u64,
@@ -301,7 +301,7 @@ fn page_differences(
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
         false => differences.only_a.push(row.url),
     })?;
-    // Rows of B that differ from A's row of the same URL, by URL.
+    // Status and digest of the rows of B that differ from A's row of the same URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {
@@ -329,7 +329,7 @@ fn page_differences(
     Ok(differences)
 }
 
-/// Passes the last row of each URL to `take`.
+/// Passes the last row of each URL in the crawl in `dir` to `take`.
 fn for_latest(
     dir: &Path,
     latest: &LatestRows,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// Minimum number of consecutive refused rows at the end of the crawl for a host that blocked the
-/// crawl midway.
+/// A host counts as blocked if it refused at least this many consecutive URLs at the end of the
+/// crawl, even if it served more pages before.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
 /// Statuses with which a host refuses this client, although it may serve others: RFC 9110 sections
@@ -19,7 +19,7 @@ const REFUSED: [u16; 6] = [401, 402, 403, 407, 429, 451];
 /// Statuses for pages that don't exist, which count as valid responses.
 const NO_SUCH_PAGE: [u16; 2] = [404, 410];
 
-/// Errors of documents that were truncated at a limit of the crawl.
+/// Error names of documents and redirect chains that were cut off at a limit of the crawl.
 const CUT: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
@@ -28,14 +28,14 @@ const CUT: [&str; 5] = [
     TOO_MANY_REDIRECTS,
 ];
 
-/// Prefix of the reason why the URLs of an origin wait, if the request for its robots.txt got no
-/// response.
+/// Prefix of `detail` in a row of `waiting.jsonl`, if the request for the origin's robots.txt got
+/// no response.
 const ROBOTS_FAILED: &str = "robots.txt: ";
 
-/// Prefix of the rule that excludes an origin, if its host refused us the robots.txt
+/// Prefix of `rule` in a row of `excluded.jsonl`, if the host refused us the robots.txt
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
-/// Evidence that the last run was killed or is still active.
+/// The evidence shown for [`MissingReason::Unfinished`].
 pub(crate) const UNFINISHED_RUN: &str = "no end of the last run is on record";
 
 /// The coverage verdict of a host. URLs outside the user's scope and URLs that the site's own rules
@@ -65,7 +65,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the word used in text for a person.
+    /// Returns the word used in text output.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ pub enum MissingReason {
     Errors,
     /// A limit of the crawl truncated a document, a sitemap or a chain of redirects.
     Limits,
-    /// Not reached before a budget was exhausted.
+    /// Not reached before a budget was exhausted, or deeper than the maximum depth.
     Budget,
     /// Deferred as part of a trap.
     Traps,
@@ -102,7 +102,7 @@ pub enum MissingReason {
 }
 
 impl MissingReason {
-    /// Returns the token used in rows.
+    /// Returns the token used in rows and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ pub struct MissingUrls {
     pub reason: MissingReason,
     /// Number of known URLs that are missing.
     pub urls: u64,
-    /// Number of URLs by evidence: a status, an error, a budget, a kind of trap.
+    /// Number of missing URLs by evidence: a status, an error, a budget, a kind of trap.
     pub evidence: BTreeMap<String, u64>,
 }
 
@@ -135,17 +135,18 @@ pub struct MissingUrls {
 pub struct HostOutcomes {
     /// Whether the host responded to any request.
     pub is_asked: bool,
-    /// URLs with a response, which is either a page or a not-found status. Sitemaps don't count.
+    /// Number of URLs with a response that is either a page or a not-found status. Sitemaps don't
+    /// count.
     pub served: u64,
-    /// URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
+    /// Number of URLs that returned a page, a part of a page, or a redirect. Sitemaps don't count.
     pub fetched: u64,
-    /// URLs that don't exist on the server, by status. Sitemaps don't count.
+    /// Number of URLs that don't exist on the server, by status. Sitemaps don't count.
     pub not_found: BTreeMap<String, u64>,
-    /// URLs excluded by robots.txt or by a usage preference of the site.
+    /// Number of URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,
     /// Number of refused rows since the last served one.
     pub refused_in_a_row: u64,
-    /// Missing URLs, by reason and evidence.
+    /// Number of missing URLs, by reason and evidence.
     pub missing: BTreeMap<(MissingReason, String), u64>,
     /// Whether URLs are waiting because the host could not be reached.
     pub is_unreachable: bool,
@@ -192,7 +193,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<MissingUrls>)>
     Some((verdict, shortfalls))
 }
 
-/// What a row of `pages.jsonl` means for the coverage of its host.
+/// The meaning of a row of `pages.jsonl` for the coverage of its host.
 enum Served<'r> {
     Yes,
     NotFound(&'r str),
@@ -247,8 +248,8 @@ impl HostOutcomes {
             ("robots" | "usage", _) => self.disallowed += 1,
             // `not_archived` occurs only in a replay, for a site whose rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // For URLs that a budget left unfetched, the rows of `waiting.jsonl` count, which have
-            // a number per origin.
+            // Skip URLs that a budget left unfetched, because `waiting.jsonl` counts them per
+            // origin.
             _ => {}
         }
     }
@@ -269,8 +270,8 @@ impl HostOutcomes {
     fn turned_away(&self) -> u64 {
         let is_refusal = |reason: MissingReason, evidence: &str| match reason {
             MissingReason::Refused => true,
-            // An origin that can't be reached, for example because no server listens on its port,
-            // is not refused by a host that serves pages of another origin.
+            // An unreachable robots.txt, for example because no server listens on the port, is not
+            // a refusal if the host serves pages of another origin.
             MissingReason::Robots => self.served == 0 || !evidence.starts_with(ROBOTS_FAILED),
             _ => false,
         };
@@ -318,8 +319,7 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // Either the response was 304 although nothing is stored, or the server switched to a
-        // protocol that was not requested.
+        // The response was 304 although nothing is stored.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -371,8 +371,8 @@ mod tests {
         }
     }
 
-    /// Checks the verdict on a host that served this many pages. `take` adds further outcomes
-    /// before the check.
+    /// Checks the verdict on a host that served `served` pages. `take` adds further outcomes before
+    /// the check.
     fn check(served: usize, take: impl FnOnce(&mut HostOutcomes), expect: Expect) {
         let mut outcomes = HostOutcomes::default();
         for _ in 0..served {
@@ -602,7 +602,7 @@ mod tests {
         let add_other_reasons = |outcomes: &mut HostOutcomes| {
             outcomes.excluded(&excluded("depth", "max-depth 3", None));
             outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // Such a URL is counted from `waiting.jsonl`, so this row must not count.
+            // `waiting.jsonl` counts the URLs beyond a budget, so this row must not count.
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));

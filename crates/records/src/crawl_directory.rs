@@ -1,4 +1,4 @@
-//! The directory of a crawl: how it is recognized, and its `crawl.toml`.
+//! Recognizes the directory of a crawl, and reads its `crawl.toml`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use crate::error::RecordsError;
 
-/// Returns the `crawl.toml` of a directory. Empty if the file is missing or can't be read.
+/// Reads the `crawl.toml` of a directory. Empty if the file is missing or can't be read.
 #[must_use]
 pub fn stored_settings(dir: &Path) -> Table {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
@@ -23,7 +23,7 @@ pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns an error if a directory has none of these files.
+/// Returns an error if a directory has none of `files`.
 pub(crate) fn holds_any(dir: &Path, files: &[&str]) -> Result<(), RecordsError> {
     match files.iter().any(|file| dir.join(file).is_file()) {
         true => Ok(()),

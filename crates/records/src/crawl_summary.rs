@@ -21,13 +21,14 @@ use crate::row_files::{pages, waiting};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportedCrawl {
-    /// Scheme, host and port with the most visited URLs. `None` without pages.
+    /// The origin (scheme, host and port) with the most visited URLs in scope. `None` without such
+    /// URLs.
     pub site: Option<String>,
-    /// The first seed as typed.
+    /// The first seed, as the user gave it.
     pub seed: Option<String>,
     /// Number of seeds.
     pub seeds: u64,
-    /// The version of the program in the last run.
+    /// The version of the program that made the last run.
     pub version: Option<String>,
     /// When the first URL was visited, in RFC 3339.
     pub first_visit: Option<String>,
@@ -93,12 +94,12 @@ impl ReportedCrawl {
         Ok(crawl)
     }
 
-    /// Returns the site whose URLs are shown as paths.
+    /// Returns the site of the crawl. Reports show its URLs as paths.
     pub(crate) fn origin(&self) -> SiteOrigin {
         SiteOrigin::of(self.site.as_deref())
     }
 
-    /// Returns the site's host and port for a heading.
+    /// Returns the site's host and port for a heading. Without a site, returns the seed.
     pub(crate) fn host(&self) -> String {
         match (self.origin().host(), &self.seed) {
             (Some(host), _) => safe_line(host).into_owned(),

@@ -33,7 +33,7 @@ pub enum CurrentRow {
 }
 
 impl CurrentPages {
-    /// Reads all rows once. Takes about 40 bytes per URL.
+    /// Reads all rows of `pages.jsonl` in `dir` once. Memory: about 40 bytes per URL.
     ///
     /// # Errors
     /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.

@@ -1,4 +1,4 @@
-//! Errors of reading records.
+//! Errors of reading records and writing reports.
 
 use std::io;
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ use crate::error::RecordsError;
 use crate::row_files::{delays, excluded, pages, requests, walk};
 pub use url_mentions::UrlMention;
 
-/// Maximum number of requests to keep, the latest ones.
+/// Maximum number of requests that an explanation lists. Earlier requests are only counted.
 const MAX_KEPT_REQUESTS: usize = 20;
 
 /// Everything that the records and the stored state contain about one URL.
@@ -33,15 +33,15 @@ pub struct Explanation {
     pub state: &'static str,
     /// The URL's row in `pages.jsonl`, from the last round if it has several.
     pub page: Option<PageRow>,
-    /// Number of rows in `pages.jsonl`.
+    /// Number of the URL's rows in `pages.jsonl`.
     pub visits: u64,
     /// When `--recrawl` visits the URL again: a time in RFC 3339, or `each round`.
     pub due: Option<String>,
-    /// Whether the next round visits the URL, no matter when that round starts.
+    /// Whether the URL is already due, so that the next round visits it no matter when it starts.
     pub is_due: bool,
     /// The URL's row in `excluded.jsonl`, the last one if it has several.
     pub excluded: Option<ExcludedRow>,
-    /// The latest requests for the URL.
+    /// The latest requests for the URL, at most twenty.
     pub requests: Vec<RequestRow>,
     /// Number of requests for the URL.
     pub requests_sent: u64,
@@ -70,7 +70,7 @@ pub struct Explanation {
     /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
     /// contains the URL.
     pub depth: Option<u32>,
-    /// The page that links to the URL.
+    /// The page on which the crawl found the URL. `None` for a seed, or if the page is unknown.
     pub via: Option<String>,
     /// If the URL is unknown: a page that contains it, the element, and the setting that prevented
     /// its fetch.
@@ -93,9 +93,9 @@ pub struct SamplePlace {
     pub drawn: u64,
     /// Number of URLs in the stratum.
     pub of: u64,
-    /// The URL's rank, in hexadecimal.
+    /// The URL's rank, in hexadecimal. The URLs with the lowest ranks are drawn.
     pub rank: String,
-    /// The highest rank drawn.
+    /// The highest rank drawn from the stratum, in hexadecimal.
     pub last_rank: String,
     /// Whether the URL was drawn.
     pub is_drawn: bool,
@@ -105,9 +105,9 @@ pub struct SamplePlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UrlWalkSteps {
-    /// Number of steps.
+    /// Number of steps that led to the URL.
     pub steps: u64,
-    /// The walker that took the first of these steps, and the step's number.
+    /// The walker that took the first step to the URL, and the number of that step.
     pub first: (u32, u64),
 }
 
@@ -134,7 +134,7 @@ impl SamplePlace {
     }
 }
 
-/// Whether the stored state could be read. If not, the explanation rests on the rows alone.
+/// Whether the stored state could be read. If not, the explanation uses only the rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -157,8 +157,8 @@ pub enum StateAvailability {
 /// cut off an incomplete write of a killed run, as the next run would.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` has neither rows nor state, and file system errors. An
-/// unreadable state is not an error: see [`Explanation::state_read`].
+/// [`RecordsError::NoCrawl`] if `dir` has neither `crawl.toml` nor `pages.jsonl`, and file system
+/// errors. An unreadable state is not an error: see [`Explanation::state_read`].
 pub fn explain(
     dir: &Path,
     url: &CanonicalUrl,
@@ -246,7 +246,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
 }
 
 impl Explanation {
-    /// Returns the row, or counts the line as unreadable.
+    /// Returns the row. Counts an unreadable line, and returns `None` for it.
     fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Option<T> {
         self.unreadable_lines += u64::from(row.is_err());
         row.ok()
@@ -360,7 +360,7 @@ impl Explanation {
         self.forgotten = Some(tombstone);
     }
 
-    /// Completes the explanation from the rows, for values that the stored state doesn't have.
+    /// Takes from the rows the values that the stored state doesn't have.
     fn judge(&mut self) {
         if let Some(page) = &self.page {
             self.depth = self.depth.or(Some(page.depth));

@@ -21,7 +21,7 @@ use crate::row_files::extracts;
 
 /// The file with the rules that the rows of `extracts.jsonl` come from.
 const RULES: &str = "extract-rules.json";
-/// Maximum bytes of that file.
+/// Maximum bytes of `extract-rules.json`.
 const MAX_RULES_BYTES: u64 = 16 << 20;
 /// Maximum examples of each kind for a field.
 const MAX_EXAMPLES: usize = 3;
@@ -31,14 +31,14 @@ const MAX_EXAMPLE_CHARS: usize = 100;
 /// The rules that the rows of a crawl's `extracts.jsonl` come from.
 pub type ExtractRules = Vec<RuleConfig>;
 
-/// The fields of a crawl, by rule.
+/// How often the extraction rules of a crawl found their fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExtractionReport {
     /// The rules, in the order of the configuration.
     pub rules: Vec<RuleCounts>,
 }
 
-/// The results of a rule.
+/// How often one rule read a page and found its fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuleCounts {
     /// The name of the rule.
@@ -67,14 +67,14 @@ pub struct FieldCounts {
     /// Number of pages on which the text doesn't fit the field's type, or a required field is
     /// missing.
     pub failed: u64,
-    /// The first values, with their pages.
+    /// The first values, with their pages, at most three.
     pub values: Vec<FieldExample>,
-    /// The first pages without the field.
+    /// The first pages without the field, at most three.
     pub missing_on: Vec<String>,
-    /// The first failures, with their pages.
+    /// The first failures, with their pages, at most three.
     pub failures: Vec<FieldExample>,
-    /// The longest beginning of the field's selector that matches something on the first page. Only
-    /// set if no page has the field.
+    /// The longest beginning of the field's selector that matches something, on the first examined
+    /// page that has a match. Only set if no page has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
     /// The element, class or id of the field's selector that the pages don't have. Only set if no
@@ -113,7 +113,7 @@ pub struct UnmetCondition {
 /// A value or a failure on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldExample {
-    /// The page.
+    /// The URL of the page.
     pub url: String,
     /// The value as JSON, or the reason why the field failed.
     pub text: String,
@@ -126,8 +126,8 @@ pub fn extract_rules(dir: &Path) -> ExtractRules {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Counts the fields in the `extracts.jsonl` of the crawl in `dir`. `None` if the crawl has no
-/// rules. Malformed lines are skipped.
+/// Counts how often each field was found in the rows of `extracts.jsonl` in `dir` that belong to
+/// `rounds`. `None` if the crawl has no rules. Malformed lines are skipped.
 ///
 /// # Errors
 /// File system errors.
@@ -176,7 +176,8 @@ impl RuleCounts {
         }
     }
 
-    /// Returns the warnings of a rule: it read no page, or never found a field.
+    /// Returns a warning if the rule read no page, or otherwise one for each field that it never
+    /// found.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.pages == 0 {
@@ -314,7 +315,7 @@ fn note(examples: &mut Vec<FieldExample>, url: &str, text: &str) {
     }
 }
 
-/// Returns the first value at a path, through lists and objects.
+/// Returns the first value at a path of field names, descending into lists and objects.
 fn value_at<'a>(value: &'a Value, path: std::str::Split<'_, char>) -> Option<&'a Value> {
     let mut rest = path.clone();
     match (value, rest.next()) {

@@ -30,7 +30,7 @@ pub use unchecked_links::UncheckedLink;
 use unchecked_links::{UnfetchedReason, UnfetchedUrls};
 use unnamed_links::{UnnamedLinks, element_words};
 
-/// Introduces the new address in [`Fault::why`] of a moved page.
+/// Prefix of the new address in [`Fault::why`] of a moved page.
 pub(crate) const MOVED_TO: &str = "moved to ";
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
@@ -55,7 +55,7 @@ pub struct Faults {
     pub faults: Vec<Fault>,
     /// Number of faults skipped because the baseline lists them.
     pub known: u64,
-    /// Number of faults in the baseline that are fixed.
+    /// Number of faults in the baseline that were not found again.
     pub mended: u64,
     /// Links whose target was not checked, in page order.
     #[serde(default)]
@@ -66,11 +66,11 @@ pub struct Faults {
     pub pending: u64,
     /// Number of pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
-    /// The crawl.
+    /// The crawl in which the faults were found.
     #[serde(default)]
     pub crawl: ReportedCrawl,
-    /// The HTML pages whose links were checked, for the grades of the HTML page. Empty without an
-    /// archive.
+    /// Keys of the HTML pages whose links were checked, for the grades in the HTML report. Empty
+    /// without an archive.
     #[serde(skip)]
     pub(crate) graded: HashSet<u64>,
     /// The kinds that were searched for. Empty: all kinds.
@@ -111,7 +111,7 @@ pub struct Fault {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FaultKind {
-    /// A link or page resource with a status of 400 or above, or an endless redirect.
+    /// A link or page resource with a status of 400 or above, or a redirect that leads nowhere.
     Broken,
     /// A link to a server that didn't respond.
     Unreachable,
@@ -121,7 +121,7 @@ pub enum FaultKind {
     TextFragment,
     /// A link to a permanently moved page (301, 308).
     Redirect,
-    /// An https page loads a resource over http.
+    /// An http resource, frame or form target of an https page.
     Mixed,
 }
 
@@ -139,9 +139,10 @@ impl FaultKind {
 
 /// Finds faults of the given kinds in the crawl in `dir`.
 ///
-/// Reads `pages.jsonl` several times. Reads each archived page once. Reads it again if
-/// `links.jsonl` is missing, to find the links to broken pages, and again if a link with a fragment
-/// leads to the page. Memory: about 100 bytes per URL, and each link with a fragment.
+/// Reads `pages.jsonl` several times, and each archived page once. Reads all archived pages again
+/// to find the links to broken pages, if `links.jsonl` is missing or the crawl has several rounds.
+/// Reads a page again if a link with a fragment leads to it. Memory: about 100 bytes per URL, and
+/// each link with a fragment.
 ///
 /// # Errors
 /// The errors of [`broken()`].
@@ -260,7 +261,7 @@ fn redirects(
     Ok(redirects)
 }
 
-/// Searches the pages themselves for faults.
+/// A search of the archived pages for faults.
 struct Search<'a> {
     redirects: HashMap<String, Redirect>,
     naming: SpellingRules,

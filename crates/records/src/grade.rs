@@ -52,7 +52,7 @@ impl fmt::Display for Grade {
     }
 }
 
-/// Describes the rule behind the grades.
+/// Describes the limits of the grades: `A none, B up to 1 %, ..`.
 pub(crate) fn rule() -> String {
     let limits = LIMITS.map(|(grade, limit)| format!("{grade} up to {limit}\u{a0}%"));
     format!("A none, {}, F more", limits.join(", "))

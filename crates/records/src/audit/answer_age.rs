@@ -1,19 +1,19 @@
-//! Computes how long a robots.txt response is fresh, from its header fields. The crawl doesn't use
-//! this code.
+//! Computes from the header fields of a robots.txt response how long it is fresh. This code is
+//! independent of the code that the crawl uses.
 
 use std::time::{Duration, SystemTime};
 
 use crate::header_fields::HeaderFields;
 
-/// Minimum lifetime of a response in milliseconds, even if the response must not be stored. With a
-/// shorter lifetime, robots.txt would be fetched before each page.
+/// Lifetime in milliseconds of a response that is stale at once according to its header fields, for
+/// example `no-store`. With no lifetime, robots.txt would be fetched before each page.
 const MIN_AGE: u64 = 60_000;
-/// Maximum wait for a Retry-After, in milliseconds.
+/// Maximum wait that a response can demand, in milliseconds. Longer waits are shortened to it.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Returns the lifetime of a response in milliseconds, but at most `most`. The response ended at
-/// `end`. `Cache-Control` takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is
-/// subtracted.
+/// Returns the lifetime in milliseconds of a response that ended at `end`, in milliseconds since
+/// 1970. The lifetime is `most` if the header fields define none, and never longer. `Cache-Control`
+/// takes precedence over `Expires` (RFC 9111 section 5.3), and `Age` is subtracted.
 pub(super) fn life(fields: &HeaderFields, end: u64, most: u64) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
@@ -28,7 +28,8 @@ pub(super) fn says_life(fields: &HeaderFields) -> bool {
     fields.first("cache-control").is_some() || fields.first("expires").is_some()
 }
 
-/// Returns the wait demanded by `Retry-After` in milliseconds, at most a day.
+/// Returns the wait demanded by `Retry-After` in milliseconds, at most a day. 0 if no wait is
+/// demanded.
 pub(super) fn retry_after(fields: &HeaderFields, end: u64) -> u64 {
     let waits = fields.all("retry-after").filter_map(|value| {
         let text = std::str::from_utf8(value).ok()?.trim();
@@ -60,8 +61,8 @@ fn cache_control(fields: &HeaderFields) -> Option<u64> {
     shortest
 }
 
-/// Returns the lifetime that `Expires` defines, if the response has this field. An invalid date
-/// counts as past (RFC 9111 section 5.3).
+/// Returns the lifetime that `Expires` defines, in milliseconds. `None` if the response doesn't
+/// have this field. An invalid date counts as past (RFC 9111 section 5.3).
 fn expires(fields: &HeaderFields, end: u64) -> Option<u64> {
     let value = fields.first("expires")?;
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
@@ -85,7 +86,8 @@ fn until(text: &str, fields: &HeaderFields, end: u64) -> Option<Option<u64>> {
     Some(remaining.map(|remaining| u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// Converts seconds to milliseconds, saturating. `None` if the text isn't a number.
+/// Parses a number of seconds and converts it to milliseconds, saturating. `None` if the text isn't
+/// a number.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))

@@ -1,4 +1,4 @@
-//! The settings that a crawl must follow, read from the tables and keys of `crawl.toml`.
+//! Reads the settings that a crawl must follow from the tables and keys of `crawl.toml`.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ const DAY: u64 = 24 * HOUR;
 #[derive(Debug)]
 pub(super) struct AuditedSettings {
     everywhere: HostLimits,
-    /// The limits of single hosts and their subdomains, by name.
+    /// Limits for a host and its subdomains that override `everywhere`, by host name.
     by_name: BTreeMap<String, HostLimits>,
     pub(super) shared: SharedLimits,
     pub(super) reader: RobotsInterpretation,
     /// Whether a status of 401 or 403 for robots.txt forbids all pages of the origin.
     pub(super) forbids: bool,
-    /// Maximum age of a copy of robots.txt.
+    /// Maximum age of a copy of robots.txt before it must be fetched again.
     pub(super) most: u64,
     /// The first wait before an unreachable robots.txt is fetched again.
     pub(super) retry: u64,
@@ -31,7 +31,7 @@ pub(super) struct AuditedSettings {
     pub(super) retry_most: u64,
     /// How long the last good copy of an unreachable robots.txt is used.
     pub(super) last_good: u64,
-    /// Timeout of an exchange.
+    /// Maximum duration of one HTTP exchange.
     pub(super) timeout: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct RobotsInterpretation {
 /// The limits of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostLimits {
-    /// The minimum delay.
+    /// Minimum delay from the end of a request to the start of the next, in milliseconds.
     pub(super) delay: u64,
     /// Maximum requests in flight, at least 1.
     pub(super) per_host: usize,
@@ -88,7 +88,7 @@ impl AuditedSettings {
         })
     }
 
-    /// Returns the limits of a host key. If several names match it, the longest one counts.
+    /// Returns the limits of a host key. If several names match the key, the longest one wins.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
         let limits = find(&self.by_name, host);
         limits.copied().unwrap_or(self.everywhere)

@@ -32,9 +32,10 @@ impl CitedRowFile {
 #[derive(Debug)]
 pub(super) enum CheckResult {
     Kept,
-    /// The rule may be broken. The text is the information that is missing to decide.
+    /// The rule may be broken. The text names the information that is missing to decide.
     Undecided(&'static str),
-    /// This rule is broken. The text describes the breach.
+    /// A rule is broken. The first text is the name of the rule, and the second describes the
+    /// breach.
     Broke(&'static str, String),
 }
 
@@ -54,8 +55,8 @@ pub(super) struct Findings {
 struct Lost {
     /// The number of the last malformed line of the gap.
     line: u64,
-    /// When the request in the row before the gap ended. The lost requests ended at that time or
-    /// later.
+    /// When the request in the row before the gap ended, in milliseconds since 1970. The lost
+    /// requests ended at that time or later.
     after: u64,
 }
 
@@ -64,8 +65,8 @@ pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear ou
 impl Findings {
     /// Records that `line` is malformed. `after` is when the request in the row before it ended.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // The clock may have been set back. Lower the times of earlier gaps then, so that `lost`
-        // stays sorted by time.
+        // If the clock was set back, lower the times of earlier gaps so that `lost` stays sorted by
+        // time.
         for lost in self
             .lost
             .iter_mut()
@@ -111,7 +112,7 @@ impl Findings {
         count(&mut self.checked, kind);
     }
 
-    /// Counts a check that could not be decided. `why` is the information that is missing.
+    /// Counts a check that could not be decided. `why` names the information that is missing.
     pub(super) fn undecided(&mut self, why: &str) {
         count(&mut self.undecided, why);
     }

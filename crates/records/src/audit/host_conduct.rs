@@ -1,5 +1,5 @@
-//! Renders the conduct of a crawl towards one host, for the owner of the host: every request with
-//! the pause before it, the robots.txt in force, and what the crawl kept.
+//! Renders a page that shows the owner of a host how a crawl treated it: every request with the
+//! pause before it, the robots.txt in force, and what the crawl kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -25,11 +25,12 @@ struct Conduct<'a> {
     audit: &'a Audit,
     /// The requests to the host, in the order of their starts.
     requests: Vec<RequestRow>,
-    /// Facts about the page of each request, by URL and start.
+    /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
+    /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, KeptPage>,
     /// The robots.txt responses, in the order of their ends.
     copies: Vec<RobotsText>,
-    /// Number of URLs that were not requested, by the rule of robots.txt.
+    /// Number of URLs that were not requested because of robots.txt, by the disallowing rule.
     excluded: BTreeMap<String, u64>,
     /// The reason why the page isn't signed, if it should be signed.
     unsigned: Option<&'a str>,

@@ -1,4 +1,5 @@
-//! Checks the delays, the waits and the requests in flight of each host, by the rows alone.
+//! Checks for each host the delays between its requests, the waits that its responses demand, and
+//! the number of requests in flight.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,15 +18,16 @@ use crate::error::RecordsError;
 
 /// The requests sent to a host so far.
 ///
-/// Takes about 1,000 bytes of memory, and 200 bytes for each request that waits to be judged. Only
-/// one request waits at a time if the host may have one request in flight, otherwise the requests
-/// of about a minute.
+/// Memory: about 1,000 bytes, and 200 bytes for each request that waits to be judged. If the host
+/// may have only one request in flight, only one request waits. Otherwise, the requests of about a
+/// minute wait.
 #[derive(Debug)]
 pub(super) struct AuditedHost {
     pub(super) key: String,
     /// The maximum number of requests in flight that the host was ever allowed.
     pub(super) per_host: usize,
-    /// Indexes of the host's origins whose robots.txt is known. Origins without pages are included.
+    /// Indexes in [`RobotsResponses`](super::RobotsResponses) of the host's origins whose
+    /// robots.txt was requested, even if no page was.
     pub(super) origins: Vec<usize>,
     /// Requests that wait to be judged. Rows are in the order of their ends. So a request waits
     /// until no later row can have an earlier start.
@@ -39,7 +41,7 @@ pub(super) struct AuditedHost {
     owed: Vec<WaitOwed>,
 }
 
-/// A request to be judged.
+/// A request to be judged, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SentRequest {
     pub(super) start: u64,
@@ -60,7 +62,7 @@ pub(super) struct SentRequest {
 pub(super) enum SentPurpose {
     /// A page, a sitemap or a page resource.
     Page,
-    /// A file other than robots.txt that must be fetched before the pages.
+    /// A `tdmrep.json`, which must be fetched before the pages, like robots.txt.
     TdmRep,
     /// A robots.txt, or a redirect on the way to one. Both may always be fetched.
     Robots,
@@ -87,7 +89,7 @@ struct PaceAsked {
     /// The delay in milliseconds, the directive that demands it, and the line of the directive in
     /// robots.txt.
     gap: (u64, &'static str, u32),
-    /// The line in `requests.jsonl` of the response that contained this robots.txt.
+    /// The line in `requests.jsonl` of the response that put this robots.txt in force.
     line: u64,
     known_at: u64,
     at_home: bool,
@@ -161,8 +163,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         host_state.ahead.push(Reverse(SentRequest::of(row, line)));
-        // Rows that are not read yet end about as late as this row, or later. Because of the
-        // timeout, their requests started after this time.
+        // Rows not read yet end about when this row ends, or later. Because of the timeout, their
+        // requests can't have started before `begun`.
         let begun = row.end.saturating_sub(settings.timeout + SETTLING_MS);
         let one = host_state.per_host == 1;
         let waits = |host: &AuditedHost| match host.ahead.peek() {
@@ -243,14 +245,15 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Checks three limits: the minimum delay, the delay in the request's own row, and the number
-    /// of requests in flight.
+    /// Checks the minimum delay, the delay in the request's own row, and the maximum number of
+    /// requests in flight.
     fn gap(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
         let per_host = self.settings.per_host(&host.key, sent.worker(), sent.start);
-        // Settings that were reread may have fewer slots. Keep the slots with the latest requests.
+        // Reread settings may allow fewer requests in flight. Keep the slots with the latest
+        // requests.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);

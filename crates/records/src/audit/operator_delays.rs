@@ -1,4 +1,4 @@
-//! The log of delays set by an operator, and of the settings of each run.
+//! Reads the log of the delays set by an operator, and of the settings of each run.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::readable;
 use crate::error::RecordsError;
 use crate::row_files::{FileRows, delays};
 
-/// All rows, in time order. Memory: about 100 bytes per row, and a few thousand bytes per row with
-/// settings.
+/// All rows of `state/delays.jsonl`, in time order. Memory: about 100 bytes per row, and a few
+/// thousand bytes per row with settings.
 #[derive(Debug, Default)]
 pub(super) struct OperatorDelayLog(Vec<DelayRow>);
 
@@ -34,7 +34,7 @@ impl OperatorDelayLog {
         &self.0
     }
 
-    /// Returns the starts of runs, in time order.
+    /// Returns the start times of runs, in order.
     pub(super) fn starts(&self) -> impl Iterator<Item = u64> {
         let starts = self
             .0

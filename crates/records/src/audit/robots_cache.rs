@@ -15,7 +15,7 @@ use crate::error::RecordsError;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct CompiledRobotsCache {
-    /// All readers so far. Their indexes are a part of the keys in `copies`.
+    /// All distinct interpretations so far. Their indexes are a part of the keys in `copies`.
     readers: Vec<RobotsInterpretation>,
     none: Rc<AgentRules>,
     /// Each copy, with the value of `uses` at its last use. The least recently used copies are
@@ -41,8 +41,8 @@ impl CompiledRobotsCache {
         Rc::clone(&self.none)
     }
 
-    /// Returns the rules in the robots.txt at `place` in the archive, as `reader` reads them. Calls
-    /// `read` if the rules aren't cached.
+    /// Returns the rules in the robots.txt at `place` in the archive, as interpreted by `reader`.
+    /// Calls `read` to load the file if the rules aren't cached.
     pub(super) fn get(
         &mut self,
         place: ArchivePlace,

@@ -26,8 +26,8 @@ pub(super) struct RobotsResponses {
     /// Origins by index.
     origins: Vec<Origin>,
     answers: Vec<Vec<RobotsResponse>>,
-    /// The redirects whose targets were not requested yet, by origin index. Each has its target and
-    /// the number of redirects so far.
+    /// The unfinished redirect of each origin's robots.txt, by origin index: the target, which was
+    /// not requested yet, and the number of redirects so far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
 }
 
@@ -35,17 +35,17 @@ pub(super) struct RobotsResponses {
 /// after it.
 #[derive(Debug)]
 pub(super) struct RobotsResponse {
-    /// End of the last exchange.
+    /// When the exchange at the end of all redirects ended, in milliseconds since 1970.
     pub(super) end: u64,
-    /// When the last of the files arrived that must be fetched before the origin's pages:
-    /// robots.txt, or a `tdmrep.json` after it.
+    /// When the last file arrived that must be fetched before the origin's pages: robots.txt, or a
+    /// `tdmrep.json` after it.
     pub(super) known_at: u64,
-    /// The line of the last exchange in `requests.jsonl`.
+    /// The line in `requests.jsonl` of the exchange at the end of all redirects.
     pub(super) line: u64,
-    /// The line of the oldest row that these rules depend on. `None` if they may depend on a
-    /// response that is older than the first row.
+    /// The line in `requests.jsonl` of the response that the rules in force come from, which may be
+    /// an earlier one. `None` if the log has no such response.
     pub(super) rests_on: Option<u64>,
-    /// Whether the last exchange, at the end of all redirects, was with the origin's own host.
+    /// Whether the exchange at the end of all redirects was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
     /// When robots.txt must be fetched again.
@@ -54,7 +54,7 @@ pub(super) struct RobotsResponse {
     good: Good,
     /// Number of consecutive failures to fetch robots.txt.
     tries: u32,
-    /// The pace that each reader has to keep, for the readers computed so far.
+    /// A cache of the pace that this robots.txt demands, for each interpretation used so far.
     paces: Vec<(RobotsInterpretation, Option<Rc<RobotsPaceAsked>>)>,
     /// Whether a page was fetched after this response. A stale copy allows one page, but not a
     /// second one.
@@ -103,12 +103,12 @@ pub(super) enum BindingRules {
 pub(super) struct RobotsPaceAsked {
     /// The longest delay demanded at any hour, with the directive and its line.
     gap: (u64, &'static str, u32),
-    /// Delays demanded at some hours.
+    /// The delays demanded only during certain hours, with the hours and the line of the directive.
     rates: Vec<(u64, VisitHours, u32)>,
     pub(super) visits: Vec<VisitHours>,
 }
 
-/// The meaning of an exchange.
+/// The meaning of an exchange for the rules of an origin (RFC 9309 section 2.3.1).
 enum AnswerMeaning {
     Rules(ArchivePlace),
     None,
@@ -143,7 +143,7 @@ impl RobotsResponses {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the index of the last response that was known at a moment. `None` if there was none
+    /// Returns the index of the last response that had ended at `moment`. `None` if there was none
     /// yet.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
         let ended = |answer: &RobotsResponse| answer.end <= moment;
@@ -160,8 +160,8 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the rules that `reader` reads in the file at `place`. Without a file, everything is
-    /// allowed.
+    /// Returns the rules of the file at `place`, as interpreted by `reader`. If `place` is `None`,
+    /// everything is allowed.
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
@@ -176,8 +176,8 @@ impl RobotsResponses {
         }
     }
 
-    /// Returns the pace that the robots.txt in force after a response demands. `None` if it demands
-    /// none.
+    /// Returns the pace demanded by the robots.txt in force after the response at `index`. `None`
+    /// if there is no such robots.txt, or it demands no pace.
     pub(super) fn pace(
         &mut self,
         origin: usize,
@@ -255,7 +255,7 @@ impl RobotsResponses {
         Ok(changed)
     }
 
-    /// Records the end of the last request that the pages of an origin have to wait for.
+    /// Records that a request that the pages of an origin have to wait for ended at `end`.
     pub(super) fn all_known(&mut self, origin: &Origin, end: u64) {
         let number = self.number(origin);
         let answers = number.and_then(|number| self.answers.get_mut(number));
@@ -294,7 +294,8 @@ impl RobotsResponses {
         let tries = before.filter(|before| before.state == State::Unreachable);
         let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
         let end = row.end;
-        // Without header fields, assume the maximum lifetime, because the response may have had it.
+        // If the exchange is not archived, assume the maximum lifetime, because its header fields
+        // may have allowed that.
         let lasts = exchange.map_or(settings.most, |found| {
             life(&found.fields, end, settings.most)
         });
@@ -357,7 +358,8 @@ impl RobotsResponse {
         }
     }
 
-    /// Records that the response has a new file, or confirmed the old one.
+    /// Puts the file at `place` in force for `lasts` milliseconds, because the response contained
+    /// or confirmed it.
     fn hold(&mut self, place: ArchivePlace, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;
@@ -427,7 +429,8 @@ impl RobotsPaceAsked {
         (!silent).then_some(RobotsPaceAsked { gap, rates, visits })
     }
 
-    /// Returns the delay that is demanded at both ends of a time span, with its directive and line.
+    /// Returns the longest delay that is demanded both at `from` and at `to`, with its directive
+    /// and line.
     pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
         let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
@@ -438,14 +441,15 @@ impl RobotsPaceAsked {
         )
     }
 
-    /// Returns whether the start or the end of a time span is within the visiting hours.
+    /// Returns whether `from` or `to` is within the visiting hours. Without visiting hours, every
+    /// time is.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
         let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)
     }
 }
 
-/// Returns the minute of the day in UTC.
+/// Returns the minute of the day in UTC of a time in milliseconds since 1970.
 fn minute(moment: u64) -> u16 {
     u16::try_from(moment / 60_000 % 1440).unwrap_or(0)
 }
@@ -457,7 +461,8 @@ fn meaning(
     url: &CanonicalUrl,
     hop: u8,
 ) -> AnswerMeaning {
-    // The request is sent again with a signature. This works like a redirect to the same URL.
+    // The crawl repeats a challenged request with a signature, which works like a redirect to the
+    // same URL.
     if row.challenged && hop < MAX_HOPS {
         return AnswerMeaning::Redirect(url.clone());
     }

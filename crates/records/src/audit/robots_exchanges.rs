@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::error::RecordsError;
 use crate::header_fields::HeaderFields;
 
-/// Maximum bytes of a robots.txt to decode; twice the limit for rules.
+/// Maximum bytes of a robots.txt to decode: twice the number that the rules are read from.
 const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.
@@ -48,7 +48,7 @@ pub(super) struct RobotsExchange {
     pub(super) conditional: bool,
     /// The file without content codings; `None` if it can't be decoded.
     pub(super) body: Option<Bytes>,
-    /// The origin whose rules the request was for. `None` if the archive doesn't have it.
+    /// The origin whose rules the request was for. `None` if the archive doesn't record it.
     pub(super) of: Option<Origin>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     hasher.finish()
 }
 
-/// The relevant fields of a line in the capture log.
+/// The fields of a line in the capture log (CDXJ) that locate a record.
 #[derive(Deserialize)]
 struct Captured {
     url: String,
@@ -69,8 +69,8 @@ struct Captured {
 }
 
 impl RobotsExchanges {
-    /// Finds the exchanges with the keys in `wanted`. Reads the capture log or, if there is none,
-    /// scans the WARC files. `None` if there is no archive.
+    /// Finds the archived exchanges whose keys are in `wanted`. Reads the capture log or, if there
+    /// is none, scans the WARC files. `None` if there is no archive.
     pub(super) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
@@ -158,7 +158,7 @@ impl RobotsExchanges {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Returns the exchange of a URL that started at `start_ms`. `None` if there is none.
+    /// Reads the exchange for `url` that started at `start_ms`. `None` if it is not archived.
     pub(super) fn read(
         &mut self,
         url: &str,
@@ -180,7 +180,7 @@ impl RobotsExchanges {
         Ok(None)
     }
 
-    /// Returns the robots.txt in an exchange that was read before.
+    /// Reads the robots.txt of the exchange at `place` again. Empty if it can't be decoded.
     pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
         let exchange = self.read_at(place, |_| true)?;
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())

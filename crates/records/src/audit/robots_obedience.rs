@@ -10,7 +10,7 @@ use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_A
 use crate::error::RecordsError;
 
 /// Maximum time in milliseconds from a robots.txt response to the first page after it. Within this
-/// time, one page may be fetched even if the response was stale at once.
+/// time, one page may be fetched even if the response is already stale.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {
@@ -54,7 +54,8 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges a request by one robots.txt response of its origin.
+    /// Checks a page request against the rules in force after one robots.txt response, the one at
+    /// `index`.
     fn judged(
         &mut self,
         origin: usize,

@@ -1,4 +1,5 @@
-//! Checks the robots.txt verdicts in rows of `pages.jsonl` and `excluded.jsonl` against the copies.
+//! Checks the robots.txt verdicts in rows of `pages.jsonl` and `excluded.jsonl` against the
+//! archived copies of robots.txt.
 
 use std::rc::Rc;
 
@@ -98,7 +99,8 @@ impl AuditRun<'_> {
         Ok(CheckResult::Broke("page-row", message))
     }
 
-    /// Checks a row of `excluded.jsonl` whose reason is robots.txt against all copies of the crawl.
+    /// Checks a row of `excluded.jsonl` with the reason `robots` against all copies of robots.txt
+    /// that the crawl had for the origin.
     pub(super) fn excluded_row(
         &mut self,
         row: &ExcludedRow,
@@ -108,8 +110,8 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The exclusion may rest on a robots.txt response of any moment of the crawl. So a breach
-        // is undecided if the row of any such response may be lost.
+        // Any robots.txt response of the crawl may have excluded the URL. So a breach is undecided
+        // if any row at all is lost.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
@@ -151,8 +153,8 @@ impl AuditRun<'_> {
         Ok(judged)
     }
 
-    /// Judges a row of `excluded.jsonl` by one robots.txt response. `None` if the response doesn't
-    /// exclude the URL.
+    /// Checks a row of `excluded.jsonl` against one robots.txt response. `None` if the response
+    /// doesn't exclude the URL.
     fn excluded_by(
         &mut self,
         (url, row): (&CanonicalUrl, &ExcludedRow),

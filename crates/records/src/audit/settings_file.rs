@@ -1,4 +1,4 @@
-//! The tables and keys of `crawl.toml`, from the file or from a row with recorded settings.
+//! Reads the tables and keys of `crawl.toml`, from the file or from a row with recorded settings.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crawl_weburl::{HostKey, host_and_port};
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
-/// Maximum duration: a hundred years.
+/// Maximum duration in milliseconds: a hundred years.
 const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
-/// The settings in the form of `crawl.toml`.
+/// Settings as the tables and keys of `crawl.toml`.
 pub(super) struct CrawlTomlTables(Table);
 
 impl CrawlTomlTables {
@@ -20,7 +20,7 @@ impl CrawlTomlTables {
             .map_err(|why| why.to_string())
     }
 
-    /// Takes settings from a row.
+    /// Reads the settings recorded as JSON in a row of `state/delays.jsonl`.
     pub(super) fn from_row(tables: Map<String, Json>) -> Result<CrawlTomlTables, String> {
         let tables = serde_json::from_value(Json::Object(tables));
         tables
@@ -50,8 +50,9 @@ impl CrawlTomlTables {
         }
     }
 
-    /// Returns the limits of each host name that has its own. For each setting, the longest
-    /// matching site counts, then the longest matching host of a group, then the general setting.
+    /// Returns the limits of each host name that has its own, as computed by `with` from a table.
+    /// For each setting, the longest matching `site` wins, then the longest matching host of a
+    /// `group`, then `everywhere`.
     pub(super) fn by_name<T: Clone>(
         &self,
         everywhere: &T,
@@ -84,7 +85,8 @@ impl CrawlTomlTables {
     }
 }
 
-/// Returns the value of the longest name that matches a host key. `None` if no name matches.
+/// Returns the value of the longest name in `by_name` that is the host or one of its parent
+/// domains. `None` if there is none.
 pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
@@ -123,7 +125,8 @@ pub(super) fn span(value: &Value) -> Result<u64, String> {
             .find(|c: char| c.is_ascii_alphabetic())
             .ok_or_else(bad)?;
         let (number, after) = rest.split_at(unit_at);
-        // Only digits with a decimal point are allowed. Rust would parse other number formats too.
+        // Accept only digits with a decimal point. Rust would parse other number formats, such as
+        // `1e3`, too.
         let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         if !is_digit(number.bytes().next()) || !is_digit(number.bytes().last()) {
             return Err(bad());

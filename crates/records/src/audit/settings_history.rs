@@ -1,5 +1,5 @@
-//! The settings of a crawl at each time: the settings of each run, and settings that were reread
-//! during a run.
+//! Finds the settings that were in force at a given time: those of each run, and those that were
+//! reread during a run.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::RecordsError;
 
 const SECOND: u64 = 1000;
 
-/// The settings that were in force at any time.
+/// The settings of all runs of a crawl, each with the time from which it was in force.
 #[derive(Debug)]
 pub(super) struct SettingsHistory {
     /// The settings in `crawl.toml`, for requests before the first recorded settings.
@@ -26,13 +26,13 @@ pub(super) struct SettingsHistory {
     /// last of several runs, or the last time that an older version of the program reread settings,
     /// which recorded none.
     unknown_until: u64,
-    /// The longest timeout of an exchange, in milliseconds.
+    /// The longest timeout of an exchange in any of the settings, in milliseconds.
     pub(super) timeout: u64,
     /// Whether the last run kept an archive.
     pub(super) archives: bool,
 }
 
-/// Settings that were in force from a moment on.
+/// Settings recorded in `state/delays.jsonl`, in force from a moment on.
 #[derive(Debug)]
 struct RecordedSettings {
     from: u64,
@@ -79,8 +79,8 @@ impl SettingsHistory {
         let unrecorded = rereads
             .filter(|row| row.settings.is_none())
             .map(|row| row.at);
-        // Times in `crawl.toml` are in whole seconds. So an event up to a second later may have
-        // happened before the settings were in force.
+        // Times in `crawl.toml` are in whole seconds. So a request up to a second later may have
+        // been sent before the settings were in force.
         let unknown_until = last_started
             .into_iter()
             .chain(unrecorded)
@@ -120,8 +120,8 @@ impl SettingsHistory {
         in_force
     }
 
-    /// Returns settings that read robots.txt differently: one for each pair of user agent and
-    /// parsing rules.
+    /// Returns one of the settings for each way in which the crawl interpreted robots.txt (see
+    /// `reads_robots_as`).
     pub(super) fn robots_readers(&self) -> Vec<&AuditedSettings> {
         let mut readers = vec![&self.file];
         for recorded in &self.recorded {
@@ -157,7 +157,7 @@ impl SettingsHistory {
     }
 
     /// Returns the settings that a request started at `start` may follow: the settings in force at
-    /// `start`, and those that they replaced, if that was just before `start`.
+    /// `start`, and the previous ones if they were replaced just before `start`.
     pub(super) fn around(
         &self,
         worker: Option<&str>,
@@ -176,8 +176,8 @@ impl SettingsHistory {
         start.saturating_sub(SETTLING_MS).max(begun)
     }
 
-    /// Returns since when the settings of a worker at `moment` had been in force. Returns 0 if they
-    /// are those in `crawl.toml`.
+    /// Returns the time at which the settings that a worker had at `moment` came into force. 0 if
+    /// they are those in `crawl.toml`.
     pub(super) fn since(&self, worker: Option<&str>, moment: u64) -> u64 {
         let latest = self.of_worker(worker, moment).next();
         latest.map_or(0, |recorded| recorded.from)

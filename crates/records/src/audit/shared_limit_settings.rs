@@ -1,5 +1,5 @@
-//! The limits of addresses, sites and the whole crawl, the quiet hours, and whether requests are
-//! signed.
+//! Reads from the settings the limits of addresses, sites and the whole crawl, the quiet hours, and
+//! whether requests must be signed.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct SharedLimits {
     by_name: BTreeMap<String, SiteLimits>,
 }
 
-/// The limits of an address or a site.
+/// The limits of an address or a site. Durations are in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostGroupLimits {
     /// Maximum requests in flight.
@@ -93,7 +93,7 @@ impl SharedLimits {
 }
 
 impl SiteLimits {
-    /// Returns these limits, overridden by the keys of a table.
+    /// Returns these limits, overridden by the keys of a `politeness`, `site` or `group` table.
     fn with(&self, table: &Value) -> Result<SiteLimits, String> {
         let mut limits = self.clone();
         if let Some(value) = table.get("per-site") {
@@ -122,7 +122,7 @@ impl SiteLimits {
     }
 }
 
-/// Parses a number of requests. `unlimited` is the largest number.
+/// Parses a number of requests. `unlimited` becomes `usize::MAX`.
 fn number(value: &Value) -> Result<usize, String> {
     let number = match value.as_str() {
         Some("unlimited") => Some(usize::MAX),
@@ -131,8 +131,8 @@ fn number(value: &Value) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{value}` is not a number of requests"))
 }
 
-/// Parses a rate per second. Returns the milliseconds between two requests, or `None` without a
-/// limit.
+/// Parses a rate per second. Returns the milliseconds between two requests, or `None` if there is
+/// no limit.
 fn interval(value: &Value) -> Result<Option<f64>, String> {
     let rate = match value {
         Value::String(text) if text == "unlimited" => return Ok(None),
@@ -144,7 +144,8 @@ fn interval(value: &Value) -> Result<Option<f64>, String> {
     Ok((rate > 0.0).then_some(1000.0 / rate))
 }
 
-/// Parses `HH:MM-HH:MM`.
+/// Parses `HH:MM-HH:MM` into minutes of the day. The end is exclusive, and `24:00` as the end
+/// becomes 0.
 fn day_hours(text: &str) -> Option<(u64, u64)> {
     let minute = |text: &str| {
         let (hours, minutes) = text.trim().split_once(':')?;

@@ -16,7 +16,7 @@ use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
 /// Rates are averaged over about this many milliseconds, because a single request may start a
-/// little after its turn.
+/// little after its permit was issued.
 const RATE_SPAN_MS: f64 = 10_000.0;
 /// Maximum recent requests whose starts are kept.
 /// Beyond the limit: a rate is checked over less than 10 seconds.
@@ -25,7 +25,7 @@ const MAX_STARTS: usize = 10_000;
 const MAX_GATES: usize = 100_000;
 const MINUTE_MS: u64 = 60_000;
 
-/// A request, ordered by its start.
+/// A request whose limits are not checked yet, ordered by its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Started {
     start: u64,
@@ -148,8 +148,8 @@ impl SharedChecks {
             broken.push(("per-address", breach, Some(line)));
         }
         for (rule, breach, earlier) in broken {
-            // A host with several addresses counts towards the limits of its first one. So if a
-            // limit seems broken, that can't be decided.
+            // The crawl counts a host with several addresses towards the first one. So an apparent
+            // breach of a limit per address is undecided for such a host.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
             let result = match settings.is_known_at(worker, start) {
                 true if is_fixed => CheckResult::Broke(rule, breach),
@@ -172,8 +172,8 @@ impl SharedChecks {
             .or_default()
     }
 
-    /// Counts a request to an address. If the request breaks a limit, returns a description, and
-    /// the line of an earlier request.
+    /// Counts a request to an address. If the request breaks a limit, returns a description of the
+    /// breach, and the line of an earlier request that shows it.
     fn address(
         &mut self,
         sent: &Started,
@@ -202,9 +202,9 @@ impl SharedChecks {
 }
 
 impl Gate {
-    /// Counts a request. If the request breaks a limit, returns a description, and the line of an
-    /// earlier request. Rates and delays are checked only between requests from `since` on, the
-    /// time of the last change of the settings.
+    /// Counts a request. If the request breaks a limit, returns a description of the breach, and
+    /// the line of an earlier request that shows it. Rates and delays are checked only between
+    /// requests that started at `since` or later, the time of the last change of the settings.
     fn take(
         &mut self,
         sent: &Started,
@@ -229,8 +229,8 @@ impl Gate {
             ));
         }
         let since_end = sent.start.saturating_sub(self.ended);
-        // A request starts a little after its turn, and the next delay counts from the turn. So
-        // allow for the difference.
+        // A request starts a little after its permit was issued, and the next delay counts from the
+        // permit. So allow for the difference.
         let since_start = sent.start.saturating_sub(last) + SETTLING_MS;
         let delay = since_end.min(since_start);
         match earlier > 0 && last >= since && delay + ROUNDING_MS < limits.delay {
@@ -252,8 +252,8 @@ impl Gate {
 }
 
 impl Starts {
-    /// Counts a request. If the rate is too high, returns a description, and the line of an earlier
-    /// request.
+    /// Counts a request. If the rate is too high, returns a description of the breach, and the line
+    /// of an earlier request that shows it.
     fn take(&mut self, sent: &Started, interval: Option<f64>, since: u64) -> Option<(String, u64)> {
         while self.0.front().is_some_and(|(start, _)| *start < since) {
             self.0.pop_front();

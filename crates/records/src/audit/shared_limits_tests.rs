@@ -10,7 +10,7 @@ use crate::audit::settings_history::SettingsHistory;
 /// A request: its host, address, start, and end.
 type Sent = (&'static str, &'static str, u64, u64);
 
-/// Returns the breaches and the undecided checks of a crawl with these settings.
+/// Returns the breaches and the undecided checks of a crawl with the settings in `toml`.
 fn check(toml: &str, sent: &[Sent]) -> String {
     check_rows(toml, sent, |_| {})
 }
@@ -19,8 +19,8 @@ fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> St
     check_with(toml, Vec::new(), sent, change)
 }
 
-/// Like `check_rows`, but with recorded settings. Each entry of `recorded` has the time since when
-/// the settings were in force, and the settings in JSON.
+/// Like `check_rows`, but with recorded settings. Each entry of `recorded` has the time at which
+/// the settings came into force, and the settings in JSON.
 fn check_with(
     toml: &str,
     recorded: Vec<(u64, &str)>,
@@ -112,7 +112,7 @@ fn rates_are_checked_over_many_requests() {
             .map(|n| ("a.example", "192.0.2.1", start(n), start(n) + 1))
             .collect()
     };
-    // 16 requests per second are the default for an address.
+    // The default rate for an address is 16 requests per second.
     assert_eq!(check("", &burst(63)), "");
     let breaches = check("", &burst(50));
     assert!(
@@ -151,7 +151,7 @@ fn requests_in_quiet_hours_are_breaches() {
         (30 * minute, words),
         (60 * minute, ""),
         (23 * 60 * minute - 1, ""),
-        // The quiet hours had only just begun.
+        // A request up to a second after the start of the quiet hours is accepted.
         (23 * 60 * minute + 500, ""),
         (23 * 60 * minute + 1500, words),
     ] {
@@ -159,7 +159,7 @@ fn requests_in_quiet_hours_are_breaches() {
     }
     let late = ("b.example", "192.0.2.1", 30 * minute, 30 * minute + 1);
     assert_eq!(check(toml, &[late]), "");
-    // The settings of earlier runs are not known.
+    // This request was sent in an earlier run, whose settings are unknown.
     let later = format!(
         "{toml}[crawl]\nstarted = \"1970-01-01T00:00:00Z\"\nlast-started = \"1970-01-02T00:00:00Z\"\n"
     );

@@ -17,8 +17,8 @@ use super::robots_exchanges::key;
 use crate::error::RecordsError;
 use crate::row_files::requests;
 
-/// Maximum seconds from the start of a request in its row to its signature. The start comes before
-/// the look-up of the host's address.
+/// Maximum seconds from the start of a request, as in its row, to its signature. The crawl looks up
+/// the host's address in between.
 const DELAY: u64 = 60;
 /// A key of [`Audit::undecided`](super::Audit::undecided).
 pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
@@ -50,8 +50,9 @@ pub fn signed_message(record: &WarcRecord) -> Option<SignableMessage> {
     })
 }
 
-/// Checks the archived requests that were signed according to their rows. Returns the number of
-/// requests that name each key. Checks nothing if no keys are known.
+/// Verifies the signatures of the archived requests whose rows say that they were signed. Returns
+/// the number of requests by the key that their signature names. If `known` is empty, only counts
+/// the requests.
 pub(super) fn check(
     dir: &Path,
     known: &[KeyDirectory],
@@ -146,8 +147,8 @@ fn judge(verdicts: &[Verdict]) -> CheckResult {
         (_, Some(Fault::UnknownAgent(_) | Fault::UnknownKey { .. })) => {
             CheckResult::Undecided(UNKNOWN_SIGNER)
         }
-        // A machine that was suspended sets its system clock forward, but the clock of the rows
-        // doesn't follow.
+        // After a machine was suspended, its system clock is set forward, but the clock that the
+        // crawl's rows use isn't.
         (_, Some(Fault::Future(_) | Fault::Expired(_))) => CheckResult::Undecided(CLOCK_STEP),
         (_, Some(fault)) => {
             CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))

@@ -1,4 +1,4 @@
-//! Audits of small crawls. Some of their records are falsified.
+//! Audits small crawls. Some of their records are falsified.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -17,8 +17,8 @@ use super::{audit, conduct_page};
 use crate::error::RecordsError;
 use sample_crawl::{Begins, More, Sent, page, robots, write};
 
-/// Checks which checks of the audit are undecided, which rules are broken, and which lines are
-/// cited.
+/// Audits a crawl, and compares its findings with `expect`: the undecided checks, the breaches, and
+/// the lines cited for them.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
@@ -533,7 +533,7 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
     );
 }
 
-/// Returns the page about `e.example`.
+/// Renders the conduct page of `e.example`.
 fn conduct(dir: &std::path::Path) -> String {
     let host = HostKey::parse("e.example").unwrap();
     let audit = audit(dir, &[]).unwrap();

@@ -1,4 +1,4 @@
-//! Formats an audit as text.
+//! Formats an audit as text for a terminal.
 
 use std::fmt;
 
@@ -12,7 +12,8 @@ use super::{
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
-/// The kinds of checks with their labels, in output order.
+/// The kinds of checks in output order: the key in [`Audit::checked`], the label, and a
+/// description.
 const CHECKED: [(&str, &str, &str); 8] = [
     ("requests", "requests", "rows of requests.jsonl"),
     ("gaps", "gaps", "between requests to a host"),
@@ -40,7 +41,6 @@ const CHECKED: [(&str, &str, &str); 8] = [
     ),
 ];
 
-/// Formats the audit as text.
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "hosts      {}", self.hosts)?;
@@ -119,7 +119,7 @@ pub(super) fn undecided_words(key: &str) -> &str {
     }
 }
 
-/// Formats a breach, with one line per row that shows it.
+/// Formats a breach, followed by one line for each row that shows it.
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}: {}: {}", self.rule, self.host, self.what)?;

@@ -40,8 +40,8 @@ impl CrawlArchive {
         })
     }
 
-    /// Adds the links of all URLs whose last row is a page to `wanted`. Returns the keys of pages
-    /// that could not be read.
+    /// Adds to `wanted` the links of each current page: each URL whose last row is a page. Returns
+    /// the keys of the pages that could not be read.
     pub(super) fn links(
         &self,
         dir: &Path,
@@ -96,7 +96,8 @@ impl CrawlArchive {
         Some(())
     }
 
-    /// Returns the body of a page; `None` if it can't be read.
+    /// Returns the DOM of a page if it was rendered, and otherwise the body. `None` if it can't be
+    /// read.
     pub(crate) fn body(&self, row: &PageRow) -> Option<Bytes> {
         if !row.may_show_body() {
             return None;
@@ -104,7 +105,7 @@ impl CrawlArchive {
         self.shown(row, &self.record(row)?.http()?)
     }
 
-    /// Returns the DOM of the page if it was rendered, and otherwise the body.
+    /// Returns the DOM of the page if it was rendered, and otherwise the body of its response.
     fn shown(&self, row: &PageRow, http: &HttpMessage<'_>) -> Option<Bytes> {
         match read_dom(&self.dir, row) {
             Some(dom) => Some(dom.into()),
@@ -112,7 +113,7 @@ impl CrawlArchive {
         }
     }
 
-    /// Returns the body and the `X-Robots-Tag` headers of a page; `None` if it can't be read.
+    /// Returns a page with its `X-Robots-Tag` headers. `None` if it can't be read.
     pub(crate) fn html_answer(&self, row: &PageRow) -> Option<ArchivedHtml> {
         if !row.may_show_body() {
             return None;
@@ -150,7 +151,7 @@ impl CrawlArchive {
     }
 }
 
-/// The media type of a DOM in the archive.
+/// The media type of each DOM in the archive.
 const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
 /// A page as the server sent it or, if it was rendered, as the browser shows it.
@@ -230,7 +231,7 @@ impl Page<'_> {
 
     fn link(&mut self, base: &CanonicalUrl, link: &Link) {
         let href = match link.kind {
-            // A browser replaces the query of the address by the data of the form (HTML Standard
+            // A browser replaces the query of the address with the form data (HTML Standard
             // 4.10.21.3).
             LinkKind::Form => link.href.split(['?', '#']).next().unwrap_or_default(),
             _ => &link.href,

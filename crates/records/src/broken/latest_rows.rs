@@ -32,7 +32,7 @@ struct Last {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LastOutcome {
-    /// No response, or a status of 400 or above.
+    /// No response, a status of 400 or above, or a redirect that leads nowhere.
     #[default]
     Broken,
     Redirect,
@@ -40,7 +40,7 @@ enum LastOutcome {
 }
 
 impl LatestRows {
-    /// Reads all rows once.
+    /// Reads all rows of `pages.jsonl` in `dir` once.
     pub(crate) fn read(dir: &Path) -> Result<LatestRows, RecordsError> {
         let mut latest = LatestRows::default();
         let mut rows = pages(dir)?;
@@ -63,7 +63,7 @@ impl LatestRows {
         Ok(latest)
     }
 
-    /// Adds the next row.
+    /// Adds the next row, which is on line `line` of `pages.jsonl`.
     pub(crate) fn add(&mut self, row: &PageRow, line: u64) {
         self.round = self.round.max(row.round);
         let last = self.by_url.entry(key(&row.url)).or_default();
@@ -83,7 +83,7 @@ impl LatestRows {
         }
     }
 
-    /// Returns the last round, starting at 1.
+    /// Returns the number of the last round. The first round is 1.
     pub(crate) fn round(&self) -> u32 {
         self.round.max(1)
     }

@@ -12,10 +12,10 @@ use super::latest_rows::LatestRows;
 /// redirects.
 pub(super) const MAX_CHAIN: usize = 256;
 
-/// All URLs that currently redirect.
+/// All URLs that currently redirect or are in a redirect loop.
 #[derive(Debug, Default)]
 pub(super) struct Redirects {
-    /// The last visit of each URL.
+    /// The last visit of each URL that redirects.
     visits: HashMap<String, RedirectVisit>,
     /// The target of each redirect whose row names the target.
     targets: HashMap<String, String>,

@@ -11,8 +11,9 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::row_files::links as link_rows;
 
-/// Adds the links of URLs whose last row is a page. The links of a page are a group of consecutive
-/// rows. If the page has changed, there is a new group, and only the last one counts.
+/// Adds to `wanted` the links in `links.jsonl` of each current page: each URL whose last row is a
+/// page. The links of a page are a group of consecutive rows. If the page has changed, there is a
+/// new group, and only the last one counts.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::{EveryLink, broken, is_wait};
 use crate::error::RecordsError;
 
-/// An exchange of the test crawl.
+/// An exchange that a test crawl records.
 #[derive(Clone)]
 struct Made {
     path: &'static str,
@@ -32,7 +32,7 @@ struct Made {
     fields: &'static [(&'static str, &'static str)],
     body: &'static str,
     withheld: bool,
-    /// The target in the row of a redirect.
+    /// The value of `redirect` in the row.
     redirect: Option<&'static str>,
     error: Option<&'static str>,
 }
@@ -67,7 +67,7 @@ fn url(path: &str) -> String {
     }
 }
 
-/// A redirect whose row names its target.
+/// Creates a redirect whose row names its target.
 fn redirect(path: &'static str, via: Option<&'static str>, to: &'static str) -> Made {
     Made {
         redirect: Some(to),
@@ -144,7 +144,7 @@ fn lines(dir: &Path, name: &str, rows: Vec<String>) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// A link: the page, the target, the text and the relation.
+/// A row of `links.jsonl`: the page, the target, the text and the relation.
 type LinkMade = (
     &'static str,
     &'static str,
@@ -152,7 +152,7 @@ type LinkMade = (
     Option<&'static str>,
 );
 
-/// A crawl with rows, and optionally links and an archive.
+/// Writes a crawl with rows, and optionally with links and an archive.
 fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = archives
@@ -189,8 +189,8 @@ fn check(dir: &Path, source: &str, expect: Expect) {
     expect.assert_eq(&EveryLink(&links_found).to_string());
 }
 
-/// Two broken pages: the first has two links and a chain of redirects, and the second is on a dead
-/// host.
+/// Creates a site with two broken pages. The first has two links and a chain of redirects, and the
+/// second is on a dead host.
 fn site() -> Vec<Made> {
     vec![
         page(
@@ -290,8 +290,8 @@ fn first_referrers_are_listed_if_nothing_else_was_kept() {
     );
 }
 
-/// A second round. The first page has lost its link, another page is unchanged, and a third one is
-/// broken.
+/// Creates a crawl with two rounds. In the second round, the first page has lost its link, another
+/// page is unchanged, and a third one is broken.
 fn two_rounds() -> Vec<Made> {
     let same = Made {
         status: 304,
@@ -423,7 +423,8 @@ fn unreadable_pages_are_counted() {
     );
 }
 
-/// A loop of two redirects, a redirect to itself, a chain that is too long, and a chain that ends.
+/// Creates a site with a loop of two redirects, a redirect to itself, a chain that is too long, and
+/// a chain that ends.
 fn loops() -> Vec<Made> {
     vec![
         page(
@@ -521,7 +522,7 @@ fn targets_in_redirect_rows_need_no_archive() {
     );
 }
 
-/// The texts must be those that the engine writes as `detail` to `waiting.jsonl`.
+/// These texts must be the ones that the engine writes as `detail` to `waiting.jsonl`.
 #[test]
 fn a_host_that_is_spared_is_not_unreachable() {
     for pause in [

@@ -83,7 +83,7 @@ impl BrokenLinks {
 fn answer_and_url(page: &BrokenPage) -> String {
     let status = page.status.map(|status| status.to_string());
     let status = status.as_deref().unwrap_or("---");
-    // A status of 400 or above needs no explanation by the error.
+    // A status of 400 or above explains itself, so don't show the error with it.
     match page
         .error
         .as_ref()

@@ -12,7 +12,6 @@ use crate::number_format::{counted, grouped, size};
 /// Maximum number of differences of each kind listed individually.
 const MAX_NAMED: usize = 20;
 
-/// Formats the comparison as text.
 impl Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = (&self.a, &self.b);

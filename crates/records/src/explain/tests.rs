@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::explain;
 
-/// 2026-11-21T00:00:00Z
+/// Returns 2026-11-21T00:00:00Z.
 fn now() -> Timestamp {
     Timestamp::from_micros(1_795_219_200_000_000)
 }
@@ -59,7 +59,7 @@ fn an_endless_line_hides_nothing_and_is_counted() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
-    // Zeros in place of a row, which a power failure may leave.
+    // Write zeros in place of a row, as a power failure may.
     let mut file = fs::File::create(&path).unwrap();
     file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
         .unwrap();

@@ -20,7 +20,6 @@ impl Explanation {
     }
 }
 
-/// Formats the explanation as text.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.url)?;

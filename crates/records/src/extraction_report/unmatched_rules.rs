@@ -80,7 +80,7 @@ pub(crate) fn explain(
     Ok(())
 }
 
-/// The conditions of a rule, each with whether any page meets it.
+/// The conditions of a rule, and whether any page meets each of them.
 struct Conditions<'a> {
     config: &'a RuleConfig,
     is_met: HashMap<&'static str, bool>,
@@ -192,7 +192,7 @@ fn beginning<'p>(path: &'p str, wanted: &str) -> &'p str {
     &path[..end.min(most)]
 }
 
-/// Searches for the fields that a rule never found.
+/// The search for the fields that one rule never found.
 struct Search {
     rule: usize,
     name: String,
@@ -201,12 +201,12 @@ struct Search {
 }
 
 struct FieldSearch {
-    /// The index of the field.
+    /// The index of the field in [`RuleCounts::fields`].
     field: usize,
     name: String,
     nearest: Option<String>,
-    /// The names that the pages lack, each with the most similar name on the pages. The value is
-    /// the number of pages.
+    /// Number of pages, by the name in the selector that the page lacks and the most similar name
+    /// on the page.
     lacking: BTreeMap<(String, Option<String>), u64>,
 }
 
@@ -261,7 +261,7 @@ impl Search {
     }
 }
 
-/// Parses a page, and passes it to each search whose rule read the page.
+/// Parses the page of a row, and passes it to each search whose rule read the page.
 fn look_at(
     dir: &Path,
     rules: &Rules,

@@ -11,7 +11,7 @@ use crate::error::RecordsError;
 /// Maximum bytes of a baseline file. A fault takes about 200 bytes.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
 
-/// The faults that a file lists.
+/// The faults that a baseline file lists.
 #[derive(Debug, Default)]
 pub struct Baseline {
     keys: HashSet<Key>,
@@ -30,7 +30,7 @@ impl Baseline {
     /// Reads a file with one fault per line, as written by `--format jsonl`. Skips empty lines.
     ///
     /// # Errors
-    /// [`RecordsError::Row`] for a line that isn't a fault; file system errors.
+    /// [`RecordsError::Baseline`] for a line that isn't a fault; file system errors.
     pub fn read(path: &Path) -> Result<Baseline, RecordsError> {
         let text = crawl_archive::read_text(path, MAX_BASELINE_BYTES);
         let text = text.map_err(RecordsError::io(path))?;

@@ -8,8 +8,8 @@ use crate::token_words::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links that count neither as
 /// working nor as broken, because of the response of their target. A broken page that nothing links
-/// to any more is not a fault, unless it is a seed. Links on pages outside the scope are left out,
-/// because these pages are not the site's own.
+/// to any more is not a fault, unless it is a seed. Skips links on pages outside the scope, because
+/// these pages are not the site's own.
 pub(super) fn broken_faults(
     broken: &BrokenLinks,
     latest: &LatestRows,

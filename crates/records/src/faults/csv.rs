@@ -54,8 +54,8 @@ fn push_line(fields: [Option<&str>; 7], csv: &mut String) {
             csv.push(',');
         }
         let field = safe_line(field.unwrap_or_default());
-        // Put a `'` before such a text, because a spreadsheet would run it as a formula, and it may
-        // be from a hostile page.
+        // Put a `'` before the field, because a spreadsheet would run it as a formula, and it may
+        // come from a hostile page.
         if field.starts_with(['=', '+', '-', '@']) {
             csv.push_str(&quoted(&format!("'{field}")));
         } else {

@@ -15,7 +15,7 @@ use crate::to_fix::{MAX_ROWS, left_out, of_links};
 /// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;
 
-/// The kind of an unchecked link.
+/// The kind shown for an unchecked link.
 const NOT_CHECKED: &str = "not checked";
 
 /// Formats the faults as text, grouped by page, then the redirects and the unchecked links.

@@ -35,8 +35,8 @@ struct Wanted {
 }
 
 impl FragmentLinks {
-    /// Adds a link. `target` is the page at the end of the redirects, and `fragment` is the
-    /// fragment to look for in it.
+    /// Adds a link on `page`. `to` is the link's URL with its fragment, `target` is the page at the
+    /// end of the redirects, and `fragment` is the fragment to look for in `target`.
     pub(super) fn add(
         &mut self,
         page: &CanonicalUrl,
@@ -45,7 +45,7 @@ impl FragmentLinks {
         fragment: &str,
         text: Option<&str>,
     ) {
-        // Such a fragment is not an id, because a script reads it.
+        // Skip fragments such as `#!/route`, which a script of the page reads. They are not ids.
         if fragment.starts_with(['!', '/']) {
             return;
         }

@@ -29,7 +29,8 @@ impl Draw {
 /// A planted fault: its page, target and kind.
 type Planted = (String, String, FaultKind);
 
-/// A site of 250 pages with many valid links of all kinds and a thousand faults.
+/// Creates a site of 250 pages with many valid links of all kinds and a thousand faults. Also
+/// returns the faults.
 fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
     let mut draw = Draw(17);
     let mut made = TestCrawl::new();
@@ -306,7 +307,7 @@ fn each_format_escapes_text_from_servers() {
     assert!(none.to_string().starts_with("no faults\n"));
 }
 
-/// A page in scope with links to pages outside of it.
+/// Adds a page in scope with links to `targets`.
 fn linking_page(made: &mut TestCrawl, targets: &[&str]) {
     let links = targets.iter().map(|to| format!("<a href='{to}'>x</a>"));
     made.page(&format!("{HOST}/"), "text/html", &links.collect::<String>());
@@ -386,13 +387,13 @@ fn each_link_to_an_unreachable_host_is_a_fault() {
     assert!(report.to_string().ends_with(last), "{report}");
 }
 
-/// Writes rows into a file of a crawl's directory.
+/// Writes rows into the file `name` of a crawl's directory.
 fn write_rows(dir: &tempfile::TempDir, name: &str, rows: &[Value]) {
     let rows: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
     fs::write(dir.path().join(name), rows.concat()).unwrap();
 }
 
-/// Returns kind, target and words of each fault.
+/// Returns the kind, target and description of each fault.
 fn listed(report: &Faults) -> Vec<(FaultKind, &str, &str)> {
     let rows = report.faults.iter();
     rows.map(|fault| (fault.kind, fault.to.as_str(), fault.why.as_str()))

@@ -50,7 +50,8 @@ impl PreparedText {
         PreparedText(normal(visible_text))
     }
 
-    /// Returns whether the page contains the text of a directive, ignoring case and white space.
+    /// Returns whether the page contains the text of a directive, ignoring case and differences in
+    /// white space.
     pub(super) fn hold(&self, wanted: &TextDirective) -> bool {
         let text = self.0.as_str();
         let mut starts = words_in(text, &wanted.start);

@@ -11,9 +11,10 @@ use crate::crawl_summary::unreachable_origin;
 use crate::error::RecordsError;
 use crate::row_files::{excluded, requests, waiting};
 
-/// The reason of a link whose server answered 429 until the end of the crawl.
+/// The [`UncheckedLink::reason`] of a link whose server answered 429 until the end of the crawl.
 pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";
-/// The reason of a link that was not requested, because its server demanded a wait.
+/// The [`UncheckedLink::reason`] of a link that was not requested, because its server demanded a
+/// wait.
 const ASKED_TO_WAIT: &str = "asked_to_wait";
 /// The statuses that demand a wait.
 const WAITS: [u16; 2] = [429, 503];
@@ -66,12 +67,13 @@ pub(super) enum UnfetchedReason<'a> {
     Answered(u16),
 }
 
-/// The URLs and origins that were not fetched from, with the reasons.
+/// The URLs that the crawl did not fetch, and the origins that it could not fetch from, with the
+/// reasons.
 #[derive(Debug, Default)]
 pub(super) struct UnfetchedUrls {
     /// The reason for each excluded URL.
     excluded: HashMap<u64, String>,
-    /// The reason why each origin with pending URLs can't be fetched from.
+    /// For each origin with pending URLs, the reason why the crawl can't fetch from it.
     waiting: HashMap<String, String>,
     /// The last status of URLs that demanded a wait.
     demanded: HashMap<u64, u16>,
@@ -122,8 +124,8 @@ impl UnfetchedUrls {
         Ok(())
     }
 
-    /// Returns why a URL was not fetched. `name` is its spelling after the spelling rules. `None`
-    /// if the reason is unknown, or is a limit that the user set.
+    /// Returns why a URL was not fetched. `name` is the URL in the spelling that the crawl uses.
+    /// `None` if the reason is unknown, or is a limit that the user set.
     pub(super) fn of(&self, url: &CanonicalUrl, name: &str) -> Option<UnfetchedReason<'_>> {
         if let Some(reason) = self.excluded.get(&key(name)) {
             return Some(UnfetchedReason::Unchecked(reason));

@@ -7,7 +7,7 @@ use crawl_extractor::{Link, LinkElement, Rel};
 use super::Fault;
 use crate::broken::key;
 
-/// The links to broken pages that have no text, and the elements that contain these links.
+/// The links without text that lead to broken pages, and the elements that contain these links.
 #[derive(Debug, Default)]
 pub(super) struct UnnamedLinks {
     /// The element of each link. The key consists of the keys of the linking page and of the
@@ -35,7 +35,7 @@ impl UnnamedLinks {
         }
     }
 
-    /// Writes the elements to their faults.
+    /// Sets [`Fault::element`] of each fault whose link has no text.
     pub(super) fn write_to(&self, faults: &mut [Fault]) {
         for fault in faults.iter_mut().filter(|fault| fault.text.is_none()) {
             let element = place(fault).and_then(|place| self.elements.get(&place)?.clone());

@@ -39,15 +39,14 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
             .copied();
         assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
-    // No check is undecided if the lost rows come after the last robots.txt response, or if a later
-    // response repeats the lost one.
+    // If only the row of a page is lost, no check is undecided.
     check(ends[3] + 5..ends[3] + 40, 0);
     check(ends[0] + 5..ends[0] + 40, 0);
-    // Destroys the row with the response that allows `/p`.
+    // Destroy the row with the robots.txt response that allows `/p`.
     check(ends[2] + 5..ends[2] + 40, 1);
     // If the line break between two rows is lost, they become one malformed line.
     check(ends[2] + 40..ends[3] + 20, 1);
-    // Without the first row no page has a robots.txt before it.
+    // Without the first row, the first page has no robots.txt before it.
     check(0..ends[0], 1);
     check(0..ends[2], 0);
 }

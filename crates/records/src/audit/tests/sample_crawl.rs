@@ -1,4 +1,4 @@
-//! Creates the directory of a small crawl.
+//! Writes the directory of a small crawl.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use crawl_archive::{
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The moment that stands for time 0 in the tests, in milliseconds: 2026-11-20, midnight UTC.
+/// The time in milliseconds since 1970 that the tests count from: 2026-11-20, midnight UTC.
 const DAY: u64 = 1_795_132_800_000;
 
-/// A request: one line of a crawl's log.
+/// A request: one line of `requests.jsonl`.
 pub(super) struct Sent {
     pub(super) purpose: &'static str,
     pub(super) path: &'static str,
@@ -124,11 +124,11 @@ pub(super) enum Begins {
 /// A line number in a robots.txt, and its text.
 type Rule = (u32, &'static str);
 
-/// Rows of `pages.jsonl` and `excluded.jsonl` in addition to the log.
+/// The content of the crawl's files other than `requests.jsonl`.
 #[derive(Default)]
 pub(super) struct More {
     pub(super) toml: &'static str,
-    /// For each page row: the time, path, verdict and rule.
+    /// For each row of `pages.jsonl`: the time since [`DAY`], the path, the verdict and the rule.
     pub(super) pages: &'static [(u64, &'static str, &'static str, Option<Rule>)],
     /// For each excluded row: the path, the line of the rule, and the rule.
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
