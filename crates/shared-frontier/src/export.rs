@@ -296,7 +296,7 @@ impl ExportGroup {
         workers.collect()
     }
 
-    /// Returns the values that a worker stored under names.
+    /// Returns the named values that a worker stored.
     fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
         let meta = rows.iter().map(|row| {

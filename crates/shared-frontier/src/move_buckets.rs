@@ -73,11 +73,11 @@ pub enum MoveStep {
     Marked(usize),
     /// The mover waits for the owners of this many buckets to hand them over.
     Waiting(usize),
-    /// The mover took a bucket from its source.
+    /// The mover took the bucket with this number from its source.
     Taken(i32),
-    /// The rows of a bucket were copied to the target. No server group serves the bucket now.
+    /// The rows of this bucket were copied to the target. No server group serves the bucket now.
     Copied(i32),
-    /// The target serves a bucket, but the other server groups don't know it yet.
+    /// The target serves this bucket, but the other server groups don't know it yet.
     Served(i32),
     /// The bucket was moved.
     Moved {

@@ -1,5 +1,5 @@
-//! Opens a shared frontier: finds the server groups of the crawl, takes the worker's name and
-//! buckets.
+//! Opens a shared frontier: finds the server groups of the crawl, and takes the worker's name and
+//! its buckets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -254,8 +254,8 @@ fn take_settings(
     })
 }
 
-/// Returns the lines that only one of the two texts has, with a `-` before the lines of the first
-/// text.
+/// Returns the lines that only one of the two texts has, with a `-` before the lines of `theirs`
+/// and a `+` before the lines of `own`.
 fn differences(theirs: &str, own: &str) -> String {
     let without = |of: &str, other: &str, sign: char| {
         let other_lines: HashSet<&str> = other.lines().collect();
@@ -313,8 +313,8 @@ pub(crate) fn take_buckets(
     Ok(result)
 }
 
-/// Returns the origins with pending URLs in some buckets, each with its number and the number of
-/// its pending URLs.
+/// Returns the origins of `buckets` that have pending URLs, each with its number (the key of its
+/// rows) and the number of its pending URLs.
 pub(crate) fn origins_of(
     tables: &CrawlDatabase,
     buckets: Vec<i32>,

@@ -205,10 +205,9 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &WorkerSurvey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // The server groups were queried at different moments, and and a link reaches its group
-            // before its page is settled in another group. So a single survey may miss work. But if
-            // two surveys find no work, and no group committed anything between them, the work is
-            // done.
+            // The server groups were queried at different moments, and a link reaches its group
+            // before its page is settled in another group. So a single survey may miss work. If two
+            // surveys find no work, and no group committed anything between them, no work is left.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };

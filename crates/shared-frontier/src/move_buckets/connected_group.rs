@@ -140,7 +140,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Takes those of the given buckets that have no owner any more, and returns them.
+    /// Makes the mover `life` the owner of those of the given buckets that have no owner any more.
+    /// Returns these buckets.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -183,8 +184,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Claims the row of a bucket that another server group serves. Returns false if this group
-    /// serves the bucket.
+    /// Claims the row of a bucket for the mover `life`, if another server group serves the bucket.
+    /// Returns false if this group serves it.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
             WHERE crawl = $1 AND b = $2 AND home <> $3";
