@@ -214,7 +214,7 @@ impl DatabaseThread {
     }
 }
 
-/// Work that runs on the thread.
+/// Work that was handed over to the thread. [`DatabaseTask::answer`] waits for its result.
 pub(crate) struct DatabaseTask<T>(mpsc::Receiver<Answer<T>>);
 
 impl<T> DatabaseTask<T> {

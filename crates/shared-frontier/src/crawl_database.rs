@@ -177,7 +177,8 @@ impl CrawlDatabase {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`CrawlDatabase::records`], but as stored in the given server group.
+    /// Like [`CrawlDatabase::records`], but returns the records that the server group `group`
+    /// stores.
     pub(crate) fn records_in(
         &self,
         group: i32,

@@ -94,7 +94,7 @@ pub(crate) fn judged(
     Ok((client, facts.took))
 }
 
-/// Facts that a database server reports.
+/// The version, state, clock and response time of a database server.
 #[derive(Default)]
 struct EngineFacts {
     version: i32,

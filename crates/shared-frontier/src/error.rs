@@ -160,9 +160,9 @@ pub enum SharedOpenError {
     Layout {
         /// The database server's address.
         address: String,
-        /// The layout of the tables.
+        /// The version of the layout of the tables.
         found: i32,
-        /// The layout that this program reads.
+        /// The version of the layout that this program reads.
         known: i32,
     },
     /// Another process holds this worker's name, or an earlier process of the worker held it until

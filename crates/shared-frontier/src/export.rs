@@ -73,8 +73,8 @@ struct GroupFacts {
 }
 
 impl CrawlExport {
-    /// Begins moving a crawl out of its database servers into the directory `to`. All server groups
-    /// must be named.
+    /// Begins moving a crawl out of its database servers into the directory `to`. `urls` must name
+    /// all server groups of the crawl.
     ///
     /// # Errors
     /// [`SharedOpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be

@@ -103,8 +103,8 @@ impl SharedFrontier {
         self.tables.renew()
     }
 
-    /// Admits up to `most` links that other workers found to hosts of this worker, and reopens up
-    /// to `most` lost URLs. Returns the result of the commit.
+    /// Admits up to `most` links to this worker's hosts that other workers found, and reopens up to
+    /// `most` lost URLs, in one transaction. Returns the result of the commit.
     ///
     /// # Errors
     /// [`FrontierError`] if the database server fails.

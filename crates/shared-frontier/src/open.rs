@@ -105,7 +105,7 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets that a request took. The request was sent at `sent_at`.
+/// The buckets that one request took. Their leases count from `sent_at`, when the request was sent.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,
@@ -216,8 +216,8 @@ fn refuse_exported(
     })
 }
 
-/// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first server group stores the version and the settings.
+/// Sets the crawl's program version and settings to those of this worker. Fails if they differ and
+/// another worker is alive. The first server group stores the version and the settings.
 fn take_settings(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,

@@ -82,7 +82,7 @@ impl ServerGroups {
         self.others.len() + 1
     }
 
-    /// Returns a server group other than the home, by its number; `None` if there is no such group.
+    /// Returns the server group with this number, or `None` if it is the home or is unknown.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }

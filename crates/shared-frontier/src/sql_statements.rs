@@ -1,4 +1,4 @@
-//! The SQL statements. Each is prepared once per connection.
+//! The SQL statements. Those in [`Sql`] are prepared once per connection.
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {

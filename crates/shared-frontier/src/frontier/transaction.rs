@@ -25,7 +25,7 @@ use crate::connection::{Param, params};
 use crate::row_keys::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
 use crate::sql_statements::Sql;
 
-/// A transaction. Changes are collected here until the commit.
+/// A transaction of the shared frontier. Collects changes until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
@@ -247,7 +247,7 @@ impl<'f> SharedTransaction<'f> {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
-        // Sort the keys in the order of the table's rows.
+        // Sort the keys in the order of the table's rows, which also brings duplicates together.
         wanted.sort_unstable();
         wanted.dedup();
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
@@ -337,7 +337,7 @@ impl<'f> SharedTransaction<'f> {
         record
     }
 
-    /// Makes a settled URL pending again.
+    /// Makes a settled URL pending again. `kept` is the URL's last visit.
     fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit, before: Option<Before>) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {

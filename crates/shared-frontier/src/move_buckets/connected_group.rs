@@ -87,7 +87,7 @@ impl ConnectedGroup {
         })
     }
 
-    /// Returns the rows of some buckets in this server group.
+    /// Returns the rows of the given buckets in this server group.
     pub(super) fn rows(&self, buckets: &[i32]) -> Result<Vec<BucketRow>, FrontierError> {
         let text = "SELECT b, home, moving_to, epoch FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = ANY($2) ORDER BY b";
@@ -234,7 +234,7 @@ impl ConnectedGroup {
     }
 
     /// Copies the rows of a bucket to another server group. Rows are written only while the mover
-    /// `life` has the claim to the bucket's row there.
+    /// `life` holds the claim to the bucket's row there.
     pub(super) fn copy_rows(
         &self,
         target: &ConnectedGroup,
@@ -255,7 +255,8 @@ impl ConnectedGroup {
         Ok(())
     }
 
-    /// Reads a part of a table: the rows as JSON, their number, and the last key.
+    /// Reads up to [`PART_ROWS`] rows of a bucket from a table, after the key `(first, second)`.
+    /// Returns the rows as JSON, their number, and the last key.
     #[expect(clippy::type_complexity, reason = "it is taken apart where it is read")]
     fn read_part(
         &self,
