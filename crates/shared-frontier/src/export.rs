@@ -148,8 +148,8 @@ impl CrawlExport {
         Ok(())
     }
 
-    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if the new
-    /// directory could not be given its name.
+    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if renaming
+    /// the new directory to its final name fails.
     pub fn take_back(&self) -> Result<(), SharedOpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
