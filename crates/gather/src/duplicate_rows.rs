@@ -32,7 +32,7 @@ const PUT_ASIDE: [&str; 8] = [
     "sample",
     "trap",
 ];
-/// The letter in a sorted line that marks a page. Exclusions have another letter.
+/// The letter that marks a page in a sorted line. [`EXCLUDED`] marks an exclusion.
 const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 
@@ -68,7 +68,7 @@ impl DuplicateRows {
         Ok(())
     }
 
-    /// Returns true if a row of `excluded.jsonl` must be omitted. Call this for rows in ascending
+    /// Returns whether to omit a row of `excluded.jsonl`. Call this for the rows in ascending
     /// order.
     pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
         let is_listed = self.next == Some((worker, line));

@@ -57,9 +57,9 @@ pub enum GatherPurpose<'a> {
     /// Reading the records.
     Reading,
     /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
-    /// settings and logs of a crawl with a single process. Of each worker's `excluded.jsonl`, only
-    /// the committed rows are copied. A run writes further rows when it ends, but the resumed crawl
-    /// will write these rows again.
+    /// settings and logs of a crawl with a single process. Only the committed rows of each worker's
+    /// `excluded.jsonl` are copied. A run adds other rows when it ends, and the resumed crawl will
+    /// add those again.
     GoingOn {
         /// The number of committed bytes of each worker's `excluded.jsonl`, by the worker's name.
         excluded: &'a BTreeMap<String, u64>,

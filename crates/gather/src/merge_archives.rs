@@ -37,8 +37,8 @@ impl RelocatedRecords {
 }
 
 /// Adds the WARC files of all workers to the folder `archive` in `to`, and writes the capture log
-/// and index. A file is hard-linked if the file system allows it and no other worker's file has the
-/// same name. Otherwise it is copied.
+/// and index. A file whose name is free is hard-linked, or copied if the file system allows no
+/// link. A file whose name is taken by another worker's file is copied under a new name.
 ///
 /// Returns a map to the new positions for each worker, and the known digests of files that kept
 /// their names.

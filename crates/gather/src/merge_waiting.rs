@@ -61,8 +61,9 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// Returns the row about the whole crawl. Its reason is one of the workers that have waiting URLs.
-/// If no worker has any, all workers count.
+/// Returns the row about the whole crawl. Its reason is the one that leaves the most work, of the
+/// workers that have waiting URLs. If no worker has waiting URLs, it is the one that leaves the
+/// least work, of all workers.
 fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

@@ -1,5 +1,6 @@
-//! Fills shared frontiers with 1, 2 and 4 workers as a crawl does, and a frontier on disk for
-//! comparison, and prints a table. `cargo xtask bench shared` runs it.
+//! Benchmarks shared frontiers with 1, 2 and 4 workers, and a frontier on disk for comparison. The
+//! workers lease, settle and admit URLs as in a crawl. Prints a table. `cargo xtask bench shared`
+//! runs the benchmark.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -168,7 +168,8 @@ struct BucketToReopenColumns {
 pub(crate) type StateChanges = [i64; 5];
 
 impl TransactionColumns {
-    /// Creates an empty batch. `number` is its number among the commits of this worker.
+    /// Creates an empty batch. `number` is its number among the commits of this worker. `spent` has
+    /// the worker's pages and bytes over all its runs, if they changed.
     pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> TransactionColumns {
         TransactionColumns {
             number,
@@ -199,8 +200,8 @@ impl TransactionColumns {
         for (b, changes) in buckets {
             let fence = &mut self.fence;
             fence.b.push(b);
-            // A worker has no epoch of a bucket that it doesn't own. No bucket has epoch -1, so the
-            // fence fails.
+            // This worker has no epoch for a bucket that it doesn't own. Send -1, which no bucket
+            // has, so that the commit fails.
             fence.epoch.push(owned.epoch(b).unwrap_or(-1));
             fence.seq.push(seq as i64);
             for (state, change) in fence.states.iter_mut().zip(changes) {
@@ -209,7 +210,8 @@ impl TransactionColumns {
         }
     }
 
-    /// Adds a record. If the record is settled, `number` is stored as the worker that settled it.
+    /// Adds a record. If the record is settled, `worker` is stored as the number of the worker that
+    /// settled it.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,

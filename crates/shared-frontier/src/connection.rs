@@ -214,7 +214,7 @@ impl DatabaseThread {
     }
 }
 
-/// Work that runs on the thread.
+/// Work that was handed over to the thread. [`DatabaseTask::answer`] waits for its result.
 pub(crate) struct DatabaseTask<T>(mpsc::Receiver<Answer<T>>);
 
 impl<T> DatabaseTask<T> {
@@ -255,7 +255,7 @@ pub(crate) async fn connect(engine: &ServerConfig) -> Answer<Client> {
     Err(failed.unwrap_or_else(tokio_postgres::Error::__private_api_timeout))
 }
 
-/// Connects, and makes the database server find rows by key.
+/// Connects, and sets [`PLANS`] so that the database server finds rows by key.
 pub(crate) async fn connect_for_rows(engine: &ServerConfig) -> Answer<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
@@ -305,8 +305,8 @@ impl DatabaseSession {
     }
 
     /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
-    /// statements at once must prepare all statements before. Otherwise they may be sent in another
-    /// order.
+    /// statements at once must prepare all of them beforehand. Otherwise they may be sent in
+    /// another order.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
@@ -400,7 +400,8 @@ mod tests {
         let lets_in = server(|taken| answer(taken, &[OK, READY].concat()));
         for silent in [
             server(stay_silent),
-            // One server is silent after it logged the user in, another in the middle of a message.
+            // The second server is silent after the login, and the third in the middle of a
+            // message.
             server(|taken| answer(taken, OK)),
             server(|taken| answer(taken, &OK[..6])),
         ] {

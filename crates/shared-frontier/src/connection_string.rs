@@ -129,7 +129,8 @@ impl ConnectionString {
             config.ssl_mode(ssl_mode);
             each_host.push(config);
         }
-        // As they were written: a decoded value could end the parameter or begin another.
+        // Keep the parameters as they were written, with percent-encoding. A decoded value could
+        // end its parameter or begin another one.
         let written = [mode, roots].into_iter().flatten();
         let written = written.map(|(parameter, _)| parameter);
         let cleartext = allows_cleartext.then_some("require_auth=password");

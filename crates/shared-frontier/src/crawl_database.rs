@@ -1,4 +1,4 @@
-//! The tables of one crawl: reads and commits.
+//! Reads from and commits to the tables of one crawl.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -113,7 +113,7 @@ impl CrawlDatabase {
         }
     }
 
-    /// Tries to reconnect until the worker's leases expire.
+    /// Opens a new connection for commits. Retries until the worker's leases expire.
     fn reconnect_in_time(&self) -> Result<Arc<DatabaseSession>, FrontierError> {
         loop {
             match self.reconnect(&self.writer) {
@@ -172,12 +172,13 @@ impl CrawlDatabase {
         commits.map_err(|why| self.thread.failed(Some(why)))
     }
 
-    /// Returns the records of URLs, in the order of `keys`.
+    /// Returns the records of URLs, in the order of `keys`. An unknown URL has `None`.
     pub(crate) fn records(&self, keys: &[UrlKey]) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`CrawlDatabase::records`], but as stored in the given server group.
+    /// Like [`CrawlDatabase::records`], but returns the records that the server group `group`
+    /// stores.
     pub(crate) fn records_in(
         &self,
         group: i32,

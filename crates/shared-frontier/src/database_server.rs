@@ -14,13 +14,13 @@ use crate::credentials::Credentials;
 use crate::error::SharedOpenError;
 use crate::tls::not_connected;
 
-/// The layout of the tables, which this program creates and reads.
+/// The version of the layout of the tables that this program creates and reads.
 const LAYOUT: i32 = 3;
 
 /// The oldest supported PostgreSQL, as `server_version_num`. The tests run this version.
 const OLDEST_ENGINE: i32 = 150_000;
 
-/// The tolerated difference between the clocks of database server and worker.
+/// The tolerated difference between the clocks of the database server and of this machine.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 
 /// The response time above which a warning is logged.
@@ -32,7 +32,7 @@ const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
-/// The number of attempts to create the tables while other processes create them too.
+/// Maximum attempts to create the tables while other processes create them too.
 const MAX_TRIES: usize = 10;
 
 /// Returns the configuration of connections to the database server that a connection string names,
@@ -94,7 +94,7 @@ pub(crate) fn judged(
     Ok((client, facts.took))
 }
 
-/// Facts that a database server reports.
+/// The version, state, clock and response time of a database server.
 #[derive(Default)]
 struct EngineFacts {
     version: i32,
@@ -158,7 +158,7 @@ fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     warnings
 }
 
-/// Creates the tables if they are missing, and returns their layout.
+/// Creates the tables if they are missing, and returns the version of their layout.
 async fn layout(client: &Client) -> Answer<i32> {
     let mut tries = 0;
     loop {

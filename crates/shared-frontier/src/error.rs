@@ -1,4 +1,4 @@
-//! The errors of opening a shared frontier.
+//! The errors of opening a shared frontier, and of commands on a shared crawl.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use crawl_frontier::FrontierError;
 use crawl_frontier::parts::CommittedCounts;
 
-/// The reason why a shared frontier can't be opened.
+/// The reason why a shared frontier can't be opened, or why a command on a shared crawl failed,
+/// such as a move of buckets or an export.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedOpenError {
@@ -160,9 +161,9 @@ pub enum SharedOpenError {
     Layout {
         /// The database server's address.
         address: String,
-        /// The layout of the tables.
+        /// The version of the layout of the tables.
         found: i32,
-        /// The layout that this program reads.
+        /// The version of the layout that this program reads.
         known: i32,
     },
     /// Another process holds this worker's name, or an earlier process of the worker held it until

@@ -73,8 +73,8 @@ struct GroupFacts {
 }
 
 impl CrawlExport {
-    /// Begins moving a crawl out of its database servers into the directory `to`. All server groups
-    /// must be named.
+    /// Begins moving a crawl out of its database servers into the directory `to`. `urls` must name
+    /// all server groups of the crawl.
     ///
     /// # Errors
     /// [`SharedOpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
@@ -148,8 +148,8 @@ impl CrawlExport {
         Ok(())
     }
 
-    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if the new
-    /// directory could not be given its name.
+    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if renaming
+    /// the new directory to its final name fails.
     pub fn take_back(&self) -> Result<(), SharedOpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
@@ -296,7 +296,7 @@ impl ExportGroup {
         workers.collect()
     }
 
-    /// Returns the values that a worker stored under names.
+    /// Returns the named values that a worker stored.
     fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
         let meta = rows.iter().map(|row| {

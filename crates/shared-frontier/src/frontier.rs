@@ -1,4 +1,4 @@
-//! The frontier: reading, and leasing URLs.
+//! The shared frontier: reads URLs and leases them.
 
 mod bucket_handover;
 mod transaction;
@@ -34,8 +34,8 @@ const PAGE_ROWS: usize = 1_000;
 
 /// A [`Frontier`] with its state in PostgreSQL, for the hosts that this worker owns.
 ///
-/// In memory, the frontier has the origins with pending URLs, the heads of their queues, and the
-/// states of recently seen URLs.
+/// In memory, the frontier keeps the origins with pending URLs, the first URLs of each origin's
+/// queue, and the states of recently seen URLs.
 pub struct SharedFrontier {
     pub(crate) tables: CrawlDatabase,
     /// Locked by the open transaction. Acquired before `memory`.
@@ -47,9 +47,9 @@ pub struct SharedFrontier {
     pub(crate) reopenings: AtomicU64,
 }
 
-/// State that only the writer needs, as committed.
+/// State that only a transaction uses, as of the last commit.
 pub(crate) struct WriterState {
-    /// The number of the last admission.
+    /// The sequence number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
     pub(crate) commits: i64,
@@ -103,8 +103,8 @@ impl SharedFrontier {
         self.tables.renew()
     }
 
-    /// Admits up to `most` links that other workers found to hosts of this worker, and reopens up
-    /// to `most` lost URLs. Returns the result of the commit.
+    /// Admits up to `most` links to this worker's hosts that other workers found, and reopens up to
+    /// `most` lost URLs, in one transaction. Returns the result of the commit.
     ///
     /// # Errors
     /// [`FrontierError`] if the database server fails.
@@ -130,7 +130,8 @@ impl SharedFrontier {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the last visit of a URL, and the number of the URL's current state.
+    /// Returns the last visit of a URL, and the URL's current state (a value of the column
+    /// `state`).
     pub(crate) fn stored_visit(
         &self,
         url: &CanonicalUrl,
@@ -153,7 +154,8 @@ impl SharedFrontier {
         self.tables.read(sql, params![owned.crawl, owned.buckets()])
     }
 
-    /// Passes the pending URLs of one origin to `visit`.
+    /// Passes the pending URLs of one origin to `visit`, except the leased ones, whose ranks are in
+    /// `leased`.
     fn each_of_origin(
         &self,
         queue: QueueId<'_>,

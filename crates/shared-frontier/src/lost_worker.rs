@@ -189,8 +189,8 @@ impl LostGroup {
         })
     }
 
-    /// Lists the buckets that may contain URLs settled by the worker with the number `number`.
-    /// Lists nothing and returns false if buckets are being moved.
+    /// Adds the buckets that may contain URLs settled by the worker with the number `number` to the
+    /// table of buckets to reopen. Adds nothing and returns false if buckets are being moved.
     fn note(&self, number: i32) -> Result<bool, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -258,8 +258,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Declares a worker's settled URLs lost, within a transaction. A commit of the worker at the same
-/// time is either applied before, or fails.
+/// Declares a worker's settled URLs lost, within a transaction. A concurrent commit of the worker
+/// either takes effect before this transaction or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
@@ -299,7 +299,8 @@ async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     row.try_get(0)
 }
 
-/// Lists all buckets that may contain URLs settled by the worker with the number `number`.
+/// Adds all buckets that may contain URLs settled by the worker with the number `number` to the
+/// table of buckets to reopen.
 async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
     let text = "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
         SELECT crawl, b, $2::int, $3::bigint, $3::bigint FROM crawl_frontier.bucket

@@ -42,7 +42,7 @@ const BUCKETS_AT_ONCE: usize = 64;
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of attempts to find the server group that serves a bucket.
+/// Maximum attempts to find the server group that serves a bucket.
 const MAX_LOOKS: usize = 10;
 
 /// The value of the column `moving_to` while a move is being undone.
@@ -73,11 +73,11 @@ pub enum MoveStep {
     Marked(usize),
     /// The mover waits for the owners of this many buckets to hand them over.
     Waiting(usize),
-    /// The mover took a bucket from its source.
+    /// The mover took the bucket with this number from its source.
     Taken(i32),
-    /// The rows of a bucket were copied to the target. No server group serves the bucket now.
+    /// The rows of this bucket were copied to the target. No server group serves the bucket now.
     Copied(i32),
-    /// The target serves a bucket, but the other server groups don't know it yet.
+    /// The target serves this bucket, but the other server groups don't know it yet.
     Served(i32),
     /// The bucket was moved.
     Moved {
@@ -249,7 +249,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves several buckets together.
+    /// Moves buckets to the target. First completes or undoes earlier moves of them that were
+    /// interrupted.
     fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, SharedOpenError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (b, rows) in self.settled_rows(buckets)? {

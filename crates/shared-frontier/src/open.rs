@@ -1,5 +1,5 @@
-//! Opens a shared frontier: finds the server groups of the crawl, takes the worker's name and
-//! buckets.
+//! Opens a shared frontier: finds the server groups of the crawl, and takes the worker's name and
+//! its buckets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -105,7 +105,7 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets that a request took. The request was sent at `sent_at`.
+/// The buckets that one request took. Their leases count from `sent_at`, when the request was sent.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
     pub(crate) sent_at: Instant,
@@ -216,8 +216,8 @@ fn refuse_exported(
     })
 }
 
-/// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first server group stores the version and the settings.
+/// Sets the crawl's program version and settings to those of this worker. Fails if they differ and
+/// another worker is alive. The first server group stores the version and the settings.
 fn take_settings(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,
@@ -254,8 +254,8 @@ fn take_settings(
     })
 }
 
-/// Returns the lines that only one of the two texts has, with a `-` before the lines of the first
-/// text.
+/// Returns the lines that only one of the two texts has, with a `-` before the lines of `theirs`
+/// and a `+` before the lines of `own`.
 fn differences(theirs: &str, own: &str) -> String {
     let without = |of: &str, other: &str, sign: char| {
         let other_lines: HashSet<&str> = other.lines().collect();
@@ -313,8 +313,8 @@ pub(crate) fn take_buckets(
     Ok(result)
 }
 
-/// Returns the origins with pending URLs in some buckets, each with its number and the number of
-/// its pending URLs.
+/// Returns the origins of `buckets` that have pending URLs, each with its number (the key of its
+/// rows) and the number of its pending URLs.
 pub(crate) fn origins_of(
     tables: &CrawlDatabase,
     buckets: Vec<i32>,

@@ -75,7 +75,7 @@ impl NewServerGroup {
     }
 }
 
-/// Connects to the database servers of some connection strings.
+/// Connects to the database server of each connection string.
 fn reach(
     urls: &[String],
     credentials: &Credentials,
@@ -134,8 +134,9 @@ impl DatabaseServer {
     }
 }
 
-/// Returns the server groups of the crawl at the given connection strings, sorted by number.
-/// Creates groups that are missing.
+/// Returns the server groups of the crawl `name` at the given connection strings, sorted by number.
+/// Creates groups that are missing. A new crawl gets `buckets` buckets. Fails if `judge` fails for
+/// any database server.
 pub(crate) fn begin_groups(
     urls: &[String],
     credentials: &Credentials,

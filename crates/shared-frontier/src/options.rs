@@ -33,10 +33,11 @@ pub struct SharedFrontierOptions {
     pub lease: Duration,
     /// The interval between heartbeats.
     pub heartbeat: Duration,
-    /// Maximum number of pending URLs held in memory as queue heads, over all origins.
+    /// Maximum number of pending URLs held in memory over all origins. For each origin, memory
+    /// holds the first URLs of its queue.
     pub head_entries: usize,
-    /// The number of pending URLs of an origin to read at a time. Fewer are read if `head_entries`
-    /// has no room for them.
+    /// The number of pending URLs of an origin to read from the database server at a time. Fewer
+    /// are read if `head_entries` has no room for them.
     pub read_ahead: usize,
     /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,

@@ -96,8 +96,8 @@ pub struct WorkerOverview {
     pub bytes: u64,
 }
 
-/// Returns the crawls on some database servers, sorted by name, or only the crawl with the given
-/// name. Adds up the counts of each crawl over the named server groups.
+/// Returns an overview of each crawl on the database servers at `urls`, sorted by name, or only of
+/// the crawl named `crawl`. Adds up the counts of a crawl over the given server groups.
 ///
 /// # Errors
 /// [`SharedOpenError`] gives the reason.

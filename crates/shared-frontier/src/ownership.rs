@@ -55,7 +55,8 @@ pub(crate) struct WorkerLife {
 
 struct Held {
     until: Instant,
-    /// The evidence that another worker owns, or may own, the buckets. `None` without evidence.
+    /// Why the buckets are lost: another worker owns them, or may own them. `None` if they are not
+    /// lost.
     lost: Option<String>,
 }
 
@@ -163,8 +164,8 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Send both statements at once. The lease is counted from before the sending, and a distant
-        // server replies late.
+        // Send both statements at once. The new lease counts from before the sending, so waiting
+        // for a distant server between the statements would shorten it.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),

@@ -1,4 +1,4 @@
-//! A memory of the states of recently seen URLs. Most links of a page lead to URLs that were seen
+//! A cache of the states of recently seen URLs. Most links of a page lead to URLs that were seen
 //! recently.
 
 use crawl_frontier::Fingerprint;
@@ -7,8 +7,9 @@ use foldhash::{HashMap, HashMapExt};
 
 /// The committed states of recently seen URLs, in bounded memory.
 ///
-/// The states are never stale, because only the owner of a bucket changes the states of the
-/// bucket's URLs.
+/// For URLs of this worker's buckets, the states are never stale, because only the owner of a
+/// bucket changes them. For other URLs, the cache has the states that result from the links that
+/// this worker has sent.
 pub(crate) struct RecentUrls {
     newer: HashMap<Fingerprint, CurrentState>,
     /// The older half, which is dropped as a whole once `newer` is full.

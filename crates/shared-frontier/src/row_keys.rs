@@ -13,10 +13,10 @@ use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-/// The column `place` has a URL's rank as one number: the distance in the low bits, above it the
-/// priority, and above that the round. This is the position of the round.
+/// The lowest bit of the round in the column `place`. The column packs a URL's rank into one
+/// number: the distance in the lowest bits, the priority above it, and the round at the top.
 const ROUND_SHIFT: u32 = 40;
-/// The position of the priority in the column `place`.
+/// The lowest bit of the priority in the column `place`.
 const PRIORITY_SHIFT: u32 = 32;
 
 const SEED: i16 = 1;
@@ -31,7 +31,7 @@ const FETCHED: i16 = 2;
 const FAILED: i16 = 3;
 const EXCLUDED: i16 = 4;
 
-/// Creates the keys of rows. All hosts and origins of a site are in the same bucket, so that a
+/// Computes the keys of rows. All hosts and origins of a site are in the same bucket, so that a
 /// single worker enforces the limits of the site and its hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowKeys {
@@ -94,7 +94,8 @@ impl RowKeys {
         ((hash * self.buckets.max(1) as u128) >> 32) as i32
     }
 
-    /// Returns the number of an origin or a host, computed from its text.
+    /// Returns the number that stands for an origin or a host in the tables: a keyed hash of its
+    /// text.
     pub(crate) fn number(&self, text: &str) -> i64 {
         (self.key.hash(text) >> 64) as i64
     }
@@ -181,7 +182,7 @@ impl<'a> StateColumns<'a> {
     }
 }
 
-/// The columns of a row.
+/// A row whose columns can be read by position.
 pub(crate) trait RowColumns {
     /// Returns the value of a column. `None` if the row lacks the column or its type differs.
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T>;
@@ -193,14 +194,14 @@ impl RowColumns for Row {
     }
 }
 
-/// An array that is at least as long as it claims. This is checked here, because the library
-/// allocates memory for the claimed number of elements before it reads them.
+/// An array whose claimed number of elements is possible for its size in bytes. The check is needed
+/// because the library allocates memory for the claimed number before it reads any element.
 struct Array<T>(Vec<T>);
 
 impl<'r, T: FromSql<'r>> FromSql<'r> for Array<T> {
     fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Array<T>, Box<dyn Error + Sync + Send>> {
-        // The number of elements follows three other numbers. Each element begins with its length,
-        // in four bytes. An empty array consists of the three numbers only.
+        // The number of elements follows three other numbers, and is missing in an empty array.
+        // Each element begins with its length, in four bytes.
         let claimed = raw.get(12..).and_then(<[u8]>::first_chunk);
         let claimed = claimed.map_or(0, |bytes| i32::from_be_bytes(*bytes));
         if usize::try_from(claimed)? > raw.len() / 4 {
@@ -382,7 +383,8 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
         Some((key, admission))
     }
 
-    /// Reads the columns of a visit, and the number of its URL's state.
+    /// Reads the columns of a visit, and the current state of its URL (a value of the column
+    /// `state`).
     pub(crate) fn visit(&mut self) -> Option<(UrlKey, StoredVisit, i16)> {
         let key = self.url_key()?;
         let (at, due): (i64, i64) = (self.next()?, self.next()?);
@@ -432,7 +434,8 @@ fn exclusion(code: Option<i16>, line: Option<i32>, rule: Option<String>) -> Opti
     })
 }
 
-/// Returns a place without its sequence number.
+/// Returns a queue place with the sequence number 0, or `None` if a value is not one that this
+/// program writes.
 fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<QueuePlace> {
     Some(QueuePlace {
         retried: flags & RETRIED != 0,

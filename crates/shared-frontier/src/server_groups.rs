@@ -82,7 +82,7 @@ impl ServerGroups {
         self.others.len() + 1
     }
 
-    /// Returns a server group other than the home, by its number; `None` if there is no such group.
+    /// Returns the server group with this number, or `None` if it is the home or is unknown.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
@@ -117,7 +117,8 @@ impl ServerGroups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // Send to all server groups at once. So the wait is as long as that of the slowest group.
+        // Send to all server groups at once, so that the wait is only as long as that of the
+        // slowest group.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();
@@ -220,7 +221,7 @@ impl OtherGroup {
         })
     }
 
-    /// Waits for a reply. If the connection was closed, drops it.
+    /// Waits for a reply. Drops the connection if it was closed.
     fn answer<T>(&self, request: SessionRequest<T>) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {

@@ -1,4 +1,4 @@
-//! The SQL statements. Each is prepared once per connection.
+//! The SQL statements. Those in [`Sql`] are prepared once per connection.
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
@@ -23,8 +23,8 @@ macro_rules! record_columns {
     };
 }
 
-/// Selects the visits that satisfy a condition, with the state and name of each URL. The caller may
-/// select other columns before these.
+/// Selects the visits that satisfy a condition, with the state, origin and path of each URL. The
+/// caller may select other columns before these.
 macro_rules! visits {
     ($condition:literal) => {
         visits!("SELECT ", $condition)
@@ -548,7 +548,7 @@ pub(crate) mod export {
     /// Returns the committed lengths of a worker's files. Parameters: crawl, worker.
     pub(crate) const FILES: &str = "SELECT file, length FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2";
-    /// Returns the values that a worker stored under names. Parameters: crawl, worker.
+    /// Returns the named values that a worker stored. Parameters: crawl, worker.
     pub(crate) const META: &str = "SELECT name, value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = $2";
     /// Returns the living workers. Parameters: crawl.

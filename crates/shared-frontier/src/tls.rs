@@ -42,7 +42,7 @@ fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOp
     match roots {
         RootCertificates::System => {
             let loaded = rustls_native_certs::load_native_certs();
-            // Skips certificates that the TLS library can't read, because the library would not
+            // Skip certificates that the TLS library can't read, because the library would not
             // trust them anyway.
             store.add_parsable_certificates(loaded.certs);
             match store.is_empty() {
@@ -86,8 +86,8 @@ fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOp
 pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> SharedOpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
-            // A wrong signature counts as an unknown signer, because the certificate is a forgery
-            // in the name of a trusted signer.
+            // Report a wrong signature like an unknown issuer: the certificate names a trusted
+            // issuer, but that issuer did not sign it.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 SharedOpenError::NotTrusted { address, source }
             }

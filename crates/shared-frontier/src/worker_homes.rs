@@ -1,5 +1,5 @@
 //! The home group of each worker, and the page budget shared by the workers of all server groups.
-//! The first group stores both, and changes them by compare-and-set.
+//! Both are stored in the first group, and changed there by compare-and-set.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ fn two_hosts() -> TestWeb {
         .start()
 }
 
-/// Runs a crawl with commands sent before its first request, and a last command that resumes it.
+/// Runs a crawl that is paused before its first request, gets the commands, and is then resumed.
 fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(

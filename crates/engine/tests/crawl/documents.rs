@@ -18,7 +18,7 @@ const PAGES: usize = 30;
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,
-    /// A handle for writing to the gate (a FIFO). While it is open, readers of the gate block.
+    /// A handle for writing to the gate. While it is open, readers of the gate block.
     closed: Option<File>,
 }
 

@@ -423,7 +423,8 @@ fn an_index_of_another_format_is_refused_until_rebuilt() {
     assert_matches_archive(&crawl);
 }
 
-/// Damages a file of an index. `how` selects one bit, the second half, or the whole file.
+/// Damages a file of an index. If `how` is 0, flips one bit; if 1, cuts off the second half;
+/// otherwise empties the file.
 fn damage(file: &std::path::Path, how: usize) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 2;
@@ -435,7 +436,8 @@ fn damage(file: &std::path::Path, how: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Returns the files of an index. The keys are the ends of the file names.
+/// Returns the files of an index, except lock files. The key is the extension of the name, or the
+/// whole name of a JSON file.
 fn files(crawl: &Crawl) -> BTreeMap<String, std::path::PathBuf> {
     let entries = fs::read_dir(crawl.output("index")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());

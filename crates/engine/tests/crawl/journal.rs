@@ -7,7 +7,8 @@ use crawl_testweb::{AllowedHosts, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
-/// The size of a line of the journal: enough for the longest URL and its number of crashes.
+/// The size of a line of the journal, in bytes: enough for the longest URL and its number of
+/// crashes.
 const LINE: usize = 8 * 1024 + 16;
 
 /// Starts a crawl, and writes a journal as if the process had died while reading `url`, and

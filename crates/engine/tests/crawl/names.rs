@@ -50,8 +50,8 @@ fn the_name_of_a_seed_opens_no_other_port() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The second run continues with the state of an earlier run, whose log contains the address that
-/// the name had.
+/// The test appends a row to the log of the first run, in which the name has a public address. The
+/// second run reads this log.
 #[test]
 fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();

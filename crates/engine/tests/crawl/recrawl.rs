@@ -158,8 +158,9 @@ fn a_page_in_another_coding_is_unchanged() {
     assert_eq!(record.kind(), "response");
 }
 
-/// Returns the pages of a site in one round. Between rounds, only two things differ: what servers
-/// put into each answer (such as a token), and the text of `/story` in the third round.
+/// Returns the pages of a site in one round. Between rounds, these differ: what servers put into
+/// each answer (such as a token), the bytes of `/file`, and the text of `/story` from the
+/// third round on.
 pub(crate) fn answers(round: u32) -> Vec<(&'static str, HttpAnswer)> {
     let story = |words: &str| {
         format!(

@@ -244,8 +244,8 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     let script = || ReplyScript::always(HttpAnswer::text(RULES)).then(HttpAnswer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
-    // For each page, the copy of robots.txt is too old, and every request for a new one is answered
-    // 503.
+    // For each page, the copy of robots.txt is too old, and every request for a new copy is
+    // answered with 503.
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
     let summary = crawl.run().unwrap();

@@ -200,7 +200,8 @@ fn actions_come_last_or_not_at_all() {
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// Crawls a page that has these links. Returns the fetched URLs, and the rows of excluded URLs.
+/// Crawls a page that has these links, on a host with this robots.txt. Returns the paths that were
+/// requested after the page, and the rows of excluded URLs.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()

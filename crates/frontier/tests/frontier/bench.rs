@@ -20,8 +20,8 @@ pub(crate) struct OnDisk {
     pub(crate) options: FjallFrontierOptions,
     pub(crate) dir: TempDir,
     disk: FaultyDisk,
-    /// For each later run of the process, the number of operations before its disk fails. When the
-    /// list is used up, the disk never fails.
+    /// For each later run of the process, the number of disk operations before the disk fails. The
+    /// last entry is for the next run. Once the list is empty, the disk never fails.
     faults: Vec<u64>,
 }
 
@@ -39,8 +39,8 @@ impl OnDisk {
         bench
     }
 
-    /// Creates a test harness with minimal limits for queue heads and for records in memory, so
-    /// that a few URLs exceed both limits.
+    /// Creates a test harness whose disk fails as `faults` lists. The limits for queue heads and
+    /// for records in memory are minimal, so that a few URLs exceed both limits.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = FjallFrontierOptions {
             cache_bytes: 1 << 20,
@@ -140,9 +140,9 @@ fn tear_a_commit(journal: &Path) {
     file.write_all(&torn).unwrap();
 }
 
-/// Returns a frontier that was created and never used. Creation takes hundreds of syncs, so it is
-/// done only once. The frontier is opened a second time, because the store then keeps its journal
-/// small.
+/// Returns a directory with a frontier that was created and never used. Creation takes hundreds of
+/// syncs, so it is done only once, and its files are copied. The frontier is opened a second time,
+/// because the store then keeps its journal small.
 fn new_frontier() -> TempDir {
     static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
     let files = FILES.get_or_init(|| {

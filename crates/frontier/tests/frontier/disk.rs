@@ -140,8 +140,8 @@ fn runs(dir: &Path) -> Vec<PathBuf> {
 fn a_damaged_run_is_named_and_never_a_panic() {
     let bench = with_runs();
     let dir = bench.dir.path();
-    // Opening the frontier once more removes the file that a thread was writing when it was
-    // stopped.
+    // Open the frontier once more, which removes the file that a background thread had not finished
+    // when the frontier was closed.
     drop(reopen(dir).unwrap());
     let paths = runs(dir);
     assert!(!paths.is_empty());

@@ -15,7 +15,7 @@ use crawl_frontier::conformance::{MemoryFrontierHarness, RestartableFrontier};
 const ORIGINS: usize = 2;
 const PATHS: usize = 10;
 
-/// An operation.
+/// An operation on a frontier, or a crash.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Transact { changes: Vec<Change>, commit: bool },
@@ -24,7 +24,7 @@ pub(crate) enum Step {
     Die,
 }
 
-/// A step while a transaction is open.
+/// An operation while a transaction is open.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Admit(Vec<Admission>),
@@ -38,7 +38,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The leases of one URL from two frontiers: the model, and the frontier on disk.
+/// The leases of one URL from two frontiers: the model in memory, and the tested frontier.
 struct Pair {
     model: Lease,
     disk: Lease,
@@ -49,7 +49,7 @@ fn random_url() -> impl Strategy<Value = CanonicalUrl> {
         .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
 }
 
-/// Returns all URLs that occur in the steps.
+/// Returns all URLs that may occur in the steps.
 pub(crate) fn all_urls() -> Vec<CanonicalUrl> {
     let urls = (0..ORIGINS).flat_map(|n| (0..PATHS).map(move |path| (n, path)));
     urls.map(|(n, path)| url(&format!("http://h{n}.example/{path}")))
@@ -223,7 +223,7 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // Announce all admissions of the transaction, or none of them.
+    // Transactions with an even number of changes announce all their admissions, others none.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

@@ -23,7 +23,8 @@ const SECTOR: usize = 512;
 /// The number of URLs per commit: more than fit into a few sectors.
 const URLS: u64 = 60;
 
-/// The bytes of a batch's sequence number, which no checksum covers.
+/// The bytes of a batch's sequence number, counted from the start of the batch. No checksum covers
+/// these bytes.
 const SEQUENCE: Range<usize> = 5..13;
 
 /// A store that was closed after some commits, and the offset in its journal at which each commit
@@ -157,8 +158,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // The module must refuse this damage before the store opens. The store itself would cut off
-        // everything after the damage.
+        // The frontier must refuse this damage before it opens the store. The store itself would
+        // cut off everything after the damage.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
@@ -189,8 +190,8 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// The commit is in a table on disk, so it was synced to the journal before. A journal without the
-/// commit is damaged, so opening is refused.
+/// Checks commits that are in a table on disk, so they were synced to the journal before. A journal
+/// without such a commit is damaged, so opening is refused.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {
@@ -216,7 +217,7 @@ fn a_synced_commit_lost_from_the_journal_is_refused() {
     }
 }
 
-/// A disk that records the synced folders, under their names at the time of the sync.
+/// A disk that records the folders that were synced, with their paths at that time.
 #[derive(Clone, Default)]
 struct SyncRecorder(Arc<Mutex<Vec<PathBuf>>>);
 

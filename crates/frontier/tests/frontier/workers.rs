@@ -1,4 +1,4 @@
-//! The crawl in memory that several workers share.
+//! Tests of a crawl in memory that several workers share.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -118,7 +118,8 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
 fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
-    // The frozen worker `one` doesn't notice that the database ends its leases.
+    // A new process of `w1` takes over the leases of `one`, a frozen process that doesn't notice
+    // it.
     let again = two.crawl.open("w1", Some(one.life())).unwrap();
     let mut late = one.begin().unwrap();
     late.mark("pages.jsonl", 10);

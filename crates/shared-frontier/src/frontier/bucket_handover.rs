@@ -1,4 +1,5 @@
-//! Handover of buckets between the workers of a crawl, and numbers about the whole crawl.
+//! Implements `WorkerFrontier` for `SharedFrontier`: the handover of buckets between workers,
+//! surveys of the crawl, links between server groups, and the page budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -22,8 +23,8 @@ use crate::row_keys::{ColumnReader, LinksToOtherGroups, sum};
 use crate::sql_statements::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 
-/// No request is sent in the last part of a lease, as a safety margin. The margin is the lease's
-/// duration divided by this number.
+/// The duration of a lease, as a multiple of the safety margin at its end. No request is sent in
+/// that margin.
 const MARGIN_PARTS: u32 = 10;
 
 /// The deadline of a worker's requests: the end of its leases, minus a safety margin.
@@ -42,7 +43,8 @@ impl SendDeadline for LeaseGuard {
 /// Maximum number of links forwarded to another server group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// A survey of one server group.
+/// The result of [`Sql::Survey`] in one server group. The doc of the statement explains the
+/// columns.
 struct GroupSurvey {
     group: i32,
     living: u64,
@@ -205,10 +207,9 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &WorkerSurvey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // The server groups were queried at different moments, and and a link reaches its group
-            // before its page is settled in another group. So a single survey may miss work. But if
-            // two surveys find no work, and no group committed anything between them, the work is
-            // done.
+            // The server groups were queried at different moments, and a link reaches its group
+            // before its page is settled in another group. So a single survey may miss work. If two
+            // surveys find no work, and no group committed anything between them, no work is left.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -359,10 +360,9 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets, and clears the memory of recent states. For URLs of
-    /// other workers, the memory contains the states that this worker sent to them, which may
-    /// differ from the stored states. So these states must not be used once this worker owns the
-    /// URLs.
+    /// Applies a change of the owned buckets, and clears the recent states. For URLs of other
+    /// workers, a recent state follows from the links that this worker sent, and may differ from
+    /// the stored state. So it must not be used once this worker owns the URL.
     fn change(
         &self,
         writer: &mut WriterState,

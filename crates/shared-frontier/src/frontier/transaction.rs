@@ -25,7 +25,7 @@ use crate::connection::{Param, params};
 use crate::row_keys::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
 use crate::sql_statements::Sql;
 
-/// A transaction. Changes are collected here until the commit.
+/// A transaction of the shared frontier. Collects changes until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
@@ -72,7 +72,7 @@ struct Change {
 /// The parts of a committed record that the counts of URLs depend on.
 #[derive(Clone, Copy)]
 struct Before {
-    /// The number of the state.
+    /// The state, as a value of the column `state`.
     state: i16,
     rank: Option<QueueRank>,
 }
@@ -130,8 +130,8 @@ impl<'f> SharedTransaction<'f> {
         self.frontier.tables.fingerprint(url)
     }
 
-    /// Returns the committed entry of a URL that is leased and that this transaction did not
-    /// settle.
+    /// Returns the committed queue entry of a leased URL, or `None` if the URL is not leased or
+    /// this transaction has settled it.
     fn leased(&self, key: Fingerprint) -> Option<QueuedUrl> {
         match self.settled.contains(&key) {
             true => None,
@@ -139,7 +139,7 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// Adds a changed record. `before` is used only when a URL is changed for the first time.
+    /// Adds a changed record. `before` is ignored if this transaction has already changed the URL.
     fn put(&mut self, key: Fingerprint, url: CanonicalUrl, before: Option<Before>, now: UrlRecord) {
         if let Some(change) = self.changed.get_mut(&key) {
             change.now = now;
@@ -175,8 +175,8 @@ impl<'f> SharedTransaction<'f> {
         let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return AdmissionResult::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // The owner may have deferred the URL, and then this excluded link does not change it.
-            // So remember the URL as deferred on the longest path, so that any later link that is
+            // If the owner has deferred the URL, this excluded link does not change it. Remember
+            // the URL as deferred on the longest possible path, so that every later link that is
             // not excluded is sent.
             _ if matches!(admission.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
@@ -189,7 +189,7 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // Only the owner lists the excluded URL, so it is not new to this worker.
+            // Only the owner writes the row of an excluded URL, so don't report the URL as new.
             RequestedState::Excluded(_) => AdmissionResult::Known,
             _ => AdmissionResult::New,
         }
@@ -247,7 +247,7 @@ impl<'f> SharedTransaction<'f> {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
-        // Sort the keys in the order of the table's rows.
+        // Sort the keys in the order of the table's rows, which also brings duplicates together.
         wanted.sort_unstable();
         wanted.dedup();
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
@@ -337,7 +337,7 @@ impl<'f> SharedTransaction<'f> {
         record
     }
 
-    /// Makes a settled URL pending again.
+    /// Makes a settled URL pending again. `kept` is the URL's last visit.
     fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit, before: Option<Before>) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {
@@ -351,8 +351,9 @@ impl<'f> SharedTransaction<'f> {
         self.visits.insert(key, kept);
     }
 
-    /// Makes settled URLs pending again. Takes the URLs whose stored visits `sql` returns, and URLs
-    /// whose visits are in this transaction.
+    /// Makes up to `most` settled URLs pending again, the earliest due first. The candidates are
+    /// the URLs whose stored visits `sql` returns, and the URLs whose visits in this transaction
+    /// satisfy `is_due`.
     fn revisit_all(
         &mut self,
         (sql, params): (Sql, Vec<Param>),

@@ -87,7 +87,7 @@ impl ConnectedGroup {
         })
     }
 
-    /// Returns the rows of some buckets in this server group.
+    /// Returns the rows of the given buckets in this server group.
     pub(super) fn rows(&self, buckets: &[i32]) -> Result<Vec<BucketRow>, FrontierError> {
         let text = "SELECT b, home, moving_to, epoch FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = ANY($2) ORDER BY b";
@@ -140,7 +140,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Takes those of the given buckets that have no owner any more, and returns them.
+    /// Makes the mover `life` the owner of those of the given buckets that have no owner any more.
+    /// Returns these buckets.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -183,8 +184,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Claims the row of a bucket that another server group serves. Returns false if this group
-    /// serves the bucket.
+    /// Claims the row of a bucket for the mover `life`, if another server group serves the bucket.
+    /// Returns false if this group serves it.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
             WHERE crawl = $1 AND b = $2 AND home <> $3";
@@ -233,7 +234,7 @@ impl ConnectedGroup {
     }
 
     /// Copies the rows of a bucket to another server group. Rows are written only while the mover
-    /// `life` has the claim to the bucket's row there.
+    /// `life` holds the claim to the bucket's row there.
     pub(super) fn copy_rows(
         &self,
         target: &ConnectedGroup,
@@ -254,7 +255,8 @@ impl ConnectedGroup {
         Ok(())
     }
 
-    /// Reads a part of a table: the rows as JSON, their number, and the last key.
+    /// Reads up to [`PART_ROWS`] rows of a bucket from a table, after the key `(first, second)`.
+    /// Returns the rows as JSON, their number, and the last key.
     #[expect(clippy::type_complexity, reason = "it is taken apart where it is read")]
     fn read_part(
         &self,

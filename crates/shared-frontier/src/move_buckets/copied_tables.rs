@@ -63,8 +63,8 @@ impl CopiedTable {
         )
     }
 
-    /// Returns the statement that inserts a part of the rows, if the bucket's row is claimed.
-    /// Parameters: crawl, bucket, group, claim, the part.
+    /// Returns the statement that inserts some of the rows, if the mover has claimed the bucket's
+    /// row. Parameters: crawl, bucket, group, the mover's id, the rows as JSON.
     pub(super) fn put(&self) -> String {
         let (name, columns, claimed) = (self.name, self.columns, CLAIMED);
         format!(
@@ -75,8 +75,8 @@ impl CopiedTable {
         )
     }
 
-    /// Returns the statement that removes some of the rows, if the bucket's row is claimed.
-    /// Parameters: crawl, bucket, group, claim, maximum number of rows.
+    /// Returns the statement that removes some of the rows, if the mover has claimed the bucket's
+    /// row. Parameters: crawl, bucket, group, the mover's id, maximum number of rows.
     pub(super) fn remove(&self) -> String {
         let (name, claimed) = (self.name, CLAIMED);
         format!(
@@ -87,6 +87,7 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket that another server group serves, if this mover has claimed the row.
+/// Locks the row of a bucket, if another server group serves the bucket and the mover has claimed
+/// the row. Parameters 1 to 4: crawl, bucket, group, the mover's id.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

@@ -125,8 +125,8 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // The third worker gets its share of the first server group's buckets. A worker that starts
-    // again keeps its home group.
+    // The home of the third worker is the first server group, whose buckets are all owned. A worker
+    // that starts again keeps its home group.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();
@@ -195,7 +195,7 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let groups = TwoGroups::new();
     drop(groups.open("w1"));
     end_leases(&groups.urls[0], &groups.crawl);
-    // Sets the state as if the first start died after it created the first server group, but before
+    // Set the state as if the first start died after it created the first server group, but before
     // it created the second.
     groups.execute(
         0,
@@ -563,7 +563,7 @@ fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();
     assert!(first.lease(&page.origin()).unwrap().is_some());
-    // The name can be used in any server group, and the second group has no worker now.
+    // The name has no home group any more. The second group has no worker, so it becomes the home.
     let again = groups.open("w2");
     again.take_links(99).unwrap();
     assert_eq!((again.home(), again.counts().pending), (1, 1));

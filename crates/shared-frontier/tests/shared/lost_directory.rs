@@ -1,5 +1,5 @@
-//! Tests with workers whose directories are lost. The URLs that these workers settled become
-//! pending again, or are listed again.
+//! Tests with workers whose directories are lost. The fetched and failed URLs of these workers
+//! become pending again, and their excluded URLs are listed again.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
     }
 }
 
-/// Leases all pending URLs and settles them, using every outcome.
+/// Leases all pending URLs and settles them as failed, excluded, deferred or fetched.
 fn settle_all(frontier: &SharedFrontier) -> Settled {
     let mut leases = Vec::new();
     for n in 0_u32.. {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The maximum time that the server may need to start or stop.
+/// Maximum time for the server to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A running server. The server's process ends with the last test that uses it.
+/// A running server. Its process is killed when the value is dropped.
 pub(crate) struct Postgres {
     server: Child,
     pub(crate) port: u16,
@@ -28,7 +28,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) files: &'a [(&'a str, String)],
 }
 
-/// A reference to the server. The server runs for as long as any test has one.
+/// A reference to a shared server, which runs for as long as any test has a reference to it.
 pub(crate) struct Served {
     pub(crate) port: u16,
     pub(crate) url: String,
@@ -161,7 +161,7 @@ impl Postgres {
         for (name, text) in setup.files {
             put(&data.join(name), text);
         }
-        // A free port is chosen again if another process took it in the meantime.
+        // Retry with another port if another process took this one in the meantime.
         for _ in 0..10 {
             if let Some((server, port)) = serve(dir.path(), &data, setup) {
                 return Postgres { server, port, dir };
@@ -239,7 +239,7 @@ fn log(dir: &Path) -> String {
     fs::read_to_string(dir.join("log")).unwrap_or_default()
 }
 
-/// Returns a command that runs a program of the server as a user other than root.
+/// Returns a command that runs a program of PostgreSQL, as a user other than root.
 fn program(name: &str) -> Command {
     static PROGRAMS: OnceLock<(PathBuf, String)> = OnceLock::new();
     let (folder, libraries) = PROGRAMS.get_or_init(|| {

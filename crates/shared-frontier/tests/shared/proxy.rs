@@ -72,7 +72,8 @@ impl Proxy {
     }
 }
 
-/// Copies bytes on a new thread. Stops at the end of a commit if the cut `cut` is armed.
+/// Copies bytes from one stream to the other on a new thread. Closes both streams at the end of a
+/// commit, if `cut` is armed.
 fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, late: Duration) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let armed = Arc::clone(armed);

@@ -211,8 +211,8 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = SharedFrontierOptions {
                 buckets: 64,
                 most_buckets: 24,
-                // The crawl has no settings yet, so no worker is refused because of different
-                // settings.
+                // No worker is refused for different settings: the crawl has none yet, and all
+                // workers have the same ones.
                 program: "1".to_owned(),
                 settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))
@@ -235,7 +235,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
 fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    // The memory drops entries at random, so it is made large enough for all URLs.
+    // A small memory of recent URLs drops unpredictable entries, so this one has room for all URLs.
     let remembering = SharedFrontierOptions {
         recent_urls: 64,
         ..options(&crawl, "w2")

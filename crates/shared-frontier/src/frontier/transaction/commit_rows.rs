@@ -17,13 +17,14 @@ pub(super) struct CommitRows {
     pub(super) merge: LeaseChanges,
 }
 
-/// The sums of all changes, for the counts of buckets and queues.
+/// The changes of all counts in a transaction: for each bucket, in total, and for each queue.
 #[derive(Default)]
 struct Sums {
     /// The changes of counts, for each changed bucket.
     buckets: BTreeMap<i32, StateChanges>,
     totals: StateChanges,
-    /// The changes by origin, for each origin whose queue changes or that may not be stored yet.
+    /// The queue changes of each origin. An origin whose queue is unchanged has an entry if its row
+    /// may not be stored yet.
     queues: BTreeMap<Origin, QueueChange>,
 }
 

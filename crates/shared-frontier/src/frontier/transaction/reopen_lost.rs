@@ -37,7 +37,8 @@ impl SharedTransaction<'_> {
         Ok(result)
     }
 
-    /// Reopens lost URLs of one bucket, and returns their number.
+    /// Reopens up to `most` lost URLs of one bucket. Returns the number of lost URLs that were
+    /// found, including the URLs that stay excluded.
     fn look_into(
         &mut self,
         mut bucket: BucketToReopen,
