@@ -35,7 +35,7 @@ pub(super) enum GroupBudgetState {
     /// Leased URLs use up the remaining budget. There is room again if one of these URLs doesn't
     /// count as a page.
     Leased,
-    /// This budget is spent.
+    /// The budget with this name is spent.
     Spent(&'static str),
 }
 
@@ -177,7 +177,7 @@ impl GroupBudgetTracker {
     }
 }
 
-/// Returns the name of a group's budget for rows and messages.
+/// Names a group's budget in rows and messages, for example `max-pages of group news`.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }

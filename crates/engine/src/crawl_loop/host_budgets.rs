@@ -322,7 +322,8 @@ impl HostBudgetTracker {
         own.or_else(|| self.groups.spent_by(host))
     }
 
-    /// Names a budget that `[site]` sets for a host. `None` if the budget applies to every host.
+    /// Names a budget that `[site]` sets for a host, for example `max-pages of [site."a.example"]`.
+    /// `None` if the budget applies to every host.
     fn in_site_words(&self, host: &HostKey, budget: &str) -> Option<String> {
         let (pattern, own) = self.budgets.per_site.find(host)?;
         let key = budget.trim_end_matches("-per-host");
@@ -335,7 +336,8 @@ impl HostBudgetTracker {
         is_own.then(|| format!("{key} of [site.\"{pattern}\"]"))
     }
 
-    /// Returns how the crawl ends if a host or a group has spent its budget; `None` if none has.
+    /// Returns the reason to end that names a spent budget of a host or a group; `None` if none has
+    /// spent a budget.
     pub(crate) fn spent(&self) -> Option<EndReason> {
         let mut of_all: Option<&'static str> = None;
         let mut of_site: Option<String> = None;

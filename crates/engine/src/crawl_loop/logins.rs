@@ -62,8 +62,8 @@ enum Phase {
     LoggedIn,
     /// A login is due, but no request of it was sent yet.
     Due,
-    /// The credentials are being read. The form is `None` for a token, and for a form login that
-    /// first compares the credentials with the refused ones.
+    /// The credentials are being read, to fill in this form. `None` for a token login, and for a
+    /// form login that first compares the credentials with the ones that the site refused.
     Credentials(Option<LoginForm>),
     /// The next request of the login.
     Request(LoginRequest),
@@ -72,7 +72,7 @@ enum Phase {
     Failed(LoginFailure),
 }
 
-/// The purpose that a permit for a page is used for.
+/// What a permit for a page is used for.
 #[derive(Debug)]
 pub(super) enum LoginGate {
     /// A page.
@@ -108,7 +108,7 @@ pub(super) enum LoggedOutPageAction {
     Again,
     /// Behind the other pages, because the session may still be valid. The attempt counts.
     Later,
-    /// Not in this round, because the site is logged in.
+    /// Not in this round: other pages look logged in, so another login would not help.
     SetAside,
 }
 
@@ -153,7 +153,7 @@ impl Logins {
         }
     }
 
-    /// Makes plain http to loopback count as unprotected, because it goes to a proxy.
+    /// Sets whether requests go to a proxy. If so, plain http to loopback counts as unprotected.
     pub(super) fn proxied(self, is_proxied: bool) -> Logins {
         Logins { is_proxied, ..self }
     }
@@ -165,7 +165,7 @@ impl Logins {
         }
     }
 
-    /// Begins the failed login of a host's site again, even with credentials that the site refused.
+    /// Starts the failed login of a host's site again, even with credentials that the site refused.
     /// Returns the name of the site. `None` if its login has not failed.
     pub(super) fn retry(&mut self, host: &HostKey) -> Option<String> {
         let (_, site) = self.by_site.find(host)?;
@@ -252,8 +252,8 @@ impl Logins {
         }
     }
 
-    /// Ends a login because robots.txt disallows its next request. The page after the login is not
-    /// necessary: the login counts as successful without it.
+    /// Ends a login because robots.txt disallows its next request. The login fails, unless only the
+    /// page that follows the login is disallowed: then the login counts as successful.
     pub(super) fn disallowed(&mut self, request: &LoginRequest) -> LoginReaction {
         self.change(&request.login.site, |_| match request.step {
             LoginStep::Landing => Ok(Phase::LoggedIn),
@@ -475,8 +475,8 @@ impl LoginRequest {
         }
     }
 
-    /// Returns the phase that begins a failed login again with its first page, because a form must
-    /// not be sent twice with the same values.
+    /// Returns the phase that starts a login again with its first page, after a request failed. The
+    /// form is read again too, because the same values must not be sent twice.
     fn again(&self) -> Phase {
         let url = match &self.login.method {
             LoginMethod::Form { url, .. } => url.clone(),
@@ -606,7 +606,8 @@ impl Bounds<'_> {
     }
 }
 
-/// Returns the value of the header field for a token.
+/// Returns the value of the header field that sends a token. In `Authorization`, `Bearer` is put
+/// before a token without a scheme.
 fn token_value(header: &str, token: &str) -> Result<String, String> {
     if token.is_empty() {
         return Err("the token is empty".to_owned());

@@ -19,8 +19,7 @@ use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
 use crate::time::millis;
 
-/// The purpose that a permit for a page is used for. A resource of a page in the browser takes
-/// precedence.
+/// What a permit for a page is used for. A resource of a page in the browser takes precedence.
 pub(super) enum RenderPermitUse {
     /// A page.
     Page,
@@ -286,7 +285,7 @@ impl Coordinator {
     ) -> Result<RenderPermitUse, FrontierError> {
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
-            // The crawl's own rules may have changed since the page asked.
+            // The crawl's own rules may have changed since the page requested the resource.
             let judged = match self.barred(now, &request.key.url) {
                 None => self.robots.judge_url(&standing, &request.key.url).map(drop),
                 Some(Barred::Listed(exclusion)) => Err(Some(exclusion)),
@@ -364,7 +363,8 @@ impl Coordinator {
             }
             Err(failure) => {
                 if failure.kind.is_refusal() {
-                    // The name had another address when robots.txt was fetched.
+                    // The host name had an allowed address when robots.txt was fetched, but has
+                    // another one now.
                     let exclusion = Exclusion {
                         rule: Some(failure.detail.clone()),
                         ..Exclusion::of(Reason::Address)

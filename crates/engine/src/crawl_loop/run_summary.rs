@@ -77,7 +77,7 @@ impl Coordinator {
     }
 }
 
-/// Returns why each seed led to no page.
+/// Returns the seeds that led to no page, each with the reason.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
     let failure = |seed: &CanonicalUrl| {
         let why = match frontier.known(seed).ok()??.state {

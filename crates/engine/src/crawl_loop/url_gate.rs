@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The possible trap is a calendar: it looks endless.
+    /// The pages of the calendar look like an endless series, so they may be a trap.
     #[test]
     fn possible_traps_wait_for_the_requests_of_their_origin() {
         let (usual, late) = (Priority::LINK, Priority::ACTION);

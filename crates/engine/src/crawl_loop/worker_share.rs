@@ -42,7 +42,7 @@ pub(crate) struct WorkerShare {
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
-    /// How much news of work this worker has handled.
+    /// The number of messages about new work for this worker.
     work_news: u64,
     /// Whether the crawl is over, since the other workers have nothing to do either.
     is_over: bool,

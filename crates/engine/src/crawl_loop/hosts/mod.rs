@@ -152,8 +152,8 @@ impl Hosts {
         }
     }
 
-    /// Queues a request to `host`, ahead of pages. The rules of the origin `of` depend on its
-    /// result.
+    /// Queues a request to `host`, ahead of its pages, that the rules of the origin `of` depend on.
+    /// For example, the robots.txt of `of` redirects to `host`.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = Purpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
@@ -320,8 +320,7 @@ impl Hosts {
         self.residents.states_kept(now, hosts);
     }
 
-    /// Returns the states of hosts whose stored times turned out to be wrong, for the writer to
-    /// store again.
+    /// Returns the host states to store again, because their stored times were in the future.
     pub(super) fn redated_states(&mut self) -> Vec<HostState> {
         let hosts = self.residents.take_redated();
         hosts.iter().map(|host| self.state(host)).collect()

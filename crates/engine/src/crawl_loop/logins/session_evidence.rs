@@ -27,7 +27,7 @@ pub(super) struct SessionEvidence {
     suspects: Vec<CanonicalUrl>,
     /// The page that caused the last login.
     cause: Option<CanonicalUrl>,
-    /// The number of logins whose cause was later set aside.
+    /// The number of logins caused by a page that was later set aside.
     vain_logins: u32,
     /// How often the site logged the crawl out in this run.
     pub(super) logouts: u32,

@@ -345,7 +345,7 @@ fn resources_wait_a_limited_time() {
     assert_eq!(renders.waiting_at(&origin), 0);
 }
 
-/// A page with the scripts of this number.
+/// A page whose scripts differ from those of pages with another number.
 fn shell(scripts: u64) -> PageShell {
     PageShell {
         scripts,
@@ -353,8 +353,8 @@ fn shell(scripts: u64) -> PageShell {
     }
 }
 
-/// Queues a page that shows no more when rendered than as sent, and renders it if the rules allow.
-/// Returns `None` if it is read as sent instead.
+/// Queues a page that shows no more when rendered than as sent, and renders it unless similar pages
+/// were useless to render. Returns `None` if it is read as sent instead.
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
