@@ -186,7 +186,7 @@ impl Backlog {
         self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
     }
 
-    /// Counts a page that readers gave back, with its body.
+    /// Stops counting the body bytes of a page that readers gave back.
     pub(super) fn dropped_unread(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }

@@ -443,8 +443,8 @@ impl Logins {
 }
 
 impl SiteState {
-    /// Begins a login: with its form, or with its token. If the site refused the credentials
-    /// before, first reads the credentials. If they have not changed, the site gets no request.
+    /// Begins a login: requests its form, or reads its token. If the site refused the credentials
+    /// before, reads the credentials first, and sends nothing to the site unless they have changed.
     fn begin(&mut self, sessions: &SiteSessions) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         match &self.login.method {
@@ -526,8 +526,8 @@ fn next_phase(
         SessionStatus::LoggedOut(why) => {
             format!("{page} shows no login after the form was sent: {why}")
         }
-        // Without a sign of `logged-in`, the form itself is the sign: sites show it again if the
-        // password is wrong.
+        // Without a `logged-in` setting, the form shows that the login failed: sites show it again
+        // if the password is wrong.
         _ if login.logged_in.is_none() && form.is_ok() => {
             format!("{page} shows the form again after it was sent")
         }

@@ -74,8 +74,8 @@ impl Coordinator {
             // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
-        // Record the resources that pages stopped waiting for before the turn, because they
-        // influence what the turn does.
+        // Record dropped resources (those that pages stopped waiting for) ahead of the turn,
+        // because they influence what the turn does.
         for (page, key) in self.renders.take_dropped() {
             let step = RenderMessageRow {
                 page: Some(page.0),

@@ -25,7 +25,7 @@ pub(super) enum RenderPermitUse {
     Page,
     /// A request for a resource.
     Send(Job),
-    /// The permit is not used, because robots.txt must be fetched first.
+    /// The permit is not used: robots.txt must be fetched first, or there is no room for pages.
     Nothing,
 }
 

@@ -453,8 +453,8 @@ impl Renders {
         !keys.is_empty()
     }
 
-    /// Passes an answer to all pages that wait for it, and keeps it for others if it is final.
-    /// Returns the origin if the server asked to try again later.
+    /// Passes an answer to all pages that wait for it, and keeps it for later pages if it is final.
+    /// After a 429 or 5xx, returns the origin if the resource will be requested again.
     pub(super) fn answered(
         &mut self,
         key: &ResourceKey,
@@ -686,7 +686,8 @@ impl RenderRules {
 }
 
 impl OpenPage {
-    /// Returns whether the page may request another URL.
+    /// Returns whether the limits on hosts, requests and bytes let the page request this URL.
+    /// Counts the URL's host.
     fn has_room(&mut self, url: &CanonicalUrl, limits: RenderLimits) -> bool {
         let host = url.host_key();
         if !self.hosts.contains(&host) && self.hosts.len() >= limits.hosts {

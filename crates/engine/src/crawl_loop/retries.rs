@@ -14,7 +14,7 @@ use foldhash::{HashSet, HashSetExt as _};
 pub(super) struct Retries {
     /// Maximum retries of a URL.
     max_retries: u32,
-    /// Hosts that answered each of their latest requests with 429 or 503.
+    /// Hosts whose last answer to a page request was a 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 

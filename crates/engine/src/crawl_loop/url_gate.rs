@@ -41,7 +41,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// Emits no effects.
 pub(crate) struct UrlGate {
     rules: TrapAvoidance,
-    /// How to request a URL in a trap.
+    /// Whether URLs in traps are requested with HEAD, or deferred (`Get`).
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTraps,
@@ -319,7 +319,7 @@ impl UrlGate {
     }
 }
 
-/// Returns whether a page was fetched, or is pending.
+/// Returns whether a page was fetched with a 2xx status, or is pending or leased.
 fn is_fetched_or_pending(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,

@@ -132,8 +132,7 @@ impl WaitingDocuments {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns whether to give up the waiting documents, which is so once the grace period after a
-    /// stop is over.
+    /// Returns when to give up the waiting documents: once the grace period after a stop is over.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
         let Some(stopped_at) = self.stopped_at else {
             return GiveUpTime::No;

@@ -48,7 +48,8 @@ pub(crate) struct WorkerShare {
     is_over: bool,
     /// Whether the writer is admitting links that other workers found.
     takes_links: bool,
-    /// The number of pages that this worker may fetch; `None` if there is no limit.
+    /// The number of pages that this worker may fetch, including those that it has fetched already;
+    /// `None` if there is no limit.
     allowed: Option<u64>,
     /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
@@ -89,7 +90,7 @@ pub(super) struct WorkerState {
 
 impl WorkerShare {
     /// Shares the crawl with other workers. `allowed` is the number of pages that this worker may
-    /// fetch; `None` if there is no limit.
+    /// fetch, including those that it has fetched already; `None` if there is no limit.
     pub(super) fn share(&mut self, owners: Arc<dyn HostOwnership>, allowed: Option<u64>) {
         self.owners = Some(owners);
         self.allowed = allowed;
@@ -223,7 +224,7 @@ impl WorkerShare {
     }
 
     /// Ends the current rest of this worker, if there is one, and reports that this worker has work
-    /// again. The report is sent even if news already ended the rest, since the sharing thread may
+    /// again. The report is also sent if news of work ended the rest, since the sharing thread may
     /// have recorded the rest after it sent that news.
     pub(super) fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;

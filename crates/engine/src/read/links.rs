@@ -326,7 +326,7 @@ impl<'a> Links<'a> {
             to: redacted_url(secrets, to),
             rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
             text: text.map(|text| secrets.redacted(text).into_owned()),
-            // The writer fills in these two columns.
+            // The writer fills in `round` and `at`.
             round: None,
             at: None,
         });

@@ -77,7 +77,7 @@ pub(crate) struct PageReader {
     /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapAvoidance,
-    /// The rules for the fields of pages.
+    /// The rules for extracting fields from pages.
     extract: Arc<Rules>,
     pub(crate) sitemaps: SitemapBudget,
     /// Held while a long sitemap is parsed, so that only one reader thread does so at a time.

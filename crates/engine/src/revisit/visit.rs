@@ -246,7 +246,8 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
-    /// Returns the target if the URL redirected.
+    /// Returns the target of the URL's redirect at the last visit. `None` if the URL did not
+    /// redirect.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
         let target = self.page.as_ref()?.redirect.as_deref()?;
         canonicalize(None, target).ok()
@@ -431,13 +432,16 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the seconds from the beginning of this round until the next visit is due.
+    /// Returns the seconds from the beginning of this round until the next visit is due, within the
+    /// limits of `revisits`:
     ///
-    /// - If the page is unchanged, the interval is one and a half times the time since the last
-    ///   visit.
-    /// - If the page changed, the interval is half of that time.
-    /// - If the page was visited only once or failed, it is due in the next round, because nothing
-    ///   is known about how often it changes.
+    /// - the longest interval, if reading the page crashed the process, or if an unchanged page
+    ///   declares that it never changes;
+    /// - the shortest interval, if the page declares that it changes at every visit;
+    /// - one and a half times the time since the last visit, if the page is unchanged or absent;
+    /// - half of that time, if the page changed;
+    /// - the shortest interval, if the page was visited only once or failed, because nothing is
+    ///   known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -460,9 +464,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns a time for a page that changed at `modified`, according to its site. If the page's
-    /// last visit was before the returned time, this round visits the page again. `None` if no
-    /// page was visited that early.
+    /// Returns when a page's last visit is too old, given that the page changed at `modified`
+    /// according to its site: this round visits the page again if its last visit was before the
+    /// returned time. `None` if no page was visited that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

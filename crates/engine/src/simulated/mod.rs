@@ -208,8 +208,8 @@ pub(crate) fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
-            // Don't limit the rate per address. About ten sites share each address, but the tests
-            // expect that each site is requested at its own pace.
+            // Don't limit the rate per address. All hosts have the same address, but the tests
+            // expect that each host is requested at its own pace.
             address_rate: None,
             look_ups: 4,
             ..Politeness::default()

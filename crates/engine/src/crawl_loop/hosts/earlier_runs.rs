@@ -65,8 +65,8 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // If the host waited for its gap before the recorded request, the same gap follows the
-        // request.
+        // If the recorded request waited for its host's gap, the row has that gap, and the host
+        // waits for it again. Otherwise the host waits for the gap in the settings.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),

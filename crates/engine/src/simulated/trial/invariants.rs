@@ -114,7 +114,7 @@ struct Records {
 #[derive(Default)]
 struct Orders {
     is_paused: bool,
-    /// The delay of every host that a command set in this life. `host_delays` has the delays of
+    /// The delay that a command set for all hosts in this life. `host_delays` has the delays of
     /// single hosts.
     delay: Option<Duration>,
     host_delays: HashMap<String, Duration>,
@@ -172,7 +172,7 @@ pub(super) struct InvariantChecker {
     round: u32,
     /// The maximum number of pages of all workers.
     pub(super) max_pages: Option<u64>,
-    /// The requests of living processes, by their numbers.
+    /// The requests of processes that are alive, by the numbers that [`sent`](Self::sent) returned.
     seen: BTreeMap<usize, Seen>,
     /// For each host, the waits that servers requested in earlier lives and that are on record.
     waits: HashMap<String, Vec<RecordedWait>>,
@@ -180,7 +180,8 @@ pub(super) struct InvariantChecker {
     origins: BTreeMap<Origin, OriginSeen>,
     /// Settled pages, each with its round.
     settled: BTreeSet<(String, u32)>,
-    /// Pages whose rows were written, so that the URLs they link to must be known.
+    /// Pages whose rows were written. At the end of the crawl, the URLs that they link to must be
+    /// known.
     linking: BTreeSet<String>,
     /// When the next visit of each page is due, as of the end of the last round.
     visits: BTreeMap<String, u32>,

@@ -66,7 +66,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to `end` - 1, or 0.
+    /// Returns a random number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -302,8 +302,8 @@ fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
     format!("start: delay {delay:?}, {per_host} per host, {pages:?}, {time:?}, {fault:?}")
 }
 
-/// Returns how the life counts for the checker, and the reason for its end if the run ended
-/// normally.
+/// Returns what to report to the checker about the end of a life, and the reason for a normal end.
+/// If the program died, draws whether the power was cut too.
 fn death_of(
     end: LifeEnd,
     fault: Option<(u64, DiskFault)>,
