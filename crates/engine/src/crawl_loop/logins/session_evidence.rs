@@ -36,7 +36,7 @@ pub(super) struct SessionEvidence {
 /// The conclusion drawn from a page that looks logged out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SessionConclusion {
-    /// The session may be over or not, so fetch the page again, behind the others.
+    /// There is too little evidence, so fetch the page again after the other pages.
     Undecided,
     /// The session is not over: only this page looks logged out.
     SetAside,

@@ -257,8 +257,8 @@ impl InvariantChecker {
         self.politeness = politeness.clone();
     }
 
-    /// Enters a round that began at this time, in seconds. In a new round, exactly the pages are
-    /// visited again whose visits were due by then.
+    /// Enters a round that began at this time, in seconds. In a new round, the crawl must revisit
+    /// exactly the pages whose next visits were due by then.
     pub(super) fn enter_round(&mut self, number: u32, began: u32) {
         if number == self.round {
             return;

@@ -108,7 +108,7 @@ impl Trace {
     }
 }
 
-/// Counts of a trial.
+/// Counts of events in a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     requests: u64,
