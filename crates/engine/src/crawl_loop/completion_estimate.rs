@@ -127,8 +127,8 @@ mod tests {
     use super::{RoundAndRunTotal, WorkDoneAndLeft, estimate};
     use crate::config::Budgets;
 
-    /// A run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs pending. No earlier
-    /// run fetched anything.
+    /// Returns the state of a run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs
+    /// pending. No earlier run fetched anything.
     fn work() -> WorkDoneAndLeft {
         let of = |amount| RoundAndRunTotal {
             of_round: amount,

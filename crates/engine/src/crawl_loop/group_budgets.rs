@@ -59,7 +59,7 @@ impl GroupBudgetTracker {
         }
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(super) fn unsettled(&mut self, host: &HostKey) {
         if let Some(spent) = self.spending(host) {
             spent.pages = spent.pages.saturating_sub(1);
@@ -203,7 +203,7 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Group `g` with two domains, and group `other` with one domain.
+    /// Creates the budgets of group `g` with two domains, and of group `other` with one.
     fn budgets(change: fn(&mut HostGroupBudget)) -> GroupBudgetTracker {
         let mut group = HostGroupBudget {
             name: "g".to_owned(),

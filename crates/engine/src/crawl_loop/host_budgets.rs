@@ -267,7 +267,7 @@ impl HostBudgetTracker {
         self.groups.add(host, 1, 0, Duration::ZERO);
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
@@ -357,7 +357,7 @@ impl HostBudgetTracker {
         })
     }
 
-    /// Server response time, over all hosts and all runs of this round.
+    /// Returns the server response time, over all hosts and all runs of this round.
     pub(crate) fn served(&self) -> Duration {
         self.served
     }

@@ -17,7 +17,7 @@ use crate::messages::{Effect, Job};
 pub(super) enum LoginPermitUse {
     /// A page.
     Page,
-    /// A request of a login.
+    /// A login request.
     Send(Job),
     /// The permit is not used, because the pages of the origin wait for a login.
     Nothing,
@@ -70,7 +70,7 @@ impl Coordinator {
         Ok(LoginPermitUse::Nothing)
     }
 
-    /// Returns the job for a request of a login, if robots.txt allows it.
+    /// Returns the job for a login request, if robots.txt allows it.
     fn login_job(
         &mut self,
         now: Tick,
@@ -122,9 +122,9 @@ impl Coordinator {
         self.react_to_login(now, reaction, out);
     }
 
-    /// Records whether a page looks logged in or logged out. Returns false if the page must be
-    /// fetched again after a login, so that this attempt doesn't count. If the page is set aside,
-    /// adds the reason to the failure.
+    /// Records whether a page looks logged in or logged out. Returns true if the page looks logged
+    /// out and this attempt to fetch it counts. The attempt doesn't count if the page is fetched
+    /// again after a login. If the page is set aside, adds the reason to the failure.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,

@@ -28,10 +28,10 @@ const MAX_LOGOUTS: u32 = 100;
 /// that, but other pages do not, the page is set aside. If several pages in a row still look logged
 /// out, the login has failed, and the site gets no more requests.
 ///
-/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login's
-/// request is reported with [`answered`](Self::answered), and the credentials of a login with
-/// [`credentials_read`](Self::credentials_read). The state of the session that each page of the
-/// site shows is reported with [`page_ended`](Self::page_ended).
+/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login request
+/// is reported with [`answered`](Self::answered), and the credentials of a login with
+/// [`credentials_read`](Self::credentials_read). For each page of the site,
+/// [`page_ended`](Self::page_ended) records whether the page looks logged in.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     /// The sites with a session, including sites without a login.
@@ -60,12 +60,12 @@ struct SiteState {
 #[derive(Debug)]
 enum Phase {
     LoggedIn,
-    /// A login is due, but no request of it was sent yet.
+    /// The site needs a login, but no login request was sent yet.
     Due,
     /// The credentials are being read, to fill in this form. `None` for a token login, and for a
     /// form login that first compares the credentials with the ones that the site refused.
     Credentials(Option<LoginForm>),
-    /// The next request of the login.
+    /// The next login request, which was not sent yet.
     Request(LoginRequest),
     InFlight,
     /// The login failed for this reason.
@@ -77,7 +77,7 @@ enum Phase {
 pub(super) enum LoginGate {
     /// A page.
     Open,
-    /// A request of the site's login.
+    /// A login request to the site.
     Login(LoginRequest),
     /// The permit is not used, because the pages of the host wait for the login.
     Wait,
@@ -88,7 +88,7 @@ pub(super) enum LoginGate {
 /// The consequences of a change in a site's login.
 #[derive(Debug, Default)]
 pub(super) struct LoginReaction {
-    /// Origins to wake: their pages may be fetched, or a request of the login is due.
+    /// Origins to wake: their pages may be fetched, or a login request is due.
     pub(super) wake: Vec<Origin>,
     /// The login whose credentials to read.
     pub(super) read: Option<Arc<SiteLogin>>,
@@ -209,7 +209,7 @@ impl Logins {
         })
     }
 
-    /// Returns whether a request of a login waits for a permit of this origin.
+    /// Returns whether a login request waits for a permit of this origin.
     pub(super) fn is_due_at(&self, origin: &Origin) -> bool {
         self.sites.values().any(|state| match &state.phase {
             Phase::Request(request) => request.url.origin() == *origin,
@@ -361,13 +361,13 @@ impl Logins {
         })
     }
 
-    /// Handles the result of a login's request.
+    /// Handles the result of a login request.
     pub(super) fn answered(
         &mut self,
         request: &LoginRequest,
         result: &Result<Exchange, Failure>,
     ) -> LoginReaction {
-        // Credentials are sent once. Sent again and again, they could lock the account.
+        // Send credentials only once, because repeated attempts could lock the account.
         let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
         let by_site = std::mem::take(&mut self.by_site);
         let bounds = Bounds {
@@ -489,7 +489,7 @@ impl LoginRequest {
     }
 }
 
-/// Returns the phase after the answer to a login's request.
+/// Returns the phase that follows the answer to a login request.
 ///
 /// # Errors
 /// Why the login failed.

@@ -176,7 +176,7 @@ mod tests {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
     }
 
-    /// The permit of the only host with work.
+    /// Polls the permit of the only host with work.
     fn permit(coordinator: &mut Coordinator) -> Permit {
         match coordinator.hosts.poll(at(20)) {
             PollOutcome::Issue(permit) => permit,

@@ -113,7 +113,7 @@ impl Coordinator {
         self.backlog.note_rendering(now, self.renders.count());
     }
 
-    /// Handles the request of a page for a resource.
+    /// Handles a page's request for a resource.
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
@@ -145,7 +145,7 @@ impl Coordinator {
         }
     }
 
-    /// Records the request of a page for a replay.
+    /// Records a page's request for a resource in the order log, so that a replay can repeat it.
     fn note_wanted(
         &self,
         now: Tick,

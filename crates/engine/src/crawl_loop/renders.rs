@@ -158,7 +158,7 @@ struct AskedResource {
 
 type Answer = oneshot::Sender<Option<UndecodedAnswer>>;
 
-/// The state of a page's request.
+/// The state of a page's request for a resource.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResourceRequestState {
     /// Answered, refused, or waiting for another page's request for the same resource.
@@ -305,8 +305,8 @@ impl Renders {
         canonicalize(Some(page), &wanted.request.url).ok()
     }
 
-    /// Handles the request of a page for a resource. `url` is what [`url_of`](Self::url_of)
-    /// returned, and `access` decides how a page may request a URL.
+    /// Handles a page's request for a resource. `url` is what [`url_of`](Self::url_of) returned,
+    /// and `access` decides how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,

@@ -227,7 +227,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A run that starts at second 10.
+    /// Creates a run that starts at second 10.
     fn run(max_time: Option<Duration>) -> RunEnd {
         let budgets = Budgets {
             max_time,

@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// The summary of a run with one seed and that seed's outcome, in a round that began with the
-    /// totals `before`.
+    /// Returns the summary of a run with one seed and that seed's outcome, in a round that began
+    /// with the totals `before`.
     fn summary_of(
         seed: Option<LeaseOutcome>,
         round: u32,

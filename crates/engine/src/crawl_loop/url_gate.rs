@@ -98,7 +98,7 @@ impl UrlGate {
         self.shared = shared;
     }
 
-    /// Restricts fetching to the pages of a sample, if one is to be drawn.
+    /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
         self.sampling = sampling;
     }

@@ -193,7 +193,7 @@ mod tests {
         out.iter().filter_map(host).collect()
     }
 
-    /// A crawl of two hosts, each with pending URLs.
+    /// Creates a crawl of two hosts, each with pending URLs.
     fn two_hosts() -> Coordinator {
         let mut coordinator = coordinator(|_| {});
         let frontier = std::sync::Arc::clone(&coordinator.frontier);

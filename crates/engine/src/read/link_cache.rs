@@ -514,8 +514,8 @@ fn without_fragment(href: &str) -> &str {
     &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
-/// Whether an address leads to the same URL from every document of a folder. False for a bare
-/// query, and for a scheme without a host, such as `http:?a`.
+/// Returns whether an address leads to the same URL from every document of a folder. False for a
+/// bare query, and for a scheme without a host, such as `http:?a`.
 fn is_same_for_siblings(address: &str) -> bool {
     let begins_a_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
     let head = address.split(['/', '?']).next().unwrap_or_default();

@@ -195,7 +195,7 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Whether the answer does not show the page's current state. True if the answer is an
+    /// Returns whether the answer does not show the page's current state. True if the answer is an
     /// interstitial, if its body broke off, or if it can't be decoded although an earlier visit
     /// could read the page.
     fn is_inconclusive(&self) -> bool {
@@ -241,8 +241,8 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. The following must be fetched in
-    /// full instead:
+    /// Returns whether the next visit may send a conditional request. The following must be fetched
+    /// in full instead:
     ///
     /// - pages that could not be read, or were withheld, at this visit;
     /// - documents that must be read in each round: sitemaps, feeds, pages with their own usage

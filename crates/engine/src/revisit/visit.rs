@@ -68,7 +68,7 @@ impl Round {
         }
     }
 
-    /// Whether the round began when the clock was far ahead of `now`.
+    /// Returns whether the round began when the clock was far ahead of `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
@@ -132,7 +132,7 @@ pub(crate) const TEXT_RULES: &str = "3:";
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Whether the next request for the page can be conditional, which needs a validator.
+    /// Returns whether the next request for the page can be conditional, which needs a validator.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
@@ -164,7 +164,7 @@ impl KnownPage {
         digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
-    /// Whether the page has this payload, or has this content after decoding.
+    /// Returns whether the page has this payload, or has this content after decoding.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -207,7 +207,7 @@ pub(crate) enum ChangedPagePart {
 }
 
 impl ChangedPagePart {
-    /// Whether a human reader would see the same page.
+    /// Returns whether a human reader would see the same page.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
@@ -253,7 +253,7 @@ impl PreviousVisit {
         canonicalize(None, target).ok()
     }
 
-    /// Whether the last visit excluded the URL for the same reason, by the same rule.
+    /// Returns whether the last visit excluded the URL for the same reason, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }

@@ -159,8 +159,8 @@ trait Servers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
 
-    /// Whether messages to the writer may overtake each other, as messages from several reader
-    /// threads do.
+    /// Returns whether messages to the writer may overtake each other, as messages from several
+    /// reader threads do.
     fn is_overtaking(&self) -> bool {
         false
     }

@@ -179,7 +179,7 @@ fn pages(config: &Config) -> Vec<PageRow> {
     rows.map(Result::unwrap).collect()
 }
 
-/// A crawl in a folder, and its configuration.
+/// Crawls into a new folder. Returns the folder and the configuration.
 fn crawled(mut course: CrawlDisturbances, mode: RenderMode) -> (tempfile::TempDir, Config) {
     let dir = tempfile::tempdir().unwrap();
     course.render = Some(mode);

@@ -277,7 +277,7 @@ impl Hosts {
         self.budgets.settled(host);
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(super) fn page_unsettled(&mut self, host: &HostKey) {
         self.budgets.unsettled(host);
     }

@@ -130,9 +130,9 @@ struct Orders {
 }
 
 impl HostPause {
-    /// Whether the pause forbids a request. A pause of a single origin doesn't forbid a robots.txt
-    /// request that another host redirected here, because the scheduler doesn't know which origin
-    /// of this host the redirect leads to.
+    /// Returns whether the pause forbids a request. A pause of a single origin doesn't forbid a
+    /// robots.txt request that another host redirected here, because the scheduler doesn't know
+    /// which origin of this host the redirect leads to.
     fn blocks(&self, job: &Job) -> bool {
         let origin = match job {
             Job::Robots { of, .. } => of,
