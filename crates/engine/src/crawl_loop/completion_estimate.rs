@@ -16,7 +16,7 @@ pub(crate) struct WorkDoneAndLeft {
     pub(super) elapsed: Duration,
     /// How much of `--max-time` this run has used.
     pub(super) active: Duration,
-    /// Settled pages.
+    /// Number of settled pages.
     pub(super) pages: RoundAndRunTotal,
     pub(super) bytes: RoundAndRunTotal,
     /// Server response time in microseconds.

@@ -22,7 +22,7 @@ struct GroupSpending {
     pages: u64,
     bytes: u64,
     served: Duration,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     leases: u64,
     /// Origins that got no permit because leased URLs of the group could use up its budget.
     turned_away: BTreeSet<Origin>,

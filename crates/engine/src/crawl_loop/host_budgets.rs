@@ -40,13 +40,13 @@ pub(crate) struct HostBudgetTracker {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct HostSpending {
-    /// Settled pages, over all runs of this round.
+    /// Number of settled pages, over all runs of this round.
     pages: u64,
     /// Bytes of bodies, over all runs of this round.
     bytes: u64,
     /// Server response time, over all runs of this round.
     served: Duration,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     leases: u64,
     /// The start of the host's first request in this run.
     since: Option<Tick>,

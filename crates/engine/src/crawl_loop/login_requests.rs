@@ -15,11 +15,12 @@ use crate::messages::{Effect, Job};
 
 /// What a permit for a page is used for. A login takes precedence over the page.
 pub(super) enum LoginPermitUse {
-    /// A page.
+    /// Fetch a page.
     Page,
-    /// A login request.
+    /// Send this login request.
     Send(Job),
-    /// The permit is not used, because the pages of the origin wait for a login.
+    /// Don't use the permit: the pages of the origin wait for a login, the login failed, or
+    /// robots.txt must be fetched first.
     Nothing,
 }
 

@@ -75,13 +75,13 @@ enum Phase {
 /// What a permit for a page is used for.
 #[derive(Debug)]
 pub(super) enum LoginGate {
-    /// A page.
+    /// Fetch a page.
     Open,
-    /// A login request to the site.
+    /// Send this login request.
     Login(LoginRequest),
-    /// The permit is not used, because the pages of the host wait for the login.
+    /// Don't use the permit: the pages of the host wait for the login.
     Wait,
-    /// The permit is not used, because the login failed for this reason.
+    /// Don't use the permit: the login failed for this reason.
     Failed(LoginFailure),
 }
 

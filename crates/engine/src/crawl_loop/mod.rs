@@ -101,7 +101,7 @@ pub(crate) struct Coordinator {
     end: RunEnd,
     report: RunStatistics,
     events: TraceEvents,
-    /// The secrets of all hosts.
+    /// The secrets of all hosts, for example passwords and cookies.
     secrets: Secrets,
 }
 

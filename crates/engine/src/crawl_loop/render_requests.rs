@@ -21,11 +21,11 @@ use crate::time::millis;
 
 /// What a permit for a page is used for. A resource of a page in the browser takes precedence.
 pub(super) enum RenderPermitUse {
-    /// A page.
+    /// Fetch a page.
     Page,
-    /// A request for a resource.
+    /// Request this resource.
     Send(Job),
-    /// The permit is not used: robots.txt must be fetched first, or there is no room for pages.
+    /// Don't use the permit: robots.txt must be fetched first, or there is no room for pages.
     Nothing,
 }
 

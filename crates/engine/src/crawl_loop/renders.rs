@@ -92,7 +92,7 @@ pub(super) struct Renders {
     open: BTreeMap<RenderId, OpenPage>,
     /// Resources that wait for a permit of their origin.
     waiting: HashMap<Origin, VecDeque<ResourceKey>>,
-    /// Resources that wait or are in flight.
+    /// Resources that wait for a permit or are in flight.
     asked: HashMap<ResourceKey, AskedResource>,
     kept: KeptAnswers,
     /// Number of useless renderings in a row, by URL shape and scripts.
@@ -170,14 +170,14 @@ pub(super) enum ResourceRequestState {
 /// What to do with a page that waited for a tab.
 #[derive(Debug)]
 pub(super) enum QueuedPageAction {
-    /// The browser gets the page.
+    /// Render the page in the browser.
     Render {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
         answer: UndecodedAnswer,
     },
-    /// A reader gets the page as the server sent it.
+    /// Have a reader read the page as the server sent it.
     Read(Box<FetchedPage>),
 }
 
@@ -714,7 +714,7 @@ impl OpenPage {
 #[derive(Debug, Default)]
 struct KeptAnswers {
     answers: HashMap<ResourceKey, UndecodedAnswer>,
-    /// The keys, oldest first.
+    /// The keys of the answers, oldest first.
     order: VecDeque<ResourceKey>,
     bytes: u64,
 }

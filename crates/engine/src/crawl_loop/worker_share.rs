@@ -32,7 +32,7 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 /// to an earlier rest.
 #[derive(Default)]
 pub(crate) struct WorkerShare {
-    /// `None` if this process crawls alone.
+    /// Which hosts this worker owns. `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
     /// Buckets (sets of hosts) that must be handed over, and for each, whether the hand-over was
     /// requested. No pages of their hosts are fetched.
@@ -40,7 +40,7 @@ pub(crate) struct WorkerShare {
     looked_at: Tick,
     /// The number of the current rest (a time without work); `None` if this worker has work.
     rest: Option<u64>,
-    /// The number of rests so far.
+    /// The number of rests (times without work) so far.
     rests: u64,
     /// The number of messages about new work for this worker.
     work_news: u64,
@@ -79,9 +79,9 @@ pub(super) enum NewsReaction {
 /// The state of this worker at a step of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerState {
-    /// Committed pages of this worker.
+    /// Number of this worker's committed pages.
     pub(super) pages: u64,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     pub(super) leases: u64,
     /// Whether a request is in flight, or something is not committed.
     pub(super) is_busy: bool,

@@ -79,7 +79,7 @@ pub(crate) struct ReaderPool {
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
-    /// If set, readers give back documents unread.
+    /// If set, readers return documents unread, both waiting ones and those being read.
     gives_documents_back: Arc<AtomicBool>,
     document_threads: Vec<JoinHandle<()>>,
     abandon: Arc<AtomicBool>,

@@ -298,7 +298,7 @@ fn reason_and_rule(exclusion: &Exclusion) -> String {
 pub(crate) enum VisitResult {
     /// The page is unchanged.
     Same,
-    /// A page, or a redirect.
+    /// The server answered with a page or a redirect.
     Page(KnownPage),
     /// The server answered 404 or 410.
     Nothing,

@@ -64,7 +64,7 @@ use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
-/// The address that all hosts have.
+/// The IP address of all hosts.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 /// The start time of all crawls, in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);

@@ -72,7 +72,7 @@ struct HostSeen {
     /// The worker that sent the last request.
     worker: usize,
     in_flight: u32,
-    /// The ends of requests in this life.
+    /// When the requests of this life ended.
     ends: Vec<Tick>,
     /// When the last request of earlier lives ended, and the delay at that time.
     earlier: Option<(Tick, Duration)>,

@@ -98,7 +98,7 @@ enum Happening {
     Heard(Event),
     /// The operator ends a pause.
     Resumes,
-    /// A heartbeat of a worker.
+    /// The worker sends a heartbeat.
     Beats,
     /// The database can be reached again.
     Reconnects,
@@ -127,7 +127,7 @@ impl Ord for Due {
     }
 }
 
-/// The program while it lives.
+/// The state of the program during one life.
 pub(super) struct Life {
     fate: Fate,
     now: Tick,

@@ -47,7 +47,7 @@ const LIVES: u32 = 12;
 const MAX_BROKEN: u64 = 10;
 /// The number of broken trials so far.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
-/// Trials of `cargo test`.
+/// Number of trials that `cargo test` runs.
 const TRIALS: u64 = 24;
 
 /// A random number generator (SplitMix64).
@@ -371,7 +371,7 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// The kinds of trials.
+/// A kind of trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A program that crawls alone.
