@@ -108,7 +108,7 @@ impl Backlog {
             && !self.disk.is_low()
     }
 
-    /// Returns whether there is room for one more unsettled item after `more` other items.
+    /// Returns whether one more unsettled item fits after `more` others are added.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
         self.unsettled_but_waiting() + (more as u64) < self.max_unsettled
     }
@@ -158,8 +158,8 @@ impl Backlog {
         self.leases += 1;
     }
 
-    /// Counts a leased URL that is settled without a request. The message that settles the URL is
-    /// counted with [`written`](Self::written).
+    /// Counts a leased URL that is settled as failed without a request. The message that settles
+    /// the URL is counted with [`written`](Self::written).
     pub(super) fn given_up(&mut self) {
         self.leases += 1;
     }
@@ -186,7 +186,7 @@ impl Backlog {
         self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
     }
 
-    /// Counts a page that readers gave back, with its body.
+    /// Stops counting the body bytes of a page that readers gave back.
     pub(super) fn dropped_unread(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }

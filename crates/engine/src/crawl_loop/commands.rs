@@ -13,7 +13,7 @@ use crate::control::{
 use crate::messages::{Effect, PostedDurableCommand, WriterMessage};
 use crate::time::millis;
 
-/// Maximum hosts of a [`LiveState`].
+/// Maximum number of hosts to list in a [`LiveState`].
 const MAX_HOSTS_SHOWN: usize = 50;
 
 impl Coordinator {

@@ -16,12 +16,13 @@ pub(crate) struct WorkDoneAndLeft {
     pub(super) elapsed: Duration,
     /// How much of `--max-time` this run has used.
     pub(super) active: Duration,
-    /// Settled pages.
+    /// Number of settled pages.
     pub(super) pages: RoundAndRunTotal,
     pub(super) bytes: RoundAndRunTotal,
     /// Server response time in microseconds.
     pub(super) server_time: RoundAndRunTotal,
-    /// Pending and leased URLs whose hosts have budget left.
+    /// Number of pending and leased URLs. Pending URLs that the budgets of their hosts don't allow
+    /// are left out, unless more than [`MAX_URLS_BY_HOST`] URLs are pending.
     pub(super) pages_left: u64,
     /// How long the slowest host needs to fetch its URLs at its gap; `None` if unknown.
     pub(super) slowest_host: Option<Duration>,
@@ -46,8 +47,8 @@ pub(crate) struct CompletionEstimate {
     pub(super) is_of_slowest_host: bool,
 }
 
-/// Returns the estimate for the end that comes first: by a budget, or because all known URLs are
-/// fetched.
+/// Estimates when the run ends: when a budget is used up or when all known URLs are fetched,
+/// whichever comes first.
 pub(crate) fn estimate(work: &WorkDoneAndLeft, budgets: &Budgets) -> CompletionEstimate {
     let pages = work.pages.of_round;
     let all_pages = pages + work.pages_left;
@@ -126,8 +127,8 @@ mod tests {
     use super::{RoundAndRunTotal, WorkDoneAndLeft, estimate};
     use crate::config::Budgets;
 
-    /// A run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs pending. No earlier
-    /// run fetched anything.
+    /// Returns the state of a run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs
+    /// pending. No earlier run fetched anything.
     fn work() -> WorkDoneAndLeft {
         let of = |amount| RoundAndRunTotal {
             of_round: amount,

@@ -12,12 +12,12 @@ use crate::priority::{Priority, is_foreign_entry, may_list};
 const MAX_PARENTS: usize = 32;
 
 /// Returns why a page must not be fetched: only a sitemap of another host lists it, and the page's
-/// own host does not vouch for that sitemap. `None` for any other URL. A page that may be fetched
-/// gets the priority of a linked page.
+/// own host does not vouch for that sitemap. `None` for any other URL. If the host vouches for the
+/// sitemap, the lease gets the priority of a linked page.
 ///
 /// A host vouches for a sitemap if its robots.txt names the sitemap, or an index or redirect that
-/// led to the sitemap. A host also vouches if it has such an index or redirect itself. `rules` are
-/// the page's robots.txt.
+/// led to the sitemap. A host also vouches if any of these files is on the host itself. `rules` are
+/// the rules in the robots.txt of the page's origin.
 ///
 /// # Errors
 /// The frontier can't be read.
@@ -119,7 +119,7 @@ mod tests {
                 "Disallow: /x\nsitemap: HTTP://CDN.example/map.xml",
                 true,
             ),
-            // An index and a redirect led to the sitemap.
+            // The sitemap was found through an index and a redirect.
             (&[index, moved, others_robots], "", false),
             (
                 &[index, moved, others_robots],
@@ -131,7 +131,8 @@ mod tests {
                 "Sitemap: http://old.example/map.xml",
                 true,
             ),
-            // The host itself led to the sitemap.
+            // The sitemap was found through a file on the page's own host. `www.` makes no
+            // difference, but other subdomains are other hosts.
             (&["http://a.example/robots.txt"], "", true),
             (&[index, "http://a.example/sitemap.xml"], "", true),
             (&["http://www.a.example/robots.txt"], "", true),

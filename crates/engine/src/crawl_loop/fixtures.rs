@@ -37,7 +37,7 @@ pub(super) fn config() -> Config {
     config
 }
 
-/// A new crawl that begins at second 10.
+/// Creates the loop of a new crawl that begins at second 10.
 pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     let mut config = config();
     change(&mut config);
@@ -47,7 +47,7 @@ pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     Coordinator::new(Arc::new(config), frontier, scope, totals, at(10), 1)
 }
 
-/// Totals with this number of pages, and nothing else.
+/// Returns totals with this number of pages, and nothing else.
 pub(super) fn pages(pages: u64) -> CrawlTotals {
     CrawlTotals {
         pages,
@@ -55,7 +55,8 @@ pub(super) fn pages(pages: u64) -> CrawlTotals {
     }
 }
 
-/// The report of a run that has these totals now. `before` are the totals when its round began.
+/// Returns the statistics of a run that has the totals `totals` now. `at_start` are the totals when
+/// the run began, and `before` when its round began.
 pub(super) fn run_report(
     round: u32,
     before: CrawlTotals,
@@ -84,7 +85,7 @@ pub(super) fn leased(frontier: &dyn Frontier, admission: Admission) -> Lease {
     frontier.lease(&origin).unwrap().unwrap()
 }
 
-/// A robots.txt state without restrictions that does not expire.
+/// Returns a robots.txt state without restrictions that does not expire.
 pub(super) fn open_to_all() -> RobotsState {
     RobotsState::InForce {
         pace: RobotsPace::default(),
@@ -92,7 +93,7 @@ pub(super) fn open_to_all() -> RobotsState {
     }
 }
 
-/// A robots.txt that was fetched at second 10.
+/// Returns the copy of a robots.txt that was fetched at second 10.
 pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
     RobotsCopy {
         origin: origin.clone(),
@@ -109,7 +110,7 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
     }
 }
 
-/// The context of a URL that a robots.txt with this body allows.
+/// Returns the context for fetching a URL that a robots.txt with this body allows.
 pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
     let agent = ProductToken::new("crawl").unwrap();
     let copy = copy(&lease.origin, body);

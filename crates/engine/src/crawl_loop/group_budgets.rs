@@ -22,7 +22,7 @@ struct GroupSpending {
     pages: u64,
     bytes: u64,
     served: Duration,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     leases: u64,
     /// Origins that got no permit because leased URLs of the group could use up its budget.
     turned_away: BTreeSet<Origin>,
@@ -35,7 +35,7 @@ pub(super) enum GroupBudgetState {
     /// Leased URLs use up the remaining budget. There is room again if one of these URLs doesn't
     /// count as a page.
     Leased,
-    /// This budget is spent.
+    /// The budget with this name is spent.
     Spent(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl GroupBudgetTracker {
         }
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(super) fn unsettled(&mut self, host: &HostKey) {
         if let Some(spent) = self.spending(host) {
             spent.pages = spent.pages.saturating_sub(1);
@@ -177,7 +177,7 @@ impl GroupBudgetTracker {
     }
 }
 
-/// Returns the name of a group's budget for rows and messages.
+/// Names a group's budget in rows and messages, for example `max-pages of group news`.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }
@@ -203,7 +203,7 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Group `g` with two domains, and group `other` with one domain.
+    /// Creates the budgets of group `g` with two domains, and of group `other` with one.
     fn budgets(change: fn(&mut HostGroupBudget)) -> GroupBudgetTracker {
         let mut group = HostGroupBudget {
             name: "g".to_owned(),

@@ -40,13 +40,13 @@ pub(crate) struct HostBudgetTracker {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct HostSpending {
-    /// Settled pages, over all runs of this round.
+    /// Number of settled pages, over all runs of this round.
     pages: u64,
     /// Bytes of bodies, over all runs of this round.
     bytes: u64,
     /// Server response time, over all runs of this round.
     served: Duration,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     leases: u64,
     /// The start of the host's first request in this run.
     since: Option<Tick>,
@@ -267,7 +267,7 @@ impl HostBudgetTracker {
         self.groups.add(host, 1, 0, Duration::ZERO);
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
@@ -322,7 +322,8 @@ impl HostBudgetTracker {
         own.or_else(|| self.groups.spent_by(host))
     }
 
-    /// Names a budget that `[site]` sets for a host. `None` if the budget applies to every host.
+    /// Names a budget that `[site]` sets for a host, for example `max-pages of [site."a.example"]`.
+    /// `None` if the budget applies to every host.
     fn in_site_words(&self, host: &HostKey, budget: &str) -> Option<String> {
         let (pattern, own) = self.budgets.per_site.find(host)?;
         let key = budget.trim_end_matches("-per-host");
@@ -335,7 +336,8 @@ impl HostBudgetTracker {
         is_own.then(|| format!("{key} of [site.\"{pattern}\"]"))
     }
 
-    /// Returns how the crawl ends if a host or a group has spent its budget; `None` if none has.
+    /// Returns the reason to end that names a spent budget of a host or a group; `None` if none has
+    /// spent a budget.
     pub(crate) fn spent(&self) -> Option<EndReason> {
         let mut of_all: Option<&'static str> = None;
         let mut of_site: Option<String> = None;
@@ -355,7 +357,7 @@ impl HostBudgetTracker {
         })
     }
 
-    /// Server response time, over all hosts and all runs of this round.
+    /// Returns the server response time, over all hosts and all runs of this round.
     pub(crate) fn served(&self) -> Duration {
         self.served
     }

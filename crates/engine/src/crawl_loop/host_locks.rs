@@ -25,7 +25,7 @@ const RUNNING: &str = "running";
 /// Maximum number of hosts to log as held by another crawl. Further such hosts wait without a log
 /// message.
 const MAX_LOGGED: usize = 10;
-/// The byte of the shared file to lock while taking a host.
+/// The offset of the byte in the shared file that a crawl locks while it takes a host.
 const LOCKED_BYTE: u64 = 0;
 /// Maximum tries to lock the shared file. If all fail, the host counts as held by another crawl.
 /// Crawls lock the file only for microseconds, so this happens only if the process with the lock

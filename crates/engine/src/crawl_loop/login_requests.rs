@@ -13,19 +13,20 @@ use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
 use crate::messages::{Effect, Job};
 
-/// The purpose that a permit for a page is used for. A login takes precedence over the page.
+/// What a permit for a page is used for. A login takes precedence over the page.
 pub(super) enum LoginPermitUse {
-    /// A page.
+    /// Fetch a page.
     Page,
-    /// A request of a login.
+    /// Send this login request.
     Send(Job),
-    /// The permit is not used, because the pages of the origin wait for a login.
+    /// Don't use the permit: the pages of the origin wait for a login, the login failed, or
+    /// robots.txt must be fetched first.
     Nothing,
 }
 
 impl Coordinator {
-    /// Makes the run log in to sites. Without this call, as in a replay, no site needs a login.
-    /// May block, because it reads the passwords that earlier runs sent.
+    /// Sets up the logins of the run. Without this call, as in a replay, no site needs a login. May
+    /// block, because it reads the passwords that earlier runs sent.
     pub(crate) fn log_in(&mut self) {
         let config = &self.config;
         let unusable = learn_passwords(&config.logins, &config.fetch.sessions);
@@ -36,7 +37,7 @@ impl Coordinator {
         }
     }
 
-    /// Begins the failed login of a host's site again. Returns whether the login had failed.
+    /// Starts the failed login of a host's site again. Returns whether the login had failed.
     pub(super) fn retry_login(&mut self, now: Tick, host: &HostKey) -> bool {
         let Some(site) = self.logins.retry(host) else {
             return false;
@@ -70,7 +71,7 @@ impl Coordinator {
         Ok(LoginPermitUse::Nothing)
     }
 
-    /// Returns the job for a request of a login, if robots.txt allows it.
+    /// Returns the job for a login request, if robots.txt allows it.
     fn login_job(
         &mut self,
         now: Tick,
@@ -122,9 +123,9 @@ impl Coordinator {
         self.react_to_login(now, reaction, out);
     }
 
-    /// Records whether a page looks logged in or logged out. Returns true if this attempt to fetch
-    /// the page counts. The attempt doesn't count if the page is fetched again after a login. If
-    /// the page is set aside, adds the reason to the failure.
+    /// Records whether a page looks logged in or logged out. Returns true if the page looks logged
+    /// out and this attempt to fetch it counts. The attempt doesn't count if the page is fetched
+    /// again after a login. If the page is set aside, adds the reason to the failure.
     pub(super) fn session_shown(
         &mut self,
         now: Tick,

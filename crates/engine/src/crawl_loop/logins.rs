@@ -28,10 +28,10 @@ const MAX_LOGOUTS: u32 = 100;
 /// that, but other pages do not, the page is set aside. If several pages in a row still look logged
 /// out, the login has failed, and the site gets no more requests.
 ///
-/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login's
-/// request is reported with [`answered`](Self::answered), and the credentials of a login with
-/// [`credentials_read`](Self::credentials_read). The state of the session that each page of the
-/// site shows is reported with [`page_ended`](Self::page_ended).
+/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login request
+/// is reported with [`answered`](Self::answered), and the credentials of a login with
+/// [`credentials_read`](Self::credentials_read). For each page of the site,
+/// [`page_ended`](Self::page_ended) records whether the page looks logged in.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     /// The sites with a session, including sites without a login.
@@ -60,35 +60,35 @@ struct SiteState {
 #[derive(Debug)]
 enum Phase {
     LoggedIn,
-    /// A login is due, but no request of it was sent yet.
+    /// The site needs a login, but no login request was sent yet.
     Due,
-    /// The credentials are being read. The form is `None` for a token, and for a form login that
-    /// first compares the credentials with the refused ones.
+    /// The credentials are being read, to fill in this form. `None` for a token login, and for a
+    /// form login that first compares the credentials with the ones that the site refused.
     Credentials(Option<LoginForm>),
-    /// The next request of the login.
+    /// The next login request, which was not sent yet.
     Request(LoginRequest),
     InFlight,
     /// The login failed for this reason.
     Failed(LoginFailure),
 }
 
-/// The purpose that a permit for a page is used for.
+/// What a permit for a page is used for.
 #[derive(Debug)]
 pub(super) enum LoginGate {
-    /// A page.
+    /// Fetch a page.
     Open,
-    /// A request of the site's login.
+    /// Send this login request.
     Login(LoginRequest),
-    /// The permit is not used, because the pages of the host wait for the login.
+    /// Don't use the permit: the pages of the host wait for the login.
     Wait,
-    /// The permit is not used, because the login failed for this reason.
+    /// Don't use the permit: the login failed for this reason.
     Failed(LoginFailure),
 }
 
 /// The consequences of a change in a site's login.
 #[derive(Debug, Default)]
 pub(super) struct LoginReaction {
-    /// Origins to wake: their pages may be fetched, or a request of the login is due.
+    /// Origins to wake: their pages may be fetched, or a login request is due.
     pub(super) wake: Vec<Origin>,
     /// The login whose credentials to read.
     pub(super) read: Option<Arc<SiteLogin>>,
@@ -108,7 +108,7 @@ pub(super) enum LoggedOutPageAction {
     Again,
     /// Behind the other pages, because the session may still be valid. The attempt counts.
     Later,
-    /// Not in this round, because the site is logged in.
+    /// Not in this round: other pages look logged in, so another login would not help.
     SetAside,
 }
 
@@ -153,7 +153,7 @@ impl Logins {
         }
     }
 
-    /// Makes plain http to loopback count as unprotected, because it goes to a proxy.
+    /// Sets whether requests go to a proxy. If so, plain http to loopback counts as unprotected.
     pub(super) fn proxied(self, is_proxied: bool) -> Logins {
         Logins { is_proxied, ..self }
     }
@@ -165,7 +165,7 @@ impl Logins {
         }
     }
 
-    /// Begins the failed login of a host's site again, even with credentials that the site refused.
+    /// Starts the failed login of a host's site again, even with credentials that the site refused.
     /// Returns the name of the site. `None` if its login has not failed.
     pub(super) fn retry(&mut self, host: &HostKey) -> Option<String> {
         let (_, site) = self.by_site.find(host)?;
@@ -209,7 +209,7 @@ impl Logins {
         })
     }
 
-    /// Returns whether a request of a login waits for a permit of this origin.
+    /// Returns whether a login request waits for a permit of this origin.
     pub(super) fn is_due_at(&self, origin: &Origin) -> bool {
         self.sites.values().any(|state| match &state.phase {
             Phase::Request(request) => request.url.origin() == *origin,
@@ -252,8 +252,8 @@ impl Logins {
         }
     }
 
-    /// Ends a login because robots.txt disallows its next request. The page after the login is not
-    /// necessary: the login counts as successful without it.
+    /// Ends a login because robots.txt disallows its next request. The login fails, unless only the
+    /// page that follows the login is disallowed: then the login counts as successful.
     pub(super) fn disallowed(&mut self, request: &LoginRequest) -> LoginReaction {
         self.change(&request.login.site, |_| match request.step {
             LoginStep::Landing => Ok(Phase::LoggedIn),
@@ -361,13 +361,13 @@ impl Logins {
         })
     }
 
-    /// Handles the result of a login's request.
+    /// Handles the result of a login request.
     pub(super) fn answered(
         &mut self,
         request: &LoginRequest,
         result: &Result<Exchange, Failure>,
     ) -> LoginReaction {
-        // Credentials are sent once. Sent again and again, they could lock the account.
+        // Send credentials only once, because repeated attempts could lock the account.
         let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
         let by_site = std::mem::take(&mut self.by_site);
         let bounds = Bounds {
@@ -443,8 +443,8 @@ impl Logins {
 }
 
 impl SiteState {
-    /// Begins a login: with its form, or with its token. If the site refused the credentials
-    /// before, first reads the credentials. If they have not changed, the site gets no request.
+    /// Begins a login: requests its form, or reads its token. If the site refused the credentials
+    /// before, reads the credentials first, and sends nothing to the site unless they have changed.
     fn begin(&mut self, sessions: &SiteSessions) -> LoginReaction {
         let mut reaction = LoginReaction::default();
         match &self.login.method {
@@ -475,8 +475,8 @@ impl LoginRequest {
         }
     }
 
-    /// Returns the phase that begins a failed login again with its first page, because a form must
-    /// not be sent twice with the same values.
+    /// Returns the phase that starts a login again with its first page, after a request failed. The
+    /// form is read again too, because the same values must not be sent twice.
     fn again(&self) -> Phase {
         let url = match &self.login.method {
             LoginMethod::Form { url, .. } => url.clone(),
@@ -489,7 +489,7 @@ impl LoginRequest {
     }
 }
 
-/// Returns the phase after the answer to a login's request.
+/// Returns the phase that follows the answer to a login request.
 ///
 /// # Errors
 /// Why the login failed.
@@ -526,8 +526,8 @@ fn next_phase(
         SessionStatus::LoggedOut(why) => {
             format!("{page} shows no login after the form was sent: {why}")
         }
-        // Without a sign of `logged-in`, the form itself is the sign: sites show it again if the
-        // password is wrong.
+        // Without a `logged-in` setting, the form shows that the login failed: sites show it again
+        // if the password is wrong.
         _ if login.logged_in.is_none() && form.is_ok() => {
             format!("{page} shows the form again after it was sent")
         }
@@ -606,7 +606,8 @@ impl Bounds<'_> {
     }
 }
 
-/// Returns the value of the header field for a token.
+/// Returns the value of the header field that sends a token. In `Authorization`, `Bearer` is put
+/// before a token without a scheme.
 fn token_value(header: &str, token: &str) -> Result<String, String> {
     if token.is_empty() {
         return Err("the token is empty".to_owned());

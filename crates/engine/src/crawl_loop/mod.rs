@@ -101,7 +101,7 @@ pub(crate) struct Coordinator {
     end: RunEnd,
     report: RunStatistics,
     events: TraceEvents,
-    /// The secrets of all hosts.
+    /// The secrets of all hosts, for example passwords and cookies.
     secrets: Secrets,
 }
 
@@ -156,7 +156,8 @@ impl Coordinator {
         self.shared.rests()
     }
 
-    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones this deadline. `None`
+    /// without `--max-time`.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         self.end.deadline()
     }

@@ -74,8 +74,8 @@ impl Coordinator {
             // The use of the permit must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
-        // Record the resources that pages stopped waiting for before the turn, because they
-        // influence what the turn does.
+        // Record dropped resources (those that pages stopped waiting for) ahead of the turn,
+        // because they influence what the turn does.
         for (page, key) in self.renders.take_dropped() {
             let step = RenderMessageRow {
                 page: Some(page.0),
@@ -176,7 +176,7 @@ mod tests {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
     }
 
-    /// The permit of the only host with work.
+    /// Polls the permit of the only host with work.
     fn permit(coordinator: &mut Coordinator) -> Permit {
         match coordinator.hosts.poll(at(20)) {
             PollOutcome::Issue(permit) => permit,

@@ -19,14 +19,13 @@ use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
 use crate::time::millis;
 
-/// The purpose that a permit for a page is used for. A resource of a page in the browser takes
-/// precedence.
+/// What a permit for a page is used for. A resource of a page in the browser takes precedence.
 pub(super) enum RenderPermitUse {
-    /// A page.
+    /// Fetch a page.
     Page,
-    /// A request for a resource.
+    /// Request this resource.
     Send(Job),
-    /// The permit is not used, because robots.txt must be fetched first.
+    /// Don't use the permit: robots.txt must be fetched first, or there is no room for pages.
     Nothing,
 }
 
@@ -114,7 +113,7 @@ impl Coordinator {
         self.backlog.note_rendering(now, self.renders.count());
     }
 
-    /// Handles the request of a page for a resource.
+    /// Handles a page's request for a resource.
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
@@ -146,7 +145,7 @@ impl Coordinator {
         }
     }
 
-    /// Records the request of a page for a replay.
+    /// Records a page's request for a resource in the order log, so that a replay can repeat it.
     fn note_wanted(
         &self,
         now: Tick,
@@ -286,7 +285,7 @@ impl Coordinator {
     ) -> Result<RenderPermitUse, FrontierError> {
         let standing = self.robots.standing(origin)?;
         while let Some(request) = self.renders.next_at(origin) {
-            // The crawl's own rules may have changed since the page asked.
+            // The crawl's own rules may have changed since the page requested the resource.
             let judged = match self.barred(now, &request.key.url) {
                 None => self.robots.judge_url(&standing, &request.key.url).map(drop),
                 Some(Barred::Listed(exclusion)) => Err(Some(exclusion)),
@@ -364,7 +363,8 @@ impl Coordinator {
             }
             Err(failure) => {
                 if failure.kind.is_refusal() {
-                    // The name had another address when robots.txt was fetched.
+                    // The host name had an allowed address when robots.txt was fetched, but has
+                    // another one now.
                     let exclusion = Exclusion {
                         rule: Some(failure.detail.clone()),
                         ..Exclusion::of(Reason::Address)

@@ -43,7 +43,7 @@ const MAX_PAGE_WAIT: Duration = Duration::from_secs(3_600);
 /// Beyond the limit: refused.
 const MAX_POST_BYTES: usize = 1 << 20;
 
-/// Returns whether a POST may have this body.
+/// Returns whether the body of a POST is short enough to be sent.
 pub(super) fn is_short(post: &PostBody) -> bool {
     post.bytes.len() <= MAX_POST_BYTES
 }
@@ -51,8 +51,9 @@ pub(super) fn is_short(post: &PostBody) -> bool {
 /// Maximum number of requests for a resource, if each of them fails.
 const MAX_TRIES: u32 = 2;
 
-/// Once this many consecutive renderings of pages with the same URL shape and scripts were useless,
-/// such pages are read as sent. A rendering is useless if it shows no more than the page as sent.
+/// Once this many renderings in a row were useless for pages with the same URL shape and scripts,
+/// such pages are read as the server sent them. A rendering is useless if it shows no more than the
+/// page as sent.
 const MAX_VAIN: u32 = 3;
 
 /// Maximum useless renderings with the same scripts on a host.
@@ -63,7 +64,7 @@ const MAX_VAIN_SCRIPTS: u32 = 10;
 /// Beyond the limit: further pages are rendered whenever they look empty.
 const MAX_SHAPES: usize = 10_000;
 
-/// How often in a row the browser may fail before no further page of the run is rendered.
+/// Number of browser failures in a row after which no further page of the run is rendered.
 const MAX_BROWSER_FAILURES: u32 = 3;
 
 /// The pages that are being rendered.
@@ -82,7 +83,8 @@ const MAX_BROWSER_FAILURES: u32 = 3;
 pub(super) struct Renders {
     rules: Option<RenderRules>,
     last_id: u64,
-    /// The number of the last POST.
+    /// The number of POST requests so far. Each gets its own number, so that none is answered with
+    /// the response to another.
     last_post: u64,
     /// Pages that wait for a tab.
     queued: VecDeque<(FetchedPage, PageShell)>,
@@ -90,7 +92,7 @@ pub(super) struct Renders {
     open: BTreeMap<RenderId, OpenPage>,
     /// Resources that wait for a permit of their origin.
     waiting: HashMap<Origin, VecDeque<ResourceKey>>,
-    /// Resources that wait or are in flight.
+    /// Resources that wait for a permit or are in flight.
     asked: HashMap<ResourceKey, AskedResource>,
     kept: KeptAnswers,
     /// Number of useless renderings in a row, by URL shape and scripts.
@@ -136,7 +138,7 @@ struct OpenPage {
     deadline: Option<Tick>,
 }
 
-/// Whether a page may request a resource.
+/// How a page may request a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResourceAccess {
     /// With the operator's fields and the site's session.
@@ -156,7 +158,7 @@ struct AskedResource {
 
 type Answer = oneshot::Sender<Option<UndecodedAnswer>>;
 
-/// The state of a page's request.
+/// The state of a page's request for a resource.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResourceRequestState {
     /// Answered, refused, or waiting for another page's request for the same resource.
@@ -165,17 +167,17 @@ pub(super) enum ResourceRequestState {
     Waits(Origin),
 }
 
-/// The fate of a page that waited for a tab.
+/// What to do with a page that waited for a tab.
 #[derive(Debug)]
 pub(super) enum QueuedPageAction {
-    /// The browser gets the page.
+    /// Render the page in the browser.
     Render {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
         answer: UndecodedAnswer,
     },
-    /// A reader gets the page as the server sent it.
+    /// Have a reader read the page as the server sent it.
     Read(Box<FetchedPage>),
 }
 
@@ -223,7 +225,7 @@ impl Renders {
         self.queued.push_back((page, before));
     }
 
-    /// Returns the next page and what happens to it, if a tab is free.
+    /// Takes the next queued page if a tab is free, and decides whether it is rendered.
     pub(super) fn next(&mut self) -> Option<QueuedPageAction> {
         let tabs = self.rules.as_ref().map_or(0, |rules| rules.tabs.max(1));
         if self.open.len() >= tabs {
@@ -303,8 +305,8 @@ impl Renders {
         canonicalize(Some(page), &wanted.request.url).ok()
     }
 
-    /// Handles the request of a page for a resource. `url` is what [`url_of`](Self::url_of)
-    /// returned, and `access` decides how a page may request a URL.
+    /// Handles a page's request for a resource. `url` is what [`url_of`](Self::url_of) returned,
+    /// and `access` decides how a page may request a URL.
     pub(super) fn wanted(
         &mut self,
         now: Tick,
@@ -376,7 +378,7 @@ impl Renders {
         self.waiting.get(origin).map_or(0, |keys| keys.len() as u64)
     }
 
-    /// Returns the hosts for whose resources pages wait.
+    /// Returns the hosts of the resources that wait for a permit.
     pub(super) fn hosts_waited_for(&self) -> BTreeSet<HostKey> {
         self.waiting.keys().map(Origin::host_key).collect()
     }
@@ -451,8 +453,8 @@ impl Renders {
         !keys.is_empty()
     }
 
-    /// Passes an answer to all pages that wait for it, and keeps it for others if it is final.
-    /// Returns the origin if the server asked to try again later.
+    /// Passes an answer to all pages that wait for it, and keeps it for later pages if it is final.
+    /// After a 429 or 5xx, returns the origin if the resource will be requested again.
     pub(super) fn answered(
         &mut self,
         key: &ResourceKey,
@@ -684,7 +686,8 @@ impl RenderRules {
 }
 
 impl OpenPage {
-    /// Returns whether the page may request another URL.
+    /// Returns whether the limits on hosts, requests and bytes let the page request this URL.
+    /// Counts the URL's host.
     fn has_room(&mut self, url: &CanonicalUrl, limits: RenderLimits) -> bool {
         let host = url.host_key();
         if !self.hosts.contains(&host) && self.hosts.len() >= limits.hosts {
@@ -711,7 +714,7 @@ impl OpenPage {
 #[derive(Debug, Default)]
 struct KeptAnswers {
     answers: HashMap<ResourceKey, UndecodedAnswer>,
-    /// The keys, oldest first.
+    /// The keys of the answers, oldest first.
     order: VecDeque<ResourceKey>,
     bytes: u64,
 }

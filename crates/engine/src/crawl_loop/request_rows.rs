@@ -15,7 +15,7 @@ use crate::time::millis;
 use crate::totals::CommitPoint;
 use crate::usage_preferences::rule_text;
 
-/// Creates the event of an exchange that ended.
+/// Creates the event that reports the end of an exchange.
 pub(crate) fn ended(
     job: Job,
     spent: SpentPermit,

@@ -15,7 +15,7 @@ use crawl_scheduler::Permit;
 /// end with [`ended`](Self::ended).
 #[derive(Debug, Default)]
 pub(super) struct RequestsInFlight {
-    /// The number of requests, look-ups, and permits in `found`.
+    /// The number of requests in flight, address look-ups, and permits in `found`.
     count: u32,
     /// Permits whose address look-up ended, oldest first. Each comes with the address, if one was
     /// found.

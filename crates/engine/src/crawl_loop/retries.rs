@@ -5,7 +5,7 @@ use crawl_scheduler::OutcomeKind;
 use crawl_weburl::HostKey;
 use foldhash::{HashSet, HashSetExt as _};
 
-/// Decides whether a URL is retried, behind the other URLs of its origin.
+/// Decides whether a URL is retried. A retried URL is queued behind the other URLs of its origin.
 ///
 /// Receives the end of each page request that reached its host, in
 /// [`is_tried_again`](Self::is_tried_again), and evicted hosts, in [`forget`](Self::forget). Emits
@@ -14,7 +14,7 @@ use foldhash::{HashSet, HashSetExt as _};
 pub(super) struct Retries {
     /// Maximum retries of a URL.
     max_retries: u32,
-    /// Hosts that answered each of their latest requests with 429 or 503.
+    /// Hosts whose last answer to a page request was a 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 

@@ -100,7 +100,8 @@ impl RunEnd {
         self.elapsed(now).saturating_sub(self.paused)
     }
 
-    /// Returns when `--max-time` ends this run. Each finished pause postpones that.
+    /// Returns when `--max-time` ends this run. Each finished pause postpones this deadline. `None`
+    /// without `--max-time`.
     pub(super) fn deadline(&self) -> Option<Tick> {
         Some(self.started + self.budgets.max_time? + self.paused)
     }
@@ -181,7 +182,7 @@ impl RunEnd {
     }
 
     /// Returns whether to give up requests in flight and unread pages of a run that is ending.
-    /// [`GiveUpTime::Now`] is returned at most once, some time after the deadline.
+    /// [`GiveUpTime::Now`] is returned only once, when [`GRACE`] has passed since the deadline.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
         let Some(deadline) = self.deadline().filter(|_| !self.is_given_up) else {
             return GiveUpTime::No;
@@ -226,7 +227,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A run that starts at second 10.
+    /// Creates a run that starts at second 10.
     fn run(max_time: Option<Duration>) -> RunEnd {
         let budgets = Budgets {
             max_time,

@@ -19,9 +19,9 @@ const MAX_LATEST_PAGES: usize = 10;
 ///
 /// [`enter_round`](Self::enter_round) comes before the first commit. After that, the caller
 /// reports, in any order, ended requests ([`request_ended`](Self::request_ended)), answers for
-/// robots.txt, settled pages ([`settled`](Self::settled)) and commits. Emits no effects. At the end
-/// of the run, [`take_unusable`](Self::take_unusable) and
-/// [`take_seeds_failed`](Self::take_seeds_failed) hand the collections over.
+/// robots.txt, settled pages ([`settled`](Self::settled)) and commits. At the end of the run,
+/// [`take_unusable`](Self::take_unusable) and [`take_seeds_failed`](Self::take_seeds_failed) return
+/// what was collected. Emits no effects.
 #[derive(Debug)]
 pub(super) struct RunStatistics {
     totals: CrawlTotals,

@@ -77,7 +77,7 @@ impl Coordinator {
     }
 }
 
-/// Returns why each seed led to no page.
+/// Returns the seeds that led to no page, each with the reason.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
     let failure = |seed: &CanonicalUrl| {
         let why = match frontier.known(seed).ok()??.state {
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// The summary of a run with one seed and that seed's outcome, in a round that began with the
-    /// totals `before`.
+    /// Returns the summary of a run with one seed and that seed's outcome, in a round that began
+    /// with the totals `before`.
     fn summary_of(
         seed: Option<LeaseOutcome>,
         round: u32,

@@ -25,7 +25,7 @@ impl Coordinator {
         self.hosts.enter_round(visits.round.number);
     }
 
-    /// Restricts fetching to the pages of a sample, if one is to be drawn.
+    /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
         self.gate.sample(sampling);
     }

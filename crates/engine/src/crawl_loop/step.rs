@@ -152,8 +152,8 @@ impl Coordinator {
         }
         let pages = self.totals().pages;
         if ending.is_none() {
-            // This worker may get work again, because a host that was given up for this run may be
-            // fetched again after a while.
+            // The run continues, for example because an unreachable host may be fetched again soon.
+            // So this worker doesn't rest.
             self.shared.end_rest(pages, out);
         }
         let ending = ending.and_then(|alone| self.shared.end_with_others(alone, pages, out));

@@ -46,7 +46,8 @@ struct CurrentTurn {
 }
 
 impl TurnTracker {
-    /// Creates the turns (uses of permits) of a run. `at_start` are the totals when the run begins.
+    /// Creates the tracker for the turns (uses of permits) of a run. `at_start` are the totals when
+    /// the run begins.
     pub(super) fn new(at_start: CrawlTotals) -> TurnTracker {
         let before_this_run = CommitPoint {
             pages: at_start.pages,

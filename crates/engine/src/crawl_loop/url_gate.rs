@@ -41,7 +41,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// Emits no effects.
 pub(crate) struct UrlGate {
     rules: TrapAvoidance,
-    /// How to request a URL in a trap.
+    /// Whether URLs in traps are requested with HEAD, or deferred (`Get`).
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTraps,
@@ -98,7 +98,7 @@ impl UrlGate {
         self.shared = shared;
     }
 
-    /// Restricts fetching to the pages of a sample, if one is to be drawn.
+    /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
         self.sampling = sampling;
     }
@@ -319,7 +319,7 @@ impl UrlGate {
     }
 }
 
-/// Returns whether a page was fetched, or is pending.
+/// Returns whether a page was fetched with a 2xx status, or is pending or leased.
 fn is_fetched_or_pending(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The possible trap is a calendar: it looks endless.
+    /// The pages of the calendar look like an endless series, so they may be a trap.
     #[test]
     fn possible_traps_wait_for_the_requests_of_their_origin() {
         let (usual, late) = (Priority::LINK, Priority::ACTION);

@@ -132,8 +132,7 @@ impl WaitingDocuments {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns whether to give up the waiting documents, which is so once the grace period after a
-    /// stop is over.
+    /// Returns when to give up the waiting documents: once the grace period after a stop is over.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUpTime {
         let Some(stopped_at) = self.stopped_at else {
             return GiveUpTime::No;
@@ -194,7 +193,7 @@ mod tests {
         out.iter().filter_map(host).collect()
     }
 
-    /// A crawl of two hosts, each with pending URLs.
+    /// Creates a crawl of two hosts, each with pending URLs.
     fn two_hosts() -> Coordinator {
         let mut coordinator = coordinator(|_| {});
         let frontier = std::sync::Arc::clone(&coordinator.frontier);

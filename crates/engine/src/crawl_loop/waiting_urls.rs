@@ -67,8 +67,8 @@ impl Coordinator {
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
-        // First check whether a reason is known, which is so for few origins. The second check
-        // reads from disk.
+        // Check first whether a reason is known: few origins have one, and the check below reads
+        // from disk.
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };

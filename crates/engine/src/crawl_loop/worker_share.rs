@@ -32,7 +32,7 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 /// to an earlier rest.
 #[derive(Default)]
 pub(crate) struct WorkerShare {
-    /// `None` if this process crawls alone.
+    /// Which hosts this worker owns. `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
     /// Buckets (sets of hosts) that must be handed over, and for each, whether the hand-over was
     /// requested. No pages of their hosts are fetched.
@@ -40,15 +40,16 @@ pub(crate) struct WorkerShare {
     looked_at: Tick,
     /// The number of the current rest (a time without work); `None` if this worker has work.
     rest: Option<u64>,
-    /// The number of rests so far.
+    /// The number of rests (times without work) so far.
     rests: u64,
-    /// How much news of work this worker has handled.
+    /// The number of messages about new work for this worker.
     work_news: u64,
     /// Whether the crawl is over, since the other workers have nothing to do either.
     is_over: bool,
     /// Whether the writer is admitting links that other workers found.
     takes_links: bool,
-    /// The number of pages that this worker may fetch; `None` if there is no limit.
+    /// The number of pages that this worker may fetch, including those that it has fetched already;
+    /// `None` if there is no limit.
     allowed: Option<u64>,
     /// Whether this worker has requested permission for more pages and got no answer yet.
     asks_for_pages: bool,
@@ -78,9 +79,9 @@ pub(super) enum NewsReaction {
 /// The state of this worker at a step of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerState {
-    /// Committed pages of this worker.
+    /// Number of this worker's committed pages.
     pub(super) pages: u64,
-    /// Leased URLs that may count as pages.
+    /// Number of leased URLs that may count as pages.
     pub(super) leases: u64,
     /// Whether a request is in flight, or something is not committed.
     pub(super) is_busy: bool,
@@ -89,7 +90,7 @@ pub(super) struct WorkerState {
 
 impl WorkerShare {
     /// Shares the crawl with other workers. `allowed` is the number of pages that this worker may
-    /// fetch; `None` if there is no limit.
+    /// fetch, including those that it has fetched already; `None` if there is no limit.
     pub(super) fn share(&mut self, owners: Arc<dyn HostOwnership>, allowed: Option<u64>) {
         self.owners = Some(owners);
         self.allowed = allowed;
@@ -223,7 +224,7 @@ impl WorkerShare {
     }
 
     /// Ends the current rest of this worker, if there is one, and reports that this worker has work
-    /// again. The report is sent even if news already ended the rest, since the sharing thread may
+    /// again. The report is also sent if news of work ended the rest, since the sharing thread may
     /// have recorded the rest after it sent that news.
     pub(super) fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;

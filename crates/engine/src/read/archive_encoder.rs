@@ -95,11 +95,11 @@ impl ArchiveEncoder {
         }
     }
 
-    /// Encodes a request for an origin's rules.
+    /// Encodes a request that settles no URL, for example a request for robots.txt.
     pub(super) fn robots(&mut self, mut item: Box<SideExchange>) -> Box<SideExchange> {
         if let Some(exchange) = item.exchange.take() {
-            // Record the origin whose robots.txt was requested, because after a redirect the
-            // request's URL may be on another origin.
+            // Record the origin whose rules were requested, because after a redirect the request's
+            // URL may be on another origin.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let via = item.via.as_ref().map(ToString::to_string);

@@ -267,7 +267,7 @@ impl PageReader {
         }
     }
 
-    /// Reads a feed. The entries of a feed have the same depth as the feed.
+    /// Reads a feed. The entries of a feed have the same depth as the feed, but at least 1.
     pub(crate) fn feed(
         &self,
         links: &mut Links<'_>,
@@ -518,7 +518,7 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
 
 /// Adds the URLs that a sitemap entry lists: its page, alternates, players and resources. If the
 /// page is on another host than the sitemap, omits the resources, because the sitemap can't vouch
-/// that they belong to the page.
+/// that they belong to the page. A sitemap that is a seed may list resources of any host.
 fn add_entry(
     links: &mut Links<'_>,
     page: DiscoveryContext,

@@ -145,12 +145,13 @@ pub(crate) enum DocumentError {
 }
 
 impl DocumentError {
-    /// Whether the error is temporary. A temporary error says nothing about the page's content.
+    /// Returns whether the error is temporary. A temporary error says nothing about the page's
+    /// content.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
 
-    /// Whether decoding failed. If true, the decoded bytes must not be treated as the page.
+    /// Returns whether decoding failed. If true, the decoded bytes must not be treated as the page.
     pub(crate) fn is_undecoded(&self) -> bool {
         use DecodeEnd::{Broken, Short, UnknownCoding};
         let DocumentError::Coding(end) = self else {
@@ -159,7 +160,7 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Whether the body ended before its content coding was complete. If the crawl itself
+    /// Returns whether the body ended before its content coding was complete. If the crawl itself
     /// truncated the body, this isn't reported as a separate error.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)

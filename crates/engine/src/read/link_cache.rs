@@ -47,7 +47,8 @@ pub(crate) struct LinkCache {
     current: Option<CurrentBase>,
     /// A buffer for resolving URLs.
     resolved: String,
-    /// The number of the current document.
+    /// The number of the current document. Increases when a document begins, and when its links
+    /// were taken or dropped.
     document: u64,
     /// How often the frontier had reopened URLs when the document began. `None` if links to settled
     /// targets must be kept.
@@ -514,8 +515,8 @@ fn without_fragment(href: &str) -> &str {
     &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
-/// Whether an address leads to the same URL from every document of a folder. False for a bare
-/// query, and for a scheme without a host, such as `http:?a`.
+/// Returns whether an address leads to the same URL from every document of a folder. False for a
+/// bare query, and for a scheme without a host, such as `http:?a`.
 fn is_same_for_siblings(address: &str) -> bool {
     let begins_a_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
     let head = address.split(['/', '?']).next().unwrap_or_default();

@@ -18,7 +18,7 @@ impl TrapAvoidance {
         cleaned.unwrap_or(named)
     }
 
-    /// Whether the trap detection uses the text of pages.
+    /// Returns whether the trap detection uses the text of pages.
     pub(crate) fn watches(&self) -> bool {
         self.traps || self.naming.learns()
     }

@@ -173,7 +173,7 @@ impl<'a> Links<'a> {
         self.scope
     }
 
-    /// Whether the document is one of the user's seeds, or the target of a seed's redirect.
+    /// Returns whether the document is one of the user's seeds, or the target of a seed's redirect.
     pub(crate) fn is_of_scope_seed(&self) -> bool {
         self.scope.is_seed(&self.from.url)
     }
@@ -186,7 +186,7 @@ impl<'a> Links<'a> {
         self.policy.resources != ResourcePolicy::Off
     }
 
-    /// Whether a link is dropped because of the document that contains it:
+    /// Returns whether a link is dropped because of the document that contains it:
     ///
     /// - In a document in a trap, all links are dropped.
     /// - In a document out of scope, sitemaps are dropped. Resources are dropped too, unless the
@@ -326,7 +326,7 @@ impl<'a> Links<'a> {
             to: redacted_url(secrets, to),
             rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
             text: text.map(|text| secrets.redacted(text).into_owned()),
-            // The writer fills in these two columns.
+            // The writer fills in `round` and `at`.
             round: None,
             at: None,
         });
@@ -455,8 +455,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether a link replaces an earlier link to the same URL: a permitted link replaces a barred
-    /// one, and a link to a page replaces a link to a resource.
+    /// Returns whether a link replaces an earlier link to the same URL: a permitted link replaces a
+    /// barred one, and a link to a page replaces a link to a resource.
     fn outweighs(
         &self,
         place: usize,

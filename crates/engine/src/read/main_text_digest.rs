@@ -225,7 +225,8 @@ pub(super) fn text_digest(content: &Content) -> Option<String> {
     (text.len() > title_bytes).then(|| format!("{TEXT_RULES}{digits}"))
 }
 
-/// Whether a line is short and contains a number that people ignore, such as a visitor counter.
+/// Returns whether a line is short and contains a number that people ignore, such as a visitor
+/// counter.
 fn is_passing(line: &str) -> bool {
     if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
         return false;

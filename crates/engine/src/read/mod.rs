@@ -77,7 +77,7 @@ pub(crate) struct PageReader {
     /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapAvoidance,
-    /// The rules for the fields of pages.
+    /// The rules for extracting fields from pages.
     extract: Arc<Rules>,
     pub(crate) sitemaps: SitemapBudget,
     /// Held while a long sitemap is parsed, so that only one reader thread does so at a time.
@@ -469,12 +469,12 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Whether a document may be indexed.
+    /// Returns whether a document may be indexed.
     fn may_index(&self, lease: &Lease, exchange: &Exchange) -> bool {
         self.index && is_successful(exchange) && lease.kind == UrlKind::Page
     }
 
-    /// Whether the body contains one of the operator's secrets, as sent or after decoding.
+    /// Returns whether the body contains one of the operator's secrets, as sent or after decoding.
     fn echoes_secret(&self, exchange: &Exchange, decoded: &[u8]) -> bool {
         let secrets = &self.policy.secrets;
         secrets.are_in(&exchange.body) || secrets.are_in(decoded)
@@ -559,7 +559,7 @@ impl Body<'_> {
     }
 }
 
-/// Whether an answer has a 2xx status, and so contains a document.
+/// Returns whether an answer has a 2xx status, and so contains a document.
 fn is_successful(exchange: &Exchange) -> bool {
     (200..300).contains(&exchange.status)
 }

@@ -16,7 +16,7 @@ use crate::revisit::change_detection::{
 };
 use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
 
-/// Encodes pages and robots.txt requests for the writer.
+/// Encodes pages, and requests that settle no URL, for the writer.
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitSchedule,
@@ -90,7 +90,7 @@ impl PageEncoder {
         }
     }
 
-    /// Encodes a robots.txt request.
+    /// Encodes a request that settles no URL, for example a request for robots.txt.
     pub(crate) fn robots(&mut self, item: Box<SideExchange>) -> Box<SideExchange> {
         self.archive.robots(item)
     }

@@ -79,7 +79,7 @@ pub(crate) struct ReaderPool {
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
-    /// If set, readers give back documents unread.
+    /// If set, readers return documents unread, both waiting ones and those being read.
     gives_documents_back: Arc<AtomicBool>,
     document_threads: Vec<JoinHandle<()>>,
     abandon: Arc<AtomicBool>,
@@ -120,8 +120,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Whether readers spend much of their time reading pages. If so, the crawl is limited by the
-    /// processors, since readers share them with all other threads.
+    /// Returns whether readers spend much of their time reading pages. If so, the crawl is limited
+    /// by the processors, since readers share them with all other threads.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);

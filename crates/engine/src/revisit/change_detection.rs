@@ -16,7 +16,7 @@ use crate::totals::Change;
 /// An answer that was read, with the stored state from the page's last visit.
 pub(crate) struct VisitAnswer<'a> {
     pub(crate) exchange: &'a Exchange,
-    /// The row of the answer. Change detection fills in its remaining columns.
+    /// The row of the answer. The columns about the change are added later.
     pub(crate) row: &'a PageRow,
     pub(crate) past: Option<&'a PreviousVisit>,
     /// The target of a redirect. `None` if the answer is not a redirect.
@@ -29,7 +29,7 @@ pub(crate) struct VisitAnswer<'a> {
     /// The digest of the main text, if it was already computed.
     pub(crate) text_digest: Option<&'a str>,
     pub(crate) fault: AnswerFault,
-    /// Whether we guessed the URL, such as `/sitemap.xml`.
+    /// Whether the crawl guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
@@ -195,7 +195,7 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Whether the answer does not show the page's current state. True if the answer is an
+    /// Returns whether the answer does not show the page's current state. True if the answer is an
     /// interstitial, if its body broke off, or if it can't be decoded although an earlier visit
     /// could read the page.
     fn is_inconclusive(&self) -> bool {
@@ -241,8 +241,8 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. The following must be fetched in
-    /// full instead:
+    /// Returns whether the next visit may send a conditional request. The following must be fetched
+    /// in full instead:
     ///
     /// - pages that could not be read, or were withheld, at this visit;
     /// - documents that must be read in each round: sitemaps, feeds, pages with their own usage

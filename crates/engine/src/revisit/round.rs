@@ -13,8 +13,8 @@ use crate::totals::CrawlTotals;
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
-/// Resumes the last round, or begins a new one if the configuration wants that and the last round
-/// is over. If a new round begins, resets the changes in `totals`.
+/// Resumes the last round. If that round is over and the configuration asks for another one, begins
+/// a new round, and resets the changes in `totals`.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,

@@ -68,7 +68,7 @@ impl Round {
         }
     }
 
-    /// Whether the round began when the clock was far ahead of `now`.
+    /// Returns whether the round began when the clock was far ahead of `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
@@ -132,7 +132,7 @@ pub(crate) const TEXT_RULES: &str = "3:";
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Whether the next request for the page can be conditional, which needs a validator.
+    /// Returns whether the next request for the page can be conditional, which needs a validator.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
@@ -164,7 +164,7 @@ impl KnownPage {
         digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
-    /// Whether the page has this payload, or has this content after decoding.
+    /// Returns whether the page has this payload, or has this content after decoding.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -207,7 +207,7 @@ pub(crate) enum ChangedPagePart {
 }
 
 impl ChangedPagePart {
-    /// Whether a human reader would see the same page.
+    /// Returns whether a human reader would see the same page.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
@@ -246,13 +246,14 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
-    /// Returns the target if the URL redirected.
+    /// Returns the target of the URL's redirect at the last visit. `None` if the URL did not
+    /// redirect.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
         let target = self.page.as_ref()?.redirect.as_deref()?;
         canonicalize(None, target).ok()
     }
 
-    /// Whether the last visit excluded the URL for the same reason, by the same rule.
+    /// Returns whether the last visit excluded the URL for the same reason, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
@@ -297,7 +298,7 @@ fn reason_and_rule(exclusion: &Exclusion) -> String {
 pub(crate) enum VisitResult {
     /// The page is unchanged.
     Same,
-    /// A page, or a redirect.
+    /// The server answered with a page or a redirect.
     Page(KnownPage),
     /// The server answered 404 or 410.
     Nothing,
@@ -431,13 +432,16 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the seconds from the beginning of this round until the next visit is due.
+    /// Returns the seconds from the beginning of this round until the next visit is due, within the
+    /// limits of `revisits`:
     ///
-    /// - If the page is unchanged, the interval is one and a half times the time since the last
-    ///   visit.
-    /// - If the page changed, the interval is half of that time.
-    /// - If the page was visited only once or failed, it is due in the next round, because nothing
-    ///   is known about how often it changes.
+    /// - the longest interval, if reading the page crashed the process, or if an unchanged page
+    ///   declares that it never changes;
+    /// - the shortest interval, if the page declares that it changes at every visit;
+    /// - one and a half times the time since the last visit, if the page is unchanged or absent;
+    /// - half of that time, if the page changed;
+    /// - the shortest interval, if the page was visited only once or failed, because nothing is
+    ///   known about how often it changes.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -460,9 +464,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns a time for a page that changed at `modified`, according to its site. If the page's
-    /// last visit was before the returned time, this round visits the page again. `None` if no
-    /// page was visited that early.
+    /// Returns when a page's last visit is too old, given that the page changed at `modified`
+    /// according to its site: this round visits the page again if its last visit was before the
+    /// returned time. `None` if no page was visited that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

@@ -74,7 +74,8 @@ fn url(host: u32, number: u32) -> String {
     format!("http://s{host}.example/f{}/{number}", folder(host, number))
 }
 
-/// Returns the host of a URL, and the number of its page. `None` if it is not a page.
+/// Returns the numbers of a URL's host and page. The page is `None` for other URLs, for example
+/// `/sitemap.xml`.
 fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
     let name = url.host().trim_start_matches('s');
     let host = name.trim_end_matches(".example").parse().unwrap();

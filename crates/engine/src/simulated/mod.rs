@@ -64,7 +64,7 @@ use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
-/// The address that all hosts have.
+/// The IP address of all hosts.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 /// The start time of all crawls, in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
@@ -159,8 +159,8 @@ trait Servers {
     /// Returns the result of a request that is sent now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
 
-    /// Whether messages to the writer may overtake each other, as messages from several reader
-    /// threads do.
+    /// Returns whether messages to the writer may overtake each other, as messages from several
+    /// reader threads do.
     fn is_overtaking(&self) -> bool {
         false
     }
@@ -208,8 +208,8 @@ pub(crate) fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
-            // Don't limit the rate per address. About ten sites share each address, but the tests
-            // expect that each site is requested at its own pace.
+            // Don't limit the rate per address. All hosts have the same address, but the tests
+            // expect that each host is requested at its own pace.
             address_rate: None,
             look_ups: 4,
             ..Politeness::default()

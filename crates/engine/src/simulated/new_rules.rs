@@ -222,7 +222,8 @@ fn per_host(max_pages: u64) -> Budgets {
     }
 }
 
-/// Whether a request fetched a page. A request answered 503 does not count, since it is retried.
+/// Returns whether a request fetched a page. A request answered 503 does not count, since it is
+/// retried.
 fn is_page(row: &RequestRow) -> bool {
     row.purpose == "page" && row.status == Some(200)
 }

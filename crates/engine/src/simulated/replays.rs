@@ -464,7 +464,7 @@ pub(super) struct CrawlDisturbances {
     pub(super) render: Option<RenderMode>,
 }
 
-/// Like [`crawl`], but sends these commands in each run.
+/// Crawls into a folder like [`crawl`], but sends these commands in each run.
 fn crawl_steered(
     dir: &Path,
     seed: u64,

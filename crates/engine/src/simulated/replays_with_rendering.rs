@@ -179,7 +179,7 @@ fn pages(config: &Config) -> Vec<PageRow> {
     rows.map(Result::unwrap).collect()
 }
 
-/// A crawl in a folder, and its configuration.
+/// Crawls into a new folder. Returns the folder and the configuration.
 fn crawled(mut course: CrawlDisturbances, mode: RenderMode) -> (tempfile::TempDir, Config) {
     let dir = tempfile::tempdir().unwrap();
     course.render = Some(mode);
@@ -364,7 +364,7 @@ fn an_order_without_rendered_pages_is_decided_again() {
     assert_eq!(urls(&again), urls(&config));
 }
 
-/// After a difference, a replay renders the remaining pages without the log.
+/// Once a replay differs from the log, it renders the remaining pages without the log.
 #[test]
 fn a_lost_order_does_not_stop_the_rendering() {
     let (_dir, config) = crawled(course(44), RenderMode::On);

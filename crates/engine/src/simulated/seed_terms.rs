@@ -150,8 +150,8 @@ impl Case {
         self.ruler(url).is_some() || plain.into_iter().any(reaches)
     }
 
-    /// Whether the rules allow a URL to be fetched. `depth` is the number of links from a seed, and
-    /// `hops` the number of links off scope.
+    /// Returns whether the rules allow a URL to be fetched. `depth` is the number of links from a
+    /// seed, and `hops` the number of links off scope.
     fn allows(self, url: &str, depth: u32, hops: u8) -> bool {
         if SEEDS.iter().any(|seed| seed.url == url) {
             return true;

@@ -160,7 +160,8 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
     assert_eq!(host_budgets.with_room(waiting), 5 + 2);
 }
 
-/// Group `g` of `a.example` and `b.example`, with at most three pages in all and two per host.
+/// Creates the budgets of group `g` with `a.example` and `b.example`: at most three pages in all,
+/// and two per host.
 fn grouped() -> HostBudgetTracker {
     let group = Arc::new(HostGroupBudget {
         name: "g".to_owned(),

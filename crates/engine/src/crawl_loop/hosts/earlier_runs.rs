@@ -65,8 +65,8 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // If the host waited for its gap before the recorded request, the same gap follows the
-        // request.
+        // If the recorded request waited for its host's gap, the row has that gap, and the host
+        // waits for it again. Otherwise the host waits for the gap in the settings.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
@@ -111,8 +111,8 @@ impl Hosts {
         }
     }
 
-    /// Returns whether some host may still wait because of requests that the log lacks. Their waits
-    /// are stored only with the host's next request, so the next start must repeat them.
+    /// Returns whether some host may still wait because of requests that the log lacks. Such a wait
+    /// is stored only with the host's next request, so the next start must repeat the wait.
     pub(crate) fn waits_for_unknown_requests(&self, now: Tick) -> bool {
         now < self.unknown_until
     }
@@ -143,7 +143,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The row of a page request that took one second. `gap` and `wait_asked` are in seconds.
+    /// Returns the row of a page request that took one second. `gap` and `wait_asked` are in
+    /// seconds.
     fn past_request(why: &str, gap: u64, wait_asked: Option<u64>) -> RequestRow {
         RequestRow {
             url: "http://a.example/".to_owned(),

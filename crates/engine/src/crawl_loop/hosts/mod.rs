@@ -33,11 +33,11 @@ use crate::trace_events::HostSpans;
 /// How long a host waits if another crawl is fetching from it.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
-/// If more hosts are in memory, the slowest host isn't determined: progress is reported several
-/// times a second, so the search would cost too much.
+/// Maximum hosts in memory for which the slowest host is determined. Progress is reported several
+/// times a second, so a search of more hosts would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
 
-/// How many hosts are compared to find the slowest: those with the most pending URLs.
+/// Number of hosts to compare to find the slowest: those with the most pending URLs.
 const MAX_HOSTS_COMPARED: usize = 50;
 
 /// All hosts of a crawl. Combines the scheduler with the budgets, locks, retries and requests in
@@ -70,8 +70,8 @@ pub(crate) struct Hosts {
     budgets: HostBudgetTracker,
     retries: Retries,
     requests: RequestsInFlight,
-    /// The latest time when requests of an earlier run that are missing from the log may have
-    /// ended. `None` if the log is complete.
+    /// The start of this run, if the log may lack requests of an earlier run. They ended before
+    /// that time. `None` if the log is complete.
     unknown_before: Option<Tick>,
     /// The time until which hosts wait because of requests that the log lacks.
     unknown_until: Tick,
@@ -152,8 +152,8 @@ impl Hosts {
         }
     }
 
-    /// Queues a request to `host`, ahead of pages. The rules of the origin `of` depend on its
-    /// result.
+    /// Queues a request to `host`, ahead of its pages, that the rules of the origin `of` depend on.
+    /// For example, the robots.txt of `of` redirects to `host`.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = Purpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
@@ -277,7 +277,7 @@ impl Hosts {
         self.budgets.settled(host);
     }
 
-    /// Undoes the count of a page whose URL is pending again.
+    /// Stops counting a page, because its URL is pending again.
     pub(super) fn page_unsettled(&mut self, host: &HostKey) {
         self.budgets.unsettled(host);
     }
@@ -320,8 +320,7 @@ impl Hosts {
         self.residents.states_kept(now, hosts);
     }
 
-    /// Returns the states of hosts whose stored times turned out to be wrong, for the writer to
-    /// store again.
+    /// Returns the host states to store again, because their stored times were in the future.
     pub(super) fn redated_states(&mut self) -> Vec<HostState> {
         let hosts = self.residents.take_redated();
         hosts.iter().map(|host| self.state(host)).collect()

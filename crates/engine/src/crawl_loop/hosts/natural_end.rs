@@ -88,7 +88,7 @@ impl Hosts {
     }
 }
 
-/// Returns whether the robots.txt of an origin of the host could be fetched.
+/// Returns whether the robots.txt of at least one origin of the host could be fetched.
 fn has_answered(rest: &PausedHost, robots: &RobotsStates) -> bool {
     let mut origins = rest.with_rules.iter();
     origins.any(|origin| robots.why_unreachable(origin).is_none())

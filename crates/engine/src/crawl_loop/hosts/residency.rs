@@ -32,9 +32,9 @@ pub(super) struct ResidentHosts {
     /// States of evicted hosts. Each is kept until it is on disk and the host may get a request.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
-    /// Hosts whose stored times were wrong and must be written again.
+    /// Hosts whose states must be stored again, because the stored times were in the future.
     redated: Vec<HostKey>,
-    /// The number of the last host state or operator's order of this run.
+    /// The sequence number of the latest host state or operator command of this run.
     sequence: u64,
     spans: HostSpans,
     locks: HostLocks,
@@ -55,12 +55,13 @@ impl ResidentHosts {
         }
     }
 
-    /// Continues an earlier run. `kind` is that of its snapshots.
+    /// Continues an earlier run. `kind` is whether the host states of that run may lack requests.
     pub(super) fn resume(&mut self, kind: SnapshotCompleteness) {
         self.snapshot_kind = kind;
     }
 
-    /// Takes the hosts whose stored times were wrong and must be written again.
+    /// Takes the hosts whose states must be stored again, because the stored times were in the
+    /// future.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
     }
@@ -87,8 +88,9 @@ impl ResidentHosts {
         self.next_sequence()
     }
 
-    /// Returns the number of the next host state or operator's order of this run, from 1. The
-    /// writer keeps the state with the highest number, since messages may overtake each other.
+    /// Returns the next sequence number, from 1, for a host state or an operator command of this
+    /// run. The writer keeps the state with the highest number, since messages may overtake each
+    /// other.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence

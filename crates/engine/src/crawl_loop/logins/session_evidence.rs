@@ -27,7 +27,7 @@ pub(super) struct SessionEvidence {
     suspects: Vec<CanonicalUrl>,
     /// The page that caused the last login.
     cause: Option<CanonicalUrl>,
-    /// The number of logins whose cause was later set aside.
+    /// The number of logins caused by a page that was later set aside.
     vain_logins: u32,
     /// How often the site logged the crawl out in this run.
     pub(super) logouts: u32,
@@ -36,7 +36,7 @@ pub(super) struct SessionEvidence {
 /// The conclusion drawn from a page that looks logged out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SessionConclusion {
-    /// The session may be over or not, so fetch the page again, behind the others.
+    /// There is too little evidence, so fetch the page again after the other pages.
     Undecided,
     /// The session is not over: only this page looks logged out.
     SetAside,

@@ -114,7 +114,7 @@ fn out() -> SessionStatus {
     SessionStatus::LoggedOut("it answered 401".to_owned())
 }
 
-/// Returns logins that have just logged in.
+/// Logs in successfully. Returns the logins and the stored sessions.
 fn logged_in() -> (Logins, SiteSessions) {
     let (mut logins, sessions) = logins(form());
     let request = submit(&mut logins);
@@ -178,7 +178,7 @@ fn a_session_that_ends_causes_one_login_and_not_more() {
     // A page that was requested before the login shows nothing about the new session.
     logins.page_ended(&before, &one);
     assert!(is_open(&mut logins));
-    // The new session ends too. A page looked logged in before that.
+    // The new session ends too, after one page looked logged in.
     shows_in(&mut logins, &two);
     assert!(!shows_out(&mut logins, &two));
     log_in_again(&mut logins);
@@ -190,11 +190,11 @@ fn a_page_that_always_looks_logged_out_is_set_aside() {
     shows_in(&mut logins, &numbered(1));
     assert!(!shows_out(&mut logins, &numbered(2)));
     log_in_again(&mut logins);
-    // The page is fetched again after another page, which looks logged in.
+    // Another page looks logged in before the logged-out page is fetched again.
     shows_in(&mut logins, &numbered(3));
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins) && sessions.may_be_logged_in("a.example"));
-    // The page causes no login in a later round of the run.
+    // If the page is fetched again in a later round, it causes no login.
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins));
 }
@@ -411,7 +411,7 @@ fn a_failed_request_begins_the_login_again_a_few_times() {
             Tick::from_micros(2),
         ))
     };
-    // The run ended before the exchange did, so the attempt doesn't count.
+    // A failure caused by the end of the run doesn't count as an attempt.
     logins.answered(&request, &failed(FailureKind::GivenUp));
     request = next(&mut logins);
     assert_eq!((request.step, request.tries), (LoginStep::Page, 0));

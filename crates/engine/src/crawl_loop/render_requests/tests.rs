@@ -40,7 +40,7 @@ fn origin() -> Origin {
     Origin::parse("http://a.example").unwrap()
 }
 
-/// A crawl whose only page was fetched and is being rendered.
+/// Creates a crawl whose only page was fetched and is being rendered.
 fn rendering() -> (Coordinator, RenderId) {
     let mut coordinator = coordinator(|config| {
         config.politeness.look_ups = 3;
@@ -132,7 +132,8 @@ fn step(coordinator: &mut Coordinator, now: u64) -> Vec<Effect> {
     rest
 }
 
-/// The URL of the only request that is sent.
+/// Returns the URL of the only request in `out`, and whether it is for a resource. `None` if no
+/// request is sent.
 fn sent(out: &[Effect]) -> Option<(&CanonicalUrl, bool)> {
     let mut jobs = out.iter().filter_map(|effect| match effect {
         Effect::Fetch { job, .. } => Some((job.url(), matches!(job, Job::Render(_)))),

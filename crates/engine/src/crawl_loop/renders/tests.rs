@@ -61,7 +61,7 @@ fn url(url: &str) -> CanonicalUrl {
     canonicalize(Some(&canonicalize(None, "http://a.example/").unwrap()), url).unwrap()
 }
 
-/// An HTML page with this path.
+/// Returns a fetched HTML page with this path.
 fn page(path: &str) -> FetchedPage {
     let url = url(path);
     let lease = leased(
@@ -82,7 +82,7 @@ fn page(path: &str) -> FetchedPage {
     }
 }
 
-/// A page that is open in the browser.
+/// Queues a page and opens it in the browser.
 fn open(renders: &mut Renders, path: &str) -> RenderId {
     renders.add(page(path), PageShell::default());
     next(renders).unwrap().0
@@ -345,7 +345,7 @@ fn resources_wait_a_limited_time() {
     assert_eq!(renders.waiting_at(&origin), 0);
 }
 
-/// A page with the scripts of this number.
+/// Describes a page whose scripts differ from those of pages with another number.
 fn shell(scripts: u64) -> PageShell {
     PageShell {
         scripts,
@@ -353,8 +353,8 @@ fn shell(scripts: u64) -> PageShell {
     }
 }
 
-/// Queues a page that shows no more when rendered than as sent, and renders it if the rules allow.
-/// Returns `None` if it is read as sent instead.
+/// Queues a page that shows no more when rendered than as sent, and renders it unless similar pages
+/// were useless to render. Returns `None` if it is read as sent instead.
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
@@ -498,7 +498,8 @@ fn kept_answers_have_a_limit() {
     assert!(kept.bytes <= MAX_KEPT_BYTES);
 }
 
-/// A POST to `to`, and its state.
+/// Makes a page request a POST to `to` with a body of this size. Returns the state of the request,
+/// and the receiver of its answer.
 fn post(
     renders: &mut Renders,
     page: RenderId,
@@ -525,7 +526,7 @@ fn post(
     (waits, answered)
 }
 
-/// Returns pages that may post, and one that is open.
+/// Returns a crawl's pages, which may send POST requests, and one page that is open.
 fn posting() -> (Renders, RenderId) {
     let mut config = config();
     config.render = Some(RenderConfig {

@@ -19,7 +19,7 @@ use crate::messages::Job;
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
 
-/// The reaction to a result for an origin's rules.
+/// What to do after a request for an origin's rules has ended.
 #[derive(Debug)]
 pub(crate) struct RobotsReaction {
     pub(crate) next: RobotsStep,

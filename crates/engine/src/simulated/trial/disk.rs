@@ -26,7 +26,7 @@ struct State {
     dice: Dice,
     /// The number of synced bytes of each file.
     synced: BTreeMap<PathBuf, u64>,
-    /// The number of operations until a fault.
+    /// The next fault, and the number of operations before it.
     left: Option<(u64, DiskFault)>,
     is_dead: bool,
 }

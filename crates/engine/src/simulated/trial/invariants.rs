@@ -72,7 +72,7 @@ struct HostSeen {
     /// The worker that sent the last request.
     worker: usize,
     in_flight: u32,
-    /// The ends of requests in this life.
+    /// When the requests of this life ended.
     ends: Vec<Tick>,
     /// When the last request of earlier lives ended, and the delay at that time.
     earlier: Option<(Tick, Duration)>,
@@ -114,7 +114,7 @@ struct Records {
 #[derive(Default)]
 struct Orders {
     is_paused: bool,
-    /// The delay of every host that a command set in this life. `host_delays` has the delays of
+    /// The delay that a command set for all hosts in this life. `host_delays` has the delays of
     /// single hosts.
     delay: Option<Duration>,
     host_delays: HashMap<String, Duration>,
@@ -130,9 +130,9 @@ struct Orders {
 }
 
 impl HostPause {
-    /// Whether the pause forbids a request. A pause of a single origin doesn't forbid a robots.txt
-    /// request that another host redirected here, because the scheduler doesn't know which origin
-    /// of this host the redirect leads to.
+    /// Returns whether the pause forbids a request. A pause of a single origin doesn't forbid a
+    /// robots.txt request that another host redirected here, because the scheduler doesn't know
+    /// which origin of this host the redirect leads to.
     fn blocks(&self, job: &Job) -> bool {
         let origin = match job {
             Job::Robots { of, .. } => of,
@@ -172,7 +172,7 @@ pub(super) struct InvariantChecker {
     round: u32,
     /// The maximum number of pages of all workers.
     pub(super) max_pages: Option<u64>,
-    /// The requests of living processes, by their numbers.
+    /// The requests of processes that are alive, by the numbers that [`sent`](Self::sent) returned.
     seen: BTreeMap<usize, Seen>,
     /// For each host, the waits that servers requested in earlier lives and that are on record.
     waits: HashMap<String, Vec<RecordedWait>>,
@@ -180,7 +180,8 @@ pub(super) struct InvariantChecker {
     origins: BTreeMap<Origin, OriginSeen>,
     /// Settled pages, each with its round.
     settled: BTreeSet<(String, u32)>,
-    /// Pages whose rows were written, so that the URLs they link to must be known.
+    /// Pages whose rows were written. At the end of the crawl, the URLs that they link to must be
+    /// known.
     linking: BTreeSet<String>,
     /// When the next visit of each page is due, as of the end of the last round.
     visits: BTreeMap<String, u32>,
@@ -256,8 +257,8 @@ impl InvariantChecker {
         self.politeness = politeness.clone();
     }
 
-    /// Enters a round that began at this time, in seconds. In a new round, exactly the pages are
-    /// visited again whose visits were due by then.
+    /// Enters a round that began at this time, in seconds. In a new round, the crawl must revisit
+    /// exactly the pages whose next visits were due by then.
     pub(super) fn enter_round(&mut self, number: u32, began: u32) {
         if number == self.round {
             return;

@@ -58,7 +58,8 @@ pub(super) struct Fate {
     pub(super) killed_after: Option<u64>,
     /// A stop, and the number of events before the stop.
     pub(super) stopped_after: Option<(u64, StopRequest)>,
-    /// A worker's trouble, and the number of events before the trouble.
+    /// A fault or command that only a worker of a shared crawl can have, and the number of events
+    /// before it.
     pub(super) trouble: Option<(u64, Trouble)>,
     /// The commands of the operator, each with the number of events before it.
     pub(super) commands: Vec<(u64, Command)>,
@@ -97,7 +98,7 @@ enum Happening {
     Heard(Event),
     /// The operator ends a pause.
     Resumes,
-    /// A heartbeat of a worker.
+    /// The worker sends a heartbeat.
     Beats,
     /// The database can be reached again.
     Reconnects,
@@ -126,7 +127,7 @@ impl Ord for Due {
     }
 }
 
-/// The program while it lives.
+/// The state of the program during one life.
 pub(super) struct Life {
     fate: Fate,
     now: Tick,

@@ -47,7 +47,7 @@ const LIVES: u32 = 12;
 const MAX_BROKEN: u64 = 10;
 /// The number of broken trials so far.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
-/// Trials of `cargo test`.
+/// Number of trials that `cargo test` runs.
 const TRIALS: u64 = 24;
 
 /// A random number generator (SplitMix64).
@@ -66,7 +66,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to `end` - 1, or 0.
+    /// Returns a random number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -108,7 +108,7 @@ impl Trace {
     }
 }
 
-/// Counts of a trial.
+/// Counts of events in a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     requests: u64,
@@ -302,8 +302,8 @@ fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
     format!("start: delay {delay:?}, {per_host} per host, {pages:?}, {time:?}, {fault:?}")
 }
 
-/// Returns how the life counts for the checker, and the reason for its end if the run ended
-/// normally.
+/// Returns what to report to the checker about the end of a life, and the reason for a normal end.
+/// If the program died, draws whether the power was cut too.
 fn death_of(
     end: LifeEnd,
     fault: Option<(u64, DiskFault)>,
@@ -371,7 +371,7 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// The kinds of trials.
+/// A kind of trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A program that crawls alone.

@@ -249,7 +249,8 @@ impl Crew<'_> {
         Life::begin(&mut world, config, directory, Some(sharing), (fate, now))
     }
 
-    /// Draws the trouble of a worker, which is added to the faults that any program may have.
+    /// Draws a fault or command for a worker, in addition to the faults that any program may have.
+    /// Also returns the number of events before it. `None` for some of the workers.
     fn trouble(&mut self) -> Option<(u64, Trouble)> {
         let dice = &mut self.dice;
         let latest = [50, 500, 3_000][dice.below(3) as usize];

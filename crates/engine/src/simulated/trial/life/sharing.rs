@@ -79,7 +79,8 @@ pub(in super::super) struct SimulatedSharing {
     /// The buckets (sets of hosts) that the worker owned when this was last checked.
     owned: Vec<i32>,
     is_over: bool,
-    /// Whether the thread has just noticed that the crawl is over.
+    /// Whether the thread noticed that the crawl is over, and `takes_note_of_end` has not reported
+    /// this yet.
     noticed_end: bool,
     is_cut_off: bool,
     frozen_until: Tick,
