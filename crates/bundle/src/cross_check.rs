@@ -403,12 +403,12 @@ impl Groups<'_> {
                 PAGE_ROW => {
                     let wrong = COLUMNS.iter().find(|(at, _)| differ(first, other, *at));
                     if let Some((_, column)) = wrong {
-                        let record = self.name(first);
+                        let record = self.location(first);
                         self.wrong(other, format!("column `{column}` differs from {record}"));
                     }
                 }
                 LOG_LINE | INDEX_LINE if differ(first, other, LINE) => {
-                    let record = self.name(first);
+                    let record = self.location(first);
                     self.wrong(other, format!("not the line of {record}"));
                 }
                 _ => {}
@@ -445,7 +445,7 @@ impl Groups<'_> {
                 request.kind == REQUEST_ROW && !differ(request, other, ONLY)
             };
             if other.kind != REQUEST_ROW && group.iter().find(has_same).is_none() {
-                let row = self.name(first);
+                let row = self.location(first);
                 self.wrong(other, format!("its status differs from {row}"));
             }
         }
@@ -464,7 +464,7 @@ impl Groups<'_> {
         }
         for other in others {
             if other.kind == REVISIT && differ(first, other, ONLY) {
-                let record = self.name(first);
+                let record = self.location(first);
                 self.wrong(
                     other,
                     format!("its digest differs from {record}, which it revisits"),
@@ -499,7 +499,7 @@ impl Groups<'_> {
     }
 
     /// Returns the location of a statement for messages: its file, and the line or offset.
-    fn name(&self, statement: &CrossCheckStatement) -> String {
+    fn location(&self, statement: &CrossCheckStatement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);
         match statement.kind {

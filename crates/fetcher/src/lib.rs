@@ -31,7 +31,7 @@ mod fetch;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 mod host_access;
-#[cfg_attr(not(feature = "http2"), path = "http2_left_out.rs")]
+#[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
 mod http2_limits;
 mod interstitial;
 mod keep_alive_limit;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct PageFacts<'a> {
     /// The absolute URL of the page.
     pub url: &'a str,
-    /// The `ElementContent-Type` of the page.
+    /// The `Content-Type` of the page.
     pub content_type: Option<&'a str>,
     /// The language tag of the page. If `None`, the `lang` of the page's root element is used.
     pub language: Option<&'a str>,

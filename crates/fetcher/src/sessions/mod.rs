@@ -1,6 +1,6 @@
 //! Sessions of single sites: the cookies and the token that later requests send again.
 
-#[cfg_attr(not(feature = "logins"), path = "jar_left_out.rs")]
+#[cfg_attr(not(feature = "logins"), path = "cookie_jar_left_out.rs")]
 mod cookie_jar;
 mod cookies_txt;
 mod stored_cookie;

@@ -1,4 +1,4 @@
-//! Replaces the cookie jar of `jar.rs` in a build without the feature `logins`, which keeps no
+//! Replaces the cookie jar of `cookie_jar.rs` in a build without the feature `logins`, which keeps no
 //! cookies.
 
 use crawl_scheduler::Tick;

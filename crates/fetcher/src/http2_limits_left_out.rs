@@ -1,4 +1,4 @@
-//! Replaces the limits of `http2.rs` in a build without the feature `http2`, whose client speaks
+//! Replaces the limits of `http2_limits.rs` in a build without the feature `http2`, whose client speaks
 //! only HTTP/1.1.
 
 use reqwest::ClientBuilder;
