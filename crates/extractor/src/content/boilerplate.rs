@@ -36,7 +36,7 @@ const BEGINNINGS: [&str; 26] = [
     "leave a comment",
 ];
 
-/// Returns whether a short block is a boilerplate line.
+/// Returns whether a block is a boilerplate line, such as `Skip to main content`.
 pub(super) fn is_phrase(text: &str) -> bool {
     let Some(first) = text
         .bytes()

@@ -151,12 +151,12 @@ impl ContentReader {
         Some(&self.flow.text[last.start..last.end])
     }
 
-    /// Returns the open ruby.
+    /// Returns the open `ruby` element, if there is one.
     pub(super) fn ruby(&self) -> Option<&Ruby> {
         self.spans.ruby.as_ref()
     }
 
-    /// Returns whether there was no text since the last block ended.
+    /// Returns whether no text was read since the last block ended.
     pub(super) fn is_between_blocks(&self) -> bool {
         self.flow.is_empty()
     }
@@ -296,7 +296,7 @@ impl ContentReader {
         }
     }
 
-    /// Separates the text that follows from the last word.
+    /// Ends the current word, as if a space came next.
     fn separate(&mut self) {
         self.flow.separate();
         if let Some(ruby) = &mut self.spans.ruby {
@@ -304,8 +304,8 @@ impl ContentReader {
         }
     }
 
-    /// Records the id of an anchor or span. The id goes to the open heading. Outside of a heading,
-    /// it may go to the next block.
+    /// Records the id of an anchor or span. The open heading gets the id. If no heading is open,
+    /// the next block may get it.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;

@@ -19,8 +19,8 @@ pub struct OpenGraph {
     pub kind: Option<String>,
     /// `og:description`
     pub description: Option<String>,
-    /// `og:url` in the head, as written. In the body it is ignored, because a visitor may have
-    /// written it.
+    /// `og:url` in the head, as written. Ignored in the body, because visitors of the site may have
+    /// written it, for example in a comment.
     pub url: Option<String>,
     /// `og:image`, as written.
     pub image: Option<String>,
@@ -146,14 +146,15 @@ impl HeadMetadata {
     }
 }
 
-/// A `meta` element with a content.
+/// A `meta` element with a `content` attribute.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetaElement<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
-    /// Whether the element is in the head. Elements after the head may be written by anybody.
+    /// Whether the element is in the head. Visitors of the site may have written elements after the
+    /// head, for example in a comment.
     pub(super) is_in_head: bool,
 }
 

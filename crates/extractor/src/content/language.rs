@@ -3,7 +3,7 @@
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
 
-/// Minimum length of a text whose language is guessed, in half words (see [`Weigher`]).
+/// Minimum length of a text for guessing its language, in half words (see [`Weigher`]).
 const MIN_WEIGHT: u32 = 24;
 /// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
@@ -58,7 +58,7 @@ pub enum LanguageSource {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetectedLanguage {
-    /// ISO 639-1, or ISO 639-3 if there is no such code.
+    /// The ISO 639-1 code of the language, or its ISO 639-3 code if it has no ISO 639-1 code.
     pub code: &'static str,
     /// The confidence of the detector, from 0.5 to 1.
     pub confidence: f64,
@@ -252,14 +252,14 @@ fn is_tag(value: &str) -> bool {
         })
 }
 
-/// Returns whether the detector knows a language.
+/// Returns whether the detector knows the language with this ISO 639-1 or 639-3 code.
 fn is_detectable(code: &str) -> bool {
     CODES
         .iter()
         .any(|(three, two)| code == *two || code == *three)
 }
 
-/// Converts ISO 639-3 to ISO 639-1.
+/// Converts an ISO 639-3 code to ISO 639-1. Returns the code itself if it isn't in `CODES`.
 fn two_letters(code: &'static str) -> &'static str {
     let codes = CODES.iter().find(|(three, _)| *three == code);
     codes.map_or(code, |(_, two)| two)
