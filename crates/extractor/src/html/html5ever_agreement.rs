@@ -1,4 +1,4 @@
-//! Compares our tokenizer with html5ever's: the same consumers must get the same tags and text.
+//! Compares our tokenizer with html5ever's: both must pass the same tags and text to a consumer.
 
 use std::cell::RefCell;
 
@@ -181,7 +181,7 @@ mod tests {
 
     use super::compare;
 
-    /// Parts of pages. Together they put a tokenizer into each of its states.
+    /// Parts of pages that together put a tokenizer into each of its states.
     const PARTS: &[&str] = &[
         "<",
         ">",

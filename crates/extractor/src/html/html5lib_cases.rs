@@ -119,8 +119,8 @@ impl Case {
         expected
     }
 
-    /// Returns a text that puts the tokenizer into `state`, and the name of the element that this
-    /// text opens. The text must be put before the input of the case.
+    /// Returns the text to put before the input of the case, so that the tokenizer reads the input
+    /// in `state`. Also returns the name of the element that this text opens.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {
             "Data state" => return (String::new(), String::new()),

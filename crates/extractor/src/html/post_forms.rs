@@ -26,7 +26,7 @@ pub struct PostForm {
     /// nothing and pressed the first submit button, in the order of the page. The button is
     /// included if it has a name, because many sites require it. Other buttons are not.
     pub fields: Vec<(String, String)>,
-    /// Names of the fields into which a password is entered.
+    /// Names of the password fields.
     pub passwords: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl TagConsumer for Forms {
             return;
         }
         let name = get("name");
-        // An image button sends where it was clicked.
+        // An image button sends the coordinates of the click.
         if is_submit && kind == "image" {
             let prefix = match name {
                 "" => String::new(),

@@ -145,8 +145,9 @@ impl<C: TagConsumer> TagWalk<C> {
         self.text_at = at;
     }
 
-    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, HTML syntax has
-    /// empty elements too.
+    /// Processes an empty XML element (`<a/>`) as a start tag and an end tag. Passes no end tag for
+    /// void elements such as `br`, nor in a drawing or formula, where HTML syntax allows `<a/>`
+    /// too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);

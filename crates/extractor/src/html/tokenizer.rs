@@ -40,12 +40,12 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// The kind of token that ended the piece of the page that was read last. The tokenizer holds the
-/// text before the token ([`Tokenizer::text`]) and the tag ([`Tokenizer::tag`]).
+/// The kind of token that [`Tokenizer::next`] read. [`Tokenizer::text`] returns the text before the
+/// token, and [`Tokenizer::tag`] returns the tag.
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// No tag follows the text. The text may be empty.
+    /// Text that is not followed by a tag, but for example by a comment. The text may be empty.
     Text,
     EndOfPage,
 }
@@ -90,7 +90,8 @@ impl<'t> TextBetweenTags<'t> {
         self.from..self.to
     }
 
-    /// Returns whether the text has no character references: `&` is an ordinary character.
+    /// Returns whether `&` is an ordinary character in the text, rather than the start of a
+    /// character reference.
     pub(crate) fn is_raw(&self) -> bool {
         matches!(self.kind, TextKind::Raw | TextKind::Cdata)
     }
@@ -349,7 +350,7 @@ impl<'t> Tokenizer<'t> {
             return false;
         };
         self.at = match bytes[end] {
-            // The usual case.
+            // Most tags have no attributes.
             b'>' => end + 1,
             _ => match self.attributes.read(bytes, end, self.max_attributes) {
                 Some(end) => end,
