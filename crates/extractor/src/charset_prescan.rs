@@ -78,10 +78,10 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// The bytes ended within a tag or comment.
+/// The error that the bytes ended within a tag or comment.
 struct Ended;
 
-/// Name and value, both in lower case.
+/// The name and the value of an attribute, both in lower case.
 type Attribute = (Vec<u8>, Vec<u8>);
 
 struct Scan<'a> {

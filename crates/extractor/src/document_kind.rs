@@ -131,7 +131,7 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
 }
 
 /// Returns whether this crate may be able to read a document of that type. This is the case if the
-/// type is missing, HTML, XML, JSON or CSS. Other documents don't have to be decoded.
+/// type is missing, HTML, XML (except SVG), JSON or CSS. Other documents don't have to be decoded.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {

@@ -17,13 +17,14 @@ pub struct Link {
     /// The attribute that contains the link, in lower case. For CSS, `url` or `@import`; for a
     /// header, the header's name.
     pub attribute: &'static str,
-    /// The purpose of following the link.
+    /// What the target is used for, such as a page or a resource.
     pub kind: LinkKind,
-    /// The link types.
+    /// The link types in the `rel` of the link, such as `nofollow`.
     pub rel: Rel,
     /// The media type that the document declares for the target, in lower case.
     pub media_type: Option<String>,
-    /// The text of an `a`, with white space collapsed, or the `alt` of an `area`. `None` if empty.
+    /// The text of an `a`, with white space collapsed, or the `alt` of an `area`. `None` if it is
+    /// empty, and for other elements.
     pub text: Option<String>,
 }
 
@@ -47,7 +48,7 @@ impl Link {
     }
 }
 
-/// The purpose of following a link.
+/// What the target of a link is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinkKind {
@@ -158,7 +159,7 @@ pub enum LinkElement {
     Header,
 }
 
-/// Returns the purpose of following a `link` element or a `Link` header, by its `rel` and its
+/// Returns what the target of a `link` element or a `Link` header is used for, by its `rel` and its
 /// declared media type.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {

@@ -155,8 +155,8 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &ReadingLim
     sitemap
 }
 
-/// Returns the offset of the XML in a sitemap. Some servers put messages before the XML. `None` if
-/// the document is not XML.
+/// Returns the offset at which the XML of a sitemap begins, because some servers write messages
+/// before it. `None` if the document is not XML.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

@@ -1,4 +1,4 @@
-//! Reads real-world XML in one walk, and repairs it where that is safe.
+//! Reads real-world XML in one pass, and repairs it where that is safe.
 //!
 //! Declared entities are never expanded and no external entity is read, so a small document can't
 //! grow large. An end tag that matches no open element is skipped. An end tag that matches an outer
@@ -230,7 +230,7 @@ impl<'a> XmlReader<'a> {
         Cow::Owned(format!("&{};", &**reference))
     }
 
-    /// Returns the current line.
+    /// Returns the number of the current line, from 1.
     fn line(&self) -> u64 {
         let position = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
         let position = self.start.saturating_add(position);
