@@ -1,6 +1,6 @@
 //! Boilerplate lines that occur on pages of any kind.
 
-/// Maximum bytes of a boilerplate line.
+/// Maximum bytes of a boilerplate line. Longer blocks are not boilerplate, however they begin.
 const MAX_PHRASE_BYTES: usize = 160;
 
 /// Maximum bytes of a Texinfo navigation line.

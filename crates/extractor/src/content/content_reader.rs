@@ -39,12 +39,13 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// How much was removed from the last block if it was a heading, such as an edit link.
+    /// If the last block is a heading, what was removed from it, for example an edit link.
     removed_marks: RemovedMarks,
-    /// The id of the current block's element, or of an anchor at its beginning.
+    /// The id of the current block's element or, if the block is a heading, of the first anchor in
+    /// it.
     id: Option<Box<str>>,
     /// The id of the last anchor after the previous block, or of a container that has no text yet.
-    /// If the next block is a heading without an id, it takes this id.
+    /// If the next block is a heading without an id, the heading takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,

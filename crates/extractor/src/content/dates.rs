@@ -41,12 +41,13 @@ pub enum DateSource {
     JsonLd,
     /// A `meta` element.
     Meta,
-    /// An `itemprop`.
+    /// An element with an `itemprop`, such as `itemprop=datePublished`.
     Microdata,
     /// A `time` element that is marked as the page's date: by `pubdate`, or by a class of the
     /// hentry or h-entry microformats.
     Time,
-    /// The first unmarked `time` in the main part of the page.
+    /// The first unmarked `time` in a `main` or `article`, outside its menus, sidebars and the
+    /// like.
     AnyTime,
 }
 

@@ -13,20 +13,20 @@ const MAX_AUTHORS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenGraph {
-    /// `og:title`
+    /// The title (`og:title`).
     pub title: Option<String>,
-    /// `og:type`
+    /// The type of page (`og:type`), such as `article`.
     pub kind: Option<String>,
-    /// `og:description`
+    /// The description (`og:description`).
     pub description: Option<String>,
-    /// `og:url` in the head, as written. Ignored in the body, because visitors of the site may have
-    /// written it, for example in a comment.
+    /// The URL of the page (`og:url`), as written. An `og:url` in the body is ignored, because
+    /// visitors of the site may have written it, for example in a comment.
     pub url: Option<String>,
-    /// `og:image`, as written.
+    /// The address of an image (`og:image`), as written.
     pub image: Option<String>,
-    /// `og:locale`
+    /// The language and the region (`og:locale`), such as `en_GB`.
     pub locale: Option<String>,
-    /// `og:site_name`
+    /// The name of the site (`og:site_name`).
     pub site_name: Option<String>,
 }
 

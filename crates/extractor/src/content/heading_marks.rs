@@ -79,7 +79,7 @@ enum MarkKind {
     Link,
 }
 
-/// How much was removed from a heading.
+/// What was removed from a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RemovedMarks {
     #[default]

@@ -74,9 +74,8 @@ impl DeclaredLanguage {
 
 impl Language {
     /// Returns the language without region or script, in lower case. Usually this is the declared
-    /// language. But many templates declare English for any text. So the detected language is
-    /// returned if it is beyond doubt, and the declared language is one that the detector can
-    /// recognise.
+    /// language. The detected language overrides it if the detection is certain and the detector
+    /// also knows the declared language, because many templates declare English for any text.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let declared = self.declared.as_ref().map(DeclaredLanguage::primary);

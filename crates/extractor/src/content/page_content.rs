@@ -67,7 +67,7 @@ pub struct Block {
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
 pub enum BlockRole {
-    /// In the main text.
+    /// A part of the main text.
     Main,
     /// Text outside the main text: a footer, a sidebar, a notice, a reader's comment, or a list of
     /// links in an element marked as content.
@@ -83,7 +83,7 @@ pub enum BlockRole {
 pub enum BlockKind {
     /// `h1` to `h6`, or `role=heading`.
     Heading {
-        /// 1 to 6.
+        /// The level, from 1 to 6.
         level: u8,
     },
     /// Running text.
@@ -105,7 +105,7 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// Returns the level of a heading.
+    /// Returns the level of a heading, from 1 to 6. `None` for other kinds of blocks.
     #[must_use]
     pub fn level(self) -> Option<u8> {
         match self {
@@ -136,7 +136,7 @@ impl Content {
         self.text.get(block.range.clone()).unwrap_or_default()
     }
 
-    /// Returns all text that a person sees, one line per block.
+    /// Returns all text that a person sees, with a line feed between blocks.
     #[must_use]
     pub fn visible_text(&self) -> &str {
         &self.text
@@ -147,7 +147,7 @@ impl Content {
         self.blocks.iter().filter(|block| block.is_main())
     }
 
-    /// Returns the main text, one line per block.
+    /// Returns the main text, with a line feed between blocks.
     #[must_use]
     pub fn main_text(&self) -> String {
         let mut text = String::new();

@@ -51,7 +51,7 @@ pub(super) enum Token {
 }
 
 /// Text between two tags, as written. Other markup between the tags, such as a comment, splits the
-/// text, and then this is one part of it.
+/// text into several values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextBetweenTags<'t> {
     /// The page that contains the text.
@@ -169,9 +169,9 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads up to the end of the next tag. If other markup, such as a comment, comes first,
-    /// returns the text before it. If `is_foreign`, a drawing or formula is open, which may contain
-    /// CDATA sections.
+    /// Reads the text before the next tag, and the tag. If other markup, such as a comment, comes
+    /// first, reads only the text before that markup. `is_foreign` is true in drawings and
+    /// formulas, which may contain CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
@@ -363,8 +363,8 @@ impl<'t> Tokenizer<'t> {
     }
 }
 
-/// Returns the kind of markup that begins with a `<` which begins no tag. `None` if the `<` is
-/// text.
+/// Returns the kind of markup that `bytes` begins with: a `<` that begins no tag. `None` if the `<`
+/// is text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
         [_, b'/', b'>', ..] => Some(Markup::Nothing),

@@ -34,7 +34,7 @@ pub trait PageObserver {
     fn image(&mut self, tag: &str);
 
     /// Returns whether the observer needs nothing more. Reading then stops. Called before the page
-    /// is read, and then at the first tag after each 64 KiB.
+    /// is read, and then at the first start tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }

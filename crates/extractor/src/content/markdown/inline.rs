@@ -143,7 +143,7 @@ impl Inline {
             self.out.push(' ');
         }
         self.space = false;
-        // Code contains no other marks.
+        // Write no marks within code, because Markdown would show them as text.
         let in_code = |(_, style): &(ElementName, Style)| *style == Style::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);

@@ -1,5 +1,5 @@
-//! Counts the letters of a text, sixteen bytes at a time. Letters are all characters except white
-//! space here.
+//! Counts the letters of a text, sixteen bytes at a time. Here, a letter is any character except
+//! white space.
 
 use std::ops::Range;
 
@@ -55,8 +55,8 @@ impl LetterCount {
     }
 }
 
-/// Returns a mask for the sixteen bytes at `at`: 255 for the first byte of each non-white
-/// character, and 0 for all other bytes. Bytes after the end of the page count as spaces.
+/// Returns a mask for the sixteen bytes at `at`: 255 for the first byte of each character except
+/// white space, and 0 for all other bytes. Bytes after the end of the page count as spaces.
 #[inline]
 fn letters_at(page: &[u8], at: usize) -> u8x16 {
     let chunk = sixteen(page, at).unwrap_or_else(|| {

@@ -114,7 +114,7 @@ impl<'a> Attributes<'a> {
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
     }
 
-    /// Returns the attribute `name`, which must be in lower case.
+    /// Returns the first attribute with the name `name`, which must be in lower case.
     pub(crate) fn first(self, name: &str) -> Option<Attribute<'a>> {
         let mut spans = self.list.spans[..self.count].iter();
         let place = spans.position(|span| span.is(self.page, name))?;
@@ -172,7 +172,8 @@ impl<'a> Attribute<'a> {
         quote.is_some() && bytes.get(end) == quote
     }
 
-    /// Returns the range of the name and the value in the page.
+    /// Returns the range of the attribute in the page, from its name to the end of its value,
+    /// including the quotation marks.
     pub(crate) fn range(self) -> Range<usize> {
         let Span {
             name,
