@@ -54,7 +54,8 @@ impl Link {
 pub enum LinkKind {
     /// A page: a person could follow the link, or sees the target in a frame.
     Page,
-    /// A browser loads the target to show the page: a style sheet, a script, an image.
+    /// A resource that a browser loads to show the page, such as a style sheet, a script or an
+    /// image.
     Resource,
     /// A feed (RSS, Atom, JSON Feed).
     Feed,
@@ -191,7 +192,7 @@ pub(crate) struct LinkCollector {
     resources: usize,
 }
 
-/// Initial capacity: enough for most pages.
+/// Number of links to reserve memory for, enough for most pages.
 const USUAL_LINKS: usize = 128;
 
 impl LinkCollector {

@@ -14,7 +14,7 @@ pub struct ReadingLimits {
     /// Beyond the limit: `resources-full`.
     pub resources: usize,
     /// Maximum bytes of one address, after decoding. A longer address is dropped, not cut, because
-    /// a part of a URL is another URL.
+    /// a truncated URL is a different URL.
     pub href_bytes: usize,
     /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
     /// Beyond the limit: `text-cut`.
@@ -97,9 +97,9 @@ pub enum DocumentOddityKind {
     MetaCut,
     /// A tag with more attributes than [`ReadingLimits::attributes`].
     AttributesFull,
-    /// The header names a charset that the Encoding Standard doesn't know.
+    /// The `Content-Type` header names a charset that is not in the Encoding Standard.
     UnknownCharset,
-    /// Bytes that are invalid in the charset used.
+    /// Bytes that are invalid in the charset with which the document was decoded.
     UndecodableBytes,
     /// CSS longer than [`ReadingLimits::css_bytes`]; the rest was not read.
     CssTooLong,
@@ -136,7 +136,8 @@ pub enum DocumentOddityKind {
     EndsEarly,
     /// Several `rel=canonical` with different addresses; the first one was used.
     SeveralCanonicals,
-    /// A `rel=canonical` in the body, which a visitor may have written; it was ignored.
+    /// A `rel=canonical` in the body. It was ignored, because visitors of the site may have written
+    /// it.
     CanonicalInBody,
 }
 

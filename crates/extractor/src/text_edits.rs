@@ -159,7 +159,7 @@ mod tests {
 
     use super::{Edit, edited_bytes, edited_text};
 
-    /// Returns one edit for each `[..]` in a text.
+    /// Returns an edit of the text within each pair of brackets (`[..]`).
     fn edits(text: &str) -> Vec<Edit> {
         let starts = text.match_indices('[').map(|(start, _)| start);
         starts

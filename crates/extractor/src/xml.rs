@@ -22,13 +22,13 @@ pub(crate) use namespaces::XmlNamespace;
 /// Maximum number of open elements that a single end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
 
-/// One step of a walk over a document.
+/// An event that [`XmlReader::next`] returns.
 pub(crate) enum XmlEvent<'a> {
-    /// An element begins. If it is empty (`<a/>`), the next step is its end.
+    /// The start of an element. After an empty element (`<a/>`), the next event is its end.
     Start(XmlTag<'a>),
     /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
-    /// The innermost element ends.
+    /// The end of the innermost open element.
     End,
 }
 
@@ -68,7 +68,7 @@ impl XmlTag<'_> {
     }
 }
 
-/// A walk over an XML document. Call `next` until it returns `None`.
+/// A reader of an XML document. Call `next` until it returns `None`.
 pub(crate) struct XmlReader<'a> {
     text: &'a str,
     /// The offset in the text at which the document begins.
@@ -91,7 +91,7 @@ impl<'a> XmlReader<'a> {
         XmlReader::from(text, 0, limits)
     }
 
-    /// Starts a walk over the document that begins at the offset `start` of `text`.
+    /// Creates a reader of the document that begins at the offset `start` of `text`.
     pub(crate) fn from(text: &'a str, start: usize, limits: &ReadingLimits) -> XmlReader<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
@@ -135,8 +135,8 @@ impl<'a> XmlReader<'a> {
         self.bases.last().map(|(_, base)| base)
     }
 
-    /// Returns the next step. `None` at the end of the document, at the end of its root element, or
-    /// at a syntax error.
+    /// Returns the next event. `None` at the end of the document, at the end of its root element,
+    /// or at a syntax error.
     pub(crate) fn next(&mut self) -> Option<XmlEvent<'a>> {
         loop {
             if self.to_end > 0 {

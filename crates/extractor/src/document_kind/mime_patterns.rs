@@ -139,8 +139,8 @@ pub(super) fn typed_media(first: &[u8]) -> Option<(SniffedKind, &'static str)> {
     media.or_else(|| Some((SniffedKind::Stream, mp4(first)?)))
 }
 
-/// "Matches the signature for MP4" (section 6.2.1): returns the media type by the major and the
-/// compatible brands. Also recognises images in the same container (AVIF, HEIC).
+/// Returns the media type of an MP4 file by its major and compatible brands (section 6.2.1,
+/// "matches the signature for MP4"). Also recognises images in the same container (AVIF, HEIC).
 fn mp4(first: &[u8]) -> Option<&'static str> {
     let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
         return None;

@@ -177,7 +177,7 @@ struct Attachment {
     url: Word,
 }
 
-/// The first attachments of an entry.
+/// The first [`MAX_ENCLOSURES`] attachments of an entry.
 #[derive(Default)]
 struct Attachments(Vec<Attachment>);
 
