@@ -149,8 +149,8 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares our tokens of a page with html5ever's tokens, and what the page reader and the content
-/// reader make of each.
+/// Compares our tokens of a page with html5ever's tokens, and the results of the page reader and
+/// the content reader for both.
 ///
 /// # Panics
 /// If the tokens or the results differ.

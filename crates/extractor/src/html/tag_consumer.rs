@@ -12,7 +12,8 @@ pub(crate) trait TagConsumer {
     fn end(&mut self, tag: &Tag<'_>, at: TagContext);
 
     /// Processes or ignores text. The text between two tags may come in several parts.
-    /// Implementations should first check whether they need the text, because they rarely do.
+    /// Implementations should first check whether they need the text, because most text isn't
+    /// needed.
     fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext);
 
     /// Returns whether the consumer needs nothing more, so that reading can stop.
