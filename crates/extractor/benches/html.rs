@@ -1,8 +1,9 @@
 //! Benchmarks the reading of a page, in comparison with html5ever's tokenizer.
 //!
-//! `cargo bench -p crawl-extractor --bench html` prints the times, and then ratios of them. If
-//! `CRAWL_PYTHON_DOC` is set (as `cargo xtask test` does), the ratios are for real pages. `--
-//! --once PART` reads each page exactly once, for a tool that counts instructions.
+//! `cargo bench -p crawl-extractor --bench html` prints the times, and then how fast each part is
+//! relative to html5ever. If `CRAWL_PYTHON_DOC` is set (as `cargo xtask test` does), the ratios are
+//! for real pages. With the arguments `-- --once PART`, it reads each page exactly once, for a tool
+//! that counts instructions.
 
 #![expect(
     clippy::print_stdout,

@@ -47,7 +47,8 @@ pub(crate) struct NewAddress {
 
 impl AddressRewriter<'_> {
     /// Returns the new address for `href`, an attribute's value. `None` if `href` must stay as it
-    /// is, because it is absolute, has no usable URL, or refers to a place in the same document.
+    /// is, because it is absolute and has no file, is not a usable URL, or refers to a place in the
+    /// same document.
     pub(crate) fn of_attribute(&mut self, href: &str, usage: ReferenceUse) -> Option<NewAddress> {
         let is_place = href.trim_start().starts_with('#') && !self.has_base;
         (!is_place)

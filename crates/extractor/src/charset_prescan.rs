@@ -78,10 +78,10 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// The bytes ended within a tag or comment.
+/// The error that the bytes ended within a tag or comment.
 struct Ended;
 
-/// Name and value, both in lower case.
+/// The name and the value of an attribute, both in lower case.
 type Attribute = (Vec<u8>, Vec<u8>);
 
 struct Scan<'a> {
@@ -149,7 +149,7 @@ impl Scan<'_> {
         }))
     }
 
-    /// "Get an attribute": returns name and value in lower case.
+    /// Reads the next attribute ("get an attribute"). `None` at the end of the tag.
     fn attribute(&mut self) -> Result<Option<Attribute>, Ended> {
         self.skip_while(|byte| is_space(byte) || byte == b'/')?;
         if self.peek()? == b'>' {
@@ -215,8 +215,8 @@ fn is_meta(rest: &[u8]) -> bool {
             .is_some_and(|&byte| is_space(byte) || byte == b'/')
 }
 
-/// "Extracting a character encoding from a meta element": returns the label in `content`, which is
-/// already in lower case.
+/// Returns the label of the charset in the `content` of a `meta`, which is already in lower case
+/// ("extracting a character encoding from a meta element").
 fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;
     loop {

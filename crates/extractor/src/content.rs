@@ -1,8 +1,8 @@
 //! The content of a page: its main text, its structure, and its metadata.
 //!
 //! [`read_content`] reads the bytes of a page. [`ContentReader`] does the same within an existing
-//! pass over the page. [`main_text`] separates the main text from its surroundings, using blocks
-//! and their regions, without a tree.
+//! pass over the page. [`main_text`] separates the main text from its surroundings, working on a
+//! flat list of blocks and their regions, without an element tree.
 
 mod block_builder;
 mod boilerplate;
@@ -46,7 +46,7 @@ pub struct PageContext<'a> {
     /// The value of the `Content-Language` header.
     pub content_language: Option<&'a str>,
     /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z. Dates more than two days later
-    /// are rejected. If `None`, no date is too late.
+    /// are rejected. If `None`, no date is rejected as too late.
     pub fetched_at: Option<i64>,
 }
 
@@ -86,7 +86,8 @@ pub fn read_page(
     read_page_text(&text, context, limits, content_limits, &mut ())
 }
 
-/// Reads a page like [`read_page`], and also passes its visible text and images to `observer`.
+/// Reads a decoded page like [`read_page`], and also passes its visible text and images to
+/// `observer`. If the observer gives up, the returned [`Content`] is empty.
 #[must_use]
 pub fn read_page_text(
     text: &PageText<'_>,

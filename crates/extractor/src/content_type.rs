@@ -2,8 +2,9 @@
 
 use crate::collapsed_text::trim;
 
-/// Returns the type without its parameters, in lower case. `None` if the value is empty, malformed,
-/// or a type that servers send for content of unknown type (MIME Sniffing Standard, section 7).
+/// Returns the media type in a `Content-Type` value, without its parameters and in lower case.
+/// `None` if the value is empty, malformed, or a type that servers send for content of unknown type
+/// (MIME Sniffing Standard, section 7).
 #[must_use]
 pub fn essence(content_type: Option<&str>) -> Option<String> {
     let essence = content_type?.split([';', ',']).next().unwrap_or_default();

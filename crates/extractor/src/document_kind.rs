@@ -24,7 +24,7 @@ pub enum ContentKind {
     Feed,
     /// A style sheet, for [`read_css`](crate::read_css).
     Css,
-    /// PDF.
+    /// A PDF document.
     Pdf,
     /// Other text: plain, XML, JSON, a script.
     Text,
@@ -130,8 +130,9 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(RootElement::Xhtml)
 }
 
-/// Returns whether this crate may be able to read a document of that type. This is the case if the
-/// type is missing, HTML, XML, JSON or CSS. Other documents don't have to be decoded.
+/// Returns whether this crate may be able to read a document with this `Content-Type`. This is the
+/// case if the type is missing, HTML, XML (except SVG), JSON or CSS. Other documents don't have to
+/// be decoded.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {

@@ -55,7 +55,7 @@ pub struct FeedEntry {
     pub published: Option<String>,
     /// The date of the last change, as written.
     pub updated: Option<String>,
-    /// The id that identifies the entry within the feed.
+    /// The entry's id: `guid` in RSS 2.0, `rdf:about` in RSS 1.0, `id` in Atom and JSON Feed.
     pub id: Option<String>,
     /// Files that belong to the entry, such as the audio file of a podcast. Enclosures count as
     /// resources.
@@ -138,7 +138,7 @@ impl Feed {
     }
 }
 
-/// Returns a date, unless it is empty or too long.
+/// Returns the trimmed date in `value`, unless it is empty or longer than [`MAX_HINT_BYTES`].
 fn hint(value: &str) -> Option<String> {
     let value = trim(value);
     (!value.is_empty() && value.len() <= MAX_HINT_BYTES).then(|| value.to_owned())

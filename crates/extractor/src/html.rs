@@ -1,4 +1,4 @@
-//! Reads an HTML page: from bytes to text to tokens to a [`Page`].
+//! Reads an HTML page: decodes the bytes, tokenizes the text, and builds a [`Page`].
 
 mod address_edits;
 mod declared_media_type;
@@ -40,9 +40,9 @@ use visible_text::VisibleTextReader;
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
 /// of the `Content-Type` header.
 ///
-/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory is needed
-/// for the result. If the bytes are not UTF-8, or contain carriage returns, memory is needed for
-/// the decoded text too.
+/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Allocates memory
+/// for the result and, if the bytes are not UTF-8 or contain carriage returns, for the decoded
+/// text.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
@@ -93,7 +93,8 @@ pub fn compare_with_html5ever(html: &str) {
     html5ever_agreement::compare(html);
 }
 
-/// Passes the tags and text of a page to no consumer, to measure the time of the walk alone.
+/// Walks over the tags and text of a page without a consumer. A benchmark uses this to measure the
+/// time of the walk alone.
 #[doc(hidden)]
 pub fn walk_tokens(html: &str) {
     let NoConsumer = walk_html(html, ReadingLimits::default().attributes, NoConsumer);

@@ -12,10 +12,10 @@
 //! percent-encoded here, because later code doesn't know the charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
-//! prefixes name vocabularies. HTML is read as by a browser without scripts: the content of
-//! `noscript` is markup, and comments and scripts are ignored. Only the links of a `template` are
-//! read, because a script may insert it into the page. Only the resources that its CSS loads are
-//! read of a `style`.
+//! prefixes refer to namespaces. HTML is read as by a browser without scripts: the content of
+//! `noscript` is markup, and comments and scripts are ignored. A `template` is read only for its
+//! links, because a script may insert it into the page. A `style` is read only for the resources
+//! that its CSS loads.
 //!
 //! ```
 //! use crawl_extractor::{LinkElement, ReadingLimits, Rel, read_html};

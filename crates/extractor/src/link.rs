@@ -17,13 +17,14 @@ pub struct Link {
     /// The attribute that contains the link, in lower case. For CSS, `url` or `@import`; for a
     /// header, the header's name.
     pub attribute: &'static str,
-    /// The purpose of following the link.
+    /// What the target is used for, such as a page or a resource.
     pub kind: LinkKind,
-    /// The link types.
+    /// The link types in the `rel` of the link, such as `nofollow`.
     pub rel: Rel,
     /// The media type that the document declares for the target, in lower case.
     pub media_type: Option<String>,
-    /// The text of an `a`, with white space collapsed, or the `alt` of an `area`. `None` if empty.
+    /// The text of an `a`, with white space collapsed, or the `alt` of an `area`. `None` if it is
+    /// empty, and for other elements.
     pub text: Option<String>,
 }
 
@@ -47,13 +48,14 @@ impl Link {
     }
 }
 
-/// The purpose of following a link.
+/// What the target of a link is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinkKind {
     /// A page: a person could follow the link, or sees the target in a frame.
     Page,
-    /// A browser loads the target to show the page: a style sheet, a script, an image.
+    /// A resource that a browser loads to show the page, such as a style sheet, a script or an
+    /// image.
     Resource,
     /// A feed (RSS, Atom, JSON Feed).
     Feed,
@@ -158,7 +160,7 @@ pub enum LinkElement {
     Header,
 }
 
-/// Returns the purpose of following a `link` element or a `Link` header, by its `rel` and its
+/// Returns what the target of a `link` element or a `Link` header is used for, by its `rel` and its
 /// declared media type.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {
@@ -190,7 +192,7 @@ pub(crate) struct LinkCollector {
     resources: usize,
 }
 
-/// Initial capacity: enough for most pages.
+/// Number of links to reserve memory for, enough for most pages.
 const USUAL_LINKS: usize = 128;
 
 impl LinkCollector {

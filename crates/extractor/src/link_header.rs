@@ -5,8 +5,9 @@ use crate::link_rel::Rel;
 use crate::meta_refresh::refresh_target;
 use crate::reading_limits::ReadingLimits;
 
-/// Returns the links in the value of a `Link` header, parsed as in RFC 8288 appendix B. Several
-/// headers are read one by one, or joined by commas.
+/// Returns the links in the value of a `Link` header, parsed as in RFC 8288 appendix B. If a
+/// response has several `Link` headers, call this function for each, or join their values with
+/// commas.
 ///
 /// Addresses are relative to the URL of the requested page, not to its `base`. Skips links that the
 /// header declares for another page (with `anchor`), as section 3.2 allows. Skips links beyond
@@ -39,7 +40,8 @@ pub fn link_header(value: &str, limits: &ReadingLimits) -> Vec<Link> {
     links.found
 }
 
-/// Returns the target of a `Refresh` header. Browsers read the header like a `meta` refresh (HTML
+/// Returns the target of a `Refresh` header. `None` if the value has no target, or if the target is
+/// longer than [`ReadingLimits::href_bytes`]. Browsers read the header like a `meta` refresh (HTML
 /// Standard 4.2.5.3).
 #[must_use]
 pub fn refresh_header(value: &str, limits: &ReadingLimits) -> Option<Link> {
@@ -111,8 +113,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns a token or a quoted string. Text between a quoted string and the next separator is
-    /// ignored.
+    /// Reads a parameter's value: a token or a quoted string. Skips text between a quoted string
+    /// and the next separator.
     fn value(&mut self) -> String {
         let Some(quoted) = self.rest.strip_prefix('"') else {
             return self

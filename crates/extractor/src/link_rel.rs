@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of link types, as in `rel`. Types not listed here are dropped. Case-insensitive.
+/// A set of link types, such as that in a `rel` attribute. [`Rel::parse`] ignores case, and drops
+/// link types that have no constant here.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Rel(u64);
 

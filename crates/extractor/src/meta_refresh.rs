@@ -2,8 +2,8 @@
 
 use crate::collapsed_text::trim;
 
-/// Returns true if `content`, which is a refresh, redirects before a reader sees the page: its time
-/// is less than a second.
+/// Returns whether the refresh in `content` redirects before a reader sees the page, because its
+/// delay is less than a second.
 pub(crate) fn is_immediate(content: &str) -> bool {
     let seconds = trim(content).split(|c: char| !c.is_ascii_digit()).next();
     seconds.is_none_or(|seconds| seconds.bytes().all(|digit| digit == b'0'))

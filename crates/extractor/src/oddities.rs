@@ -1,8 +1,8 @@
-//! Oddities collected while reading a page.
+//! Oddities: the defects and omissions that are collected while a document is read.
 
 use memchr::memchr_iter;
 
-/// A defect of a document, or an omission by a limit.
+/// A defect of a document, or an omission caused by a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oddity<K> {
     /// The kind of oddity. Each kind occurs at most once in a document's oddities.

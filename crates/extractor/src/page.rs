@@ -16,19 +16,21 @@ pub struct Page {
     /// The `href` of the first `base` that has one, as written. See [`Page::base_url`].
     pub base: Option<String>,
     /// The `href` of the first `link` with `rel=canonical` in the head, as written. A
-    /// `rel=canonical` in the body is ignored, because a visitor may have written it.
+    /// `rel=canonical` in the body is ignored, because visitors of the site may have written it.
     pub canonical: Option<String>,
-    /// The content of the first `meta name=url` in the head, as written. It names the original of a
-    /// mirrored or generated page.
+    /// The content of the first `meta name=url` in the head, as written. Mirrored and generated
+    /// pages name their original there.
     pub master_url: Option<String>,
-    /// The target of the first `meta` refresh in the head that redirects at once, as written. In
-    /// the body, a visitor may have written it, and in `noscript` it is for other browsers.
+    /// The target of the first `meta` refresh in the head that redirects at once, as written. A
+    /// refresh in the body is ignored, because visitors of the site may have written it. A refresh
+    /// in a `noscript` is ignored, because it is for browsers without scripts.
     pub redirect: Option<String>,
     /// Links in page order, including resources. Duplicates are kept.
     pub links: Vec<Link>,
-    /// `meta` elements with a name, in page order.
+    /// The `meta` elements with a name, in page order.
     pub metas: Vec<NamedMeta>,
-    /// Numbers that distinguish forms and notices from pages of text.
+    /// The amount of visible text, links and password fields, which distinguishes forms and notices
+    /// from pages of text.
     pub outline: VisibleSummary,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
@@ -39,8 +41,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the base URL of the links of a page at `page`: the URL in the page's `base` if it is
-    /// usable, else `page`.
+    /// Returns the URL that relative links of the page are resolved against: the URL in its `base`
+    /// if that is usable, else `page`, the URL of the page itself.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {
         let base = self.base.as_deref();
@@ -83,7 +85,7 @@ impl Page {
 }
 
 impl Default for Page {
-    /// An empty page.
+    /// Returns an empty page.
     fn default() -> Self {
         Page {
             title: None,
@@ -111,8 +113,9 @@ pub struct VisibleSummary {
     pub passwords: usize,
     /// Number of `a` elements, whether or not they have an address.
     pub links: usize,
-    /// Number of non-white characters as written, up to 8,192. Titles, form fields, scripts and
-    /// styles are not counted.
+    /// Number of characters of the text except white space, up to 8,192. Character references count
+    /// as written: `&amp;` as five characters. Titles, form fields, scripts and styles are not
+    /// counted.
     pub letters: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Limits for reading a document, and the oddities to note when they are reached.
+//! Limits for reading a document, and the oddities that are noted when a limit is reached.
 
 use crate::oddities::Oddity;
 
@@ -13,8 +13,8 @@ pub struct ReadingLimits {
     /// Links to resources to keep per page or style sheet.
     /// Beyond the limit: `resources-full`.
     pub resources: usize,
-    /// Bytes of one address, after decoding. A longer address is dropped, not cut, because a part
-    /// of a URL is another URL.
+    /// Maximum bytes of one address, after decoding. A longer address is dropped, not cut, because
+    /// a truncated URL is a different URL.
     pub href_bytes: usize,
     /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
     /// Beyond the limit: `text-cut`.
@@ -72,7 +72,7 @@ impl Default for ReadingLimits {
     }
 }
 
-/// A defect of a document, or an omission by a limit.
+/// A defect of a document, or an omission caused by a limit.
 pub type DocumentOddity = Oddity<DocumentOddityKind>;
 
 /// The kinds of [`DocumentOddity`].
@@ -97,9 +97,9 @@ pub enum DocumentOddityKind {
     MetaCut,
     /// A tag with more attributes than [`ReadingLimits::attributes`].
     AttributesFull,
-    /// The header names a charset that the Encoding Standard doesn't know.
+    /// The `Content-Type` header names a charset that is not in the Encoding Standard.
     UnknownCharset,
-    /// Bytes that are invalid in the charset used.
+    /// Bytes that are invalid in the charset with which the document was decoded.
     UndecodableBytes,
     /// CSS longer than [`ReadingLimits::css_bytes`]; the rest was not read.
     CssTooLong,
@@ -134,13 +134,15 @@ pub enum DocumentOddityKind {
     NotAUrl,
     /// The document ends within an element.
     EndsEarly,
-    /// Several `rel=canonical` that differ.
+    /// Several `rel=canonical` with different addresses; the first one was used.
     SeveralCanonicals,
-    /// A `rel=canonical` in the body, which a visitor may have written; it was ignored.
+    /// A `rel=canonical` in the body. It was ignored, because visitors of the site may have written
+    /// it.
     CanonicalInBody,
 }
 
-/// Notes an oddity. The list has one entry per kind, so it stays short on any input.
+/// Adds an oddity at `line` to the list, or counts it if the list has one of this kind. With one
+/// entry per kind, the list stays short on any input.
 pub(crate) fn note(oddities: &mut Vec<DocumentOddity>, what: DocumentOddityKind, line: u64) {
     match oddities.iter_mut().find(|oddity| oddity.what == what) {
         Some(oddity) => oddity.count += 1,

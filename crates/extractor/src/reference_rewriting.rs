@@ -14,17 +14,17 @@ use crate::html::{PageAddressEdits, PageText, page_edits, read_html};
 use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{Edit, edited_bytes};
 
-/// Length of the longest `@charset` rule to look for.
+/// Number of leading bytes of a style sheet in which to look for `@charset`.
 const MAX_CHARSET_BYTES: usize = 1024;
 
 /// Rewrites the page in `body`, fetched from `page`, for use as a file. `content_type` is the value
 /// of its `Content-Type` header.
 ///
 /// `file` returns the file for a URL, as a relative URL without fragment, or `None` if there is no
-/// such file. References to URLs with a file lead to the file, with their fragment. Other relative
-/// references become absolute. This covers attributes that are links or load resources, `srcset`,
-/// `meta` refresh, `srcdoc`, and CSS in `style` elements and attributes. The address of a form and
-/// `rel=canonical` become absolute even if there is a file.
+/// such file. A reference to a URL that has a file becomes a reference to the file, with the same
+/// fragment. Other relative references become absolute. This covers attributes that are links or
+/// load resources, `srcset`, `meta` refresh, `srcdoc`, and CSS in `style` elements and attributes.
+/// The address of a form and `rel=canonical` become absolute even if there is a file.
 ///
 /// The `href` of `base` is removed. Attributes that would keep a browser from loading a file are
 /// removed too: `integrity` and `crossorigin` of rewritten references, and a
@@ -122,7 +122,8 @@ pub fn rewrite_css<'b>(
         .before(edited)
 }
 
-/// How a file declares its charset, which the header of the response declared before.
+/// What to add to a file so that it declares its charset. The fetched document may have relied on
+/// the response header for this.
 enum Declaration {
     /// The document declares the charset itself, or needs no declaration.
     None,
@@ -135,7 +136,7 @@ enum Declaration {
 }
 
 impl Declaration {
-    /// Puts a byte order mark, or text at the start, before a document.
+    /// Prepends the byte order mark or the text to a document. A `meta` is inserted elsewhere.
     fn before(self, document: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         let start = match &self {
             Declaration::None | Declaration::Meta(_) => return document,

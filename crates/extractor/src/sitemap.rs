@@ -12,7 +12,7 @@ use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, n
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sitemap {
-    /// The kind of the entries.
+    /// The format of the sitemap, and the kind of its entries.
     pub kind: SitemapKind,
     /// The entries, in document order.
     pub entries: Vec<SitemapEntry>,
@@ -20,7 +20,7 @@ pub struct Sitemap {
     pub oddities: Vec<DocumentOddity>,
 }
 
-/// The kinds of entries of a sitemap.
+/// The format of a sitemap, and the kind of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SitemapKind {
@@ -44,15 +44,16 @@ pub struct SitemapEntry {
     pub lastmod: Option<String>,
     /// How often the page changes.
     pub changefreq: Option<ChangeFreq>,
-    /// The rank among the URLs of the same site, 0 to 1.
+    /// The priority among the URLs of the same site, from 0 (lowest) to 1.
     pub priority: Option<f32>,
-    /// The same page in other languages or forms (`xhtml:link`). These count as pages.
+    /// Addresses of the same page in other languages or forms (`xhtml:link`). Alternates count as
+    /// pages.
     pub alternates: Vec<SitemapAlternate>,
     /// Addresses of images on the page (`image:loc`). Images count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,
-    /// Data about the page as a news article. `None` if the entry has no such data.
+    /// Data about the page as a news article (`news:news`). `None` if the entry has no such data.
     pub news: Option<NewsEntry>,
 }
 
@@ -155,8 +156,8 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &ReadingLim
     sitemap
 }
 
-/// Returns the offset of the XML in a sitemap. Some servers put messages before the XML. `None` if
-/// the document is not XML.
+/// Returns the offset at which the XML of a sitemap begins, because some servers write messages
+/// before it. `None` if the document is not XML.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

@@ -27,9 +27,10 @@ pub(crate) fn edited_text(text: &str, edits: &[Edit]) -> String {
 }
 
 /// Returns `body` with the edits of its text applied. All other bytes stay. The text is the decoded
-/// `body` without its byte order mark, whose length is `skip`. If `has_line_feeds`, line ends in
-/// the text are line feeds. `edits` must be in ascending order, without overlaps. An edit next to
-/// bytes that are invalid in `encoding` is dropped if its position in the bytes is unclear.
+/// `body` without its byte order mark, whose length is `skip`. If `has_line_feeds`, all line ends
+/// of the text were replaced by line feeds. `edits` must be in ascending order, without overlaps.
+/// An edit next to bytes that are invalid in `encoding` is dropped if its position in the bytes is
+/// unclear.
 pub(crate) fn edited_bytes(
     body: &[u8],
     encoding: &'static Encoding,
@@ -141,7 +142,7 @@ impl<'b> ByteOffsets<'b> {
         self.before_ascii = is_byte.then_some(before);
     }
 
-    /// Adds a byte of the decoded text.
+    /// Counts a byte of the decoded text.
     fn take(&mut self, byte: u8) {
         let is_dropped = self.has_line_feeds && self.is_after_return && byte == b'\n';
         self.text += usize::from(!is_dropped);
@@ -158,7 +159,7 @@ mod tests {
 
     use super::{Edit, edited_bytes, edited_text};
 
-    /// Returns one edit for each `[..]` in a text.
+    /// Returns an edit of the text within each pair of brackets (`[..]`).
     fn edits(text: &str) -> Vec<Edit> {
         let starts = text.match_indices('[').map(|(start, _)| start);
         starts

@@ -1,4 +1,4 @@
-//! Reads real-world XML in one walk, and repairs it where that is safe.
+//! Reads real-world XML in one pass, and repairs it where that is safe.
 //!
 //! Declared entities are never expanded and no external entity is read, so a small document can't
 //! grow large. An end tag that matches no open element is skipped. An end tag that matches an outer
@@ -22,13 +22,13 @@ pub(crate) use namespaces::XmlNamespace;
 /// Maximum number of open elements that a single end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
 
-/// One step of a walk over a document.
+/// An event that [`XmlReader::next`] returns.
 pub(crate) enum XmlEvent<'a> {
-    /// An element begins. If it is empty (`<a/>`), the next step is its end.
+    /// The start of an element. After an empty element (`<a/>`), the next event is its end.
     Start(XmlTag<'a>),
     /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
-    /// The innermost element ends.
+    /// The end of the innermost open element.
     End,
 }
 
@@ -68,7 +68,7 @@ impl XmlTag<'_> {
     }
 }
 
-/// A walk over an XML document. Call `next` until it returns `None`.
+/// A reader of an XML document. Call `next` until it returns `None`.
 pub(crate) struct XmlReader<'a> {
     text: &'a str,
     /// The offset in the text at which the document begins.
@@ -91,7 +91,7 @@ impl<'a> XmlReader<'a> {
         XmlReader::from(text, 0, limits)
     }
 
-    /// Starts a walk over the document that begins at the offset `start` of `text`.
+    /// Creates a reader of the document that begins at the offset `start` of `text`.
     pub(crate) fn from(text: &'a str, start: usize, limits: &ReadingLimits) -> XmlReader<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
@@ -135,8 +135,8 @@ impl<'a> XmlReader<'a> {
         self.bases.last().map(|(_, base)| base)
     }
 
-    /// Returns the next step. `None` at the end of the document, at the end of its root element, or
-    /// at a syntax error.
+    /// Returns the next event. `None` at the end of the document, at the end of its root element,
+    /// or at a syntax error.
     pub(crate) fn next(&mut self) -> Option<XmlEvent<'a>> {
         loop {
             if self.to_end > 0 {
@@ -230,7 +230,7 @@ impl<'a> XmlReader<'a> {
         Cow::Owned(format!("&{};", &**reference))
     }
 
-    /// Returns the current line.
+    /// Returns the number of the current line, from 1.
     fn line(&self) -> u64 {
         let position = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
         let position = self.start.saturating_add(position);

@@ -7,10 +7,11 @@ use super::text_amount::Weigher;
 /// Maximum bytes of a heading. A longer one probably lacks its end tag, and is treated as running
 /// text.
 const MAX_HEADING_BYTES: usize = 1_000;
-/// Percentage of link text above which a block is a block of links.
+/// If more than this percentage of a block's text is in links, it is a block of links.
 pub(super) const MAX_LINKS: u32 = 60;
 
-/// A block: its range in the page's text, and the weight of its words.
+/// A finished block: its range in the page's text, and the weight of its words. Its role on the
+/// page is not known yet.
 #[derive(Debug)]
 pub(super) struct RawBlock {
     pub(super) start: usize,
@@ -79,7 +80,7 @@ impl BlockBuilder {
         self.text[self.start..].trim_end().chars().next_back()
     }
 
-    /// Returns the current end of the text.
+    /// Returns the position at the end of the text read so far.
     pub(super) fn place(&self) -> TextPosition {
         TextPosition {
             text: self.text.len(),
@@ -116,7 +117,8 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds text to the current block. With `exact`, white space is kept.
+    /// Adds text to the current block. If `exact` is true, keeps white space as it is. Otherwise,
+    /// replaces runs of white space with one space.
     pub(super) fn push(
         &mut self,
         text: &str,

@@ -1,6 +1,6 @@
 //! Boilerplate lines that occur on pages of any kind.
 
-/// Maximum bytes of a boilerplate line.
+/// Maximum bytes of a boilerplate line. Longer blocks are not boilerplate, however they begin.
 const MAX_PHRASE_BYTES: usize = 160;
 
 /// Maximum bytes of a Texinfo navigation line.
@@ -36,7 +36,7 @@ const BEGINNINGS: [&str; 26] = [
     "leave a comment",
 ];
 
-/// Returns whether a short block is a boilerplate line.
+/// Returns whether a block is a boilerplate line, such as `Skip to main content`.
 pub(super) fn is_phrase(text: &str) -> bool {
     let Some(first) = text
         .bytes()

@@ -39,12 +39,13 @@ pub(crate) struct ContentReader {
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// How much was removed from the last block if it was a heading, such as an edit link.
+    /// If the last block is a heading, what was removed from it, for example an edit link.
     removed_marks: RemovedMarks,
-    /// The id of the current block's element, or of an anchor at its beginning.
+    /// The id of the current block's element or, if the block is a heading, of the first anchor in
+    /// it.
     id: Option<Box<str>>,
     /// The id of the last anchor after the previous block, or of a container that has no text yet.
-    /// If the next block is a heading without an id, it takes this id.
+    /// If the next block is a heading without an id, the heading takes this id.
     near_id: Option<Box<str>>,
     /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
@@ -151,12 +152,12 @@ impl ContentReader {
         Some(&self.flow.text[last.start..last.end])
     }
 
-    /// Returns the open ruby.
+    /// Returns the open `ruby` element, if there is one.
     pub(super) fn ruby(&self) -> Option<&Ruby> {
         self.spans.ruby.as_ref()
     }
 
-    /// Returns whether there was no text since the last block ended.
+    /// Returns whether no text was read since the last block ended.
     pub(super) fn is_between_blocks(&self) -> bool {
         self.flow.is_empty()
     }
@@ -296,7 +297,7 @@ impl ContentReader {
         }
     }
 
-    /// Separates the text that follows from the last word.
+    /// Ends the current word, as if a space came next.
     fn separate(&mut self) {
         self.flow.separate();
         if let Some(ruby) = &mut self.spans.ruby {
@@ -304,8 +305,8 @@ impl ContentReader {
         }
     }
 
-    /// Records the id of an anchor or span. The id goes to the open heading. Outside of a heading,
-    /// it may go to the next block.
+    /// Records the id of an anchor or span. The open heading gets the id. If no heading is open,
+    /// the next block may get it.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;

@@ -32,7 +32,7 @@ pub enum DateKind {
     Modified,
 }
 
-/// The sources of dates, best first.
+/// The sources of dates, most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
@@ -41,12 +41,13 @@ pub enum DateSource {
     JsonLd,
     /// A `meta` element.
     Meta,
-    /// An `itemprop`.
+    /// An element with an `itemprop`, such as `itemprop=datePublished`.
     Microdata,
     /// A `time` element that is marked as the page's date: by `pubdate`, or by a class of the
     /// hentry or h-entry microformats.
     Time,
-    /// The first unmarked `time` in the main part of the page.
+    /// The first unmarked `time` in a `main` or `article`, outside its menus, sidebars and the
+    /// like.
     AnyTime,
 }
 
@@ -59,7 +60,7 @@ impl PageDate {
     }
 }
 
-/// Collects dates.
+/// Collects the dates that a page declares, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct DateCollector {
     found: Vec<(PageDate, usize)>,
@@ -74,7 +75,7 @@ impl DateCollector {
         }
     }
 
-    /// Adds a date as written.
+    /// Parses the date in `text` and adds it. Notes an oddity if it can't be parsed.
     pub(super) fn add(
         &mut self,
         kind: DateKind,
@@ -87,8 +88,8 @@ impl DateCollector {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // The first `time` element may be a duration or a time of day, so it is not an oddity
-            // if it isn't a date.
+            // An unmarked `time` element may contain a duration or a time of day, so it is not an
+            // oddity if its text isn't a date.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
@@ -127,7 +128,7 @@ impl DateCollector {
     }
 }
 
-/// Returns the kind of date that a `meta` with this name (in lower case) gives: publication or
+/// Returns whether a `meta` with this name (in lower case) gives the date of publication or of
 /// modification. `None` if it gives no date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {

@@ -18,7 +18,7 @@ pub(super) enum ElementRole {
     Header,
     Footer,
     Form,
-    /// A button or choice of a form.
+    /// A button or a selection list.
     Control,
     Dialog,
     List,
@@ -35,7 +35,7 @@ pub(super) enum ElementRole {
     Heading(u8),
     Paragraph,
     Break,
-    /// A rule such as `hr`: ends a block and has no text.
+    /// An element that only separates blocks, such as `hr`, `tbody` or `summary`.
     Rule,
     Anchor,
     Inline,

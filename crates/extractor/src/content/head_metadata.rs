@@ -13,20 +13,20 @@ const MAX_AUTHORS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenGraph {
-    /// `og:title`
+    /// The title (`og:title`).
     pub title: Option<String>,
-    /// `og:type`
+    /// The type of page (`og:type`), such as `article`.
     pub kind: Option<String>,
-    /// `og:description`
+    /// The description (`og:description`).
     pub description: Option<String>,
-    /// `og:url` in the head, as written. In the body it is ignored, because a visitor may have
-    /// written it.
+    /// The URL of the page (`og:url`), as written. An `og:url` in the body is ignored, because
+    /// visitors of the site may have written it, for example in a comment.
     pub url: Option<String>,
-    /// `og:image`, as written.
+    /// The address of an image (`og:image`), as written.
     pub image: Option<String>,
-    /// `og:locale`
+    /// The language and the region (`og:locale`), such as `en_GB`.
     pub locale: Option<String>,
-    /// `og:site_name`
+    /// The name of the site (`og:site_name`).
     pub site_name: Option<String>,
 }
 
@@ -146,14 +146,15 @@ impl HeadMetadata {
     }
 }
 
-/// A `meta` element with a content.
+/// A `meta` element with a `content` attribute.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetaElement<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
-    /// Whether the element is in the head. Elements after the head may be written by anybody.
+    /// Whether the element is in the head. Visitors of the site may have written elements after the
+    /// head, for example in a comment.
     pub(super) is_in_head: bool,
 }
 

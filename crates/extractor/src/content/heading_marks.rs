@@ -28,7 +28,7 @@ const PERMALINKS: [&str; 16] = [
     "self-link",
 ];
 
-/// Classes of tools in a heading, such as a link to edit the section or a button to copy it.
+/// Classes of tools in a heading, such as a link for editing the section or a copy button.
 const TOOLS: [&str; 8] = [
     "btn-copy",
     "copy-button",
@@ -51,7 +51,7 @@ const LINK_WORDS: [&str; 7] = [
     "self-link",
 ];
 
-/// The marks of the open heading.
+/// The marks found so far in the open heading.
 #[derive(Debug, Default)]
 pub(super) struct HeadingMarks {
     open: Option<OpenMark>,
@@ -79,13 +79,14 @@ enum MarkKind {
     Link,
 }
 
-/// How much was removed from a heading.
+/// What was removed from a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RemovedMarks {
     #[default]
     Nothing,
-    /// Only links whose text is a sign.
+    /// Every removed mark was a link whose text is only a permalink sign, such as `#`.
     Signs,
+    /// At least one removed mark had other text, such as `edit`.
     Words,
 }
 

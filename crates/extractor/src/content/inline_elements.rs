@@ -6,7 +6,7 @@ use super::ruby::Ruby;
 use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
 
-/// Maximum bytes of the text of an element that may be a date.
+/// Maximum bytes to keep of an element's text that may be a date.
 const MAX_TIME_BYTES: usize = 80;
 
 /// The open inline elements.
@@ -33,7 +33,7 @@ pub(super) struct OpenInlineElements {
 /// `noscript` as escaped text (`&lt;img src=..&gt;`), which must be dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NoscriptText {
-    /// The next text is not in a `noscript`.
+    /// The next text is not in a `noscript`, or is not markup.
     #[default]
     No,
     /// Whether the text is markup is unknown until its first visible character.
@@ -43,8 +43,9 @@ pub(super) enum NoscriptText {
 }
 
 impl NoscriptText {
-    /// Processes the next piece of text. Returns the part that is not markup of a `noscript`. White
-    /// space before markup is such a part, so that it doesn't matter how text is split into pieces.
+    /// Processes the next piece of text, and returns the part that isn't `noscript` markup. White
+    /// space before the markup is returned too, so that the result doesn't depend on how the text
+    /// is split into pieces.
     pub(super) fn without_markup<'t>(&mut self, text: &'t str) -> &'t str {
         let visible = text.trim_start();
         if *self == NoscriptText::Unknown && !visible.is_empty() {

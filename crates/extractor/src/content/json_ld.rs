@@ -15,21 +15,21 @@ const MAX_NAMES: usize = 32;
 pub struct JsonLdItem {
     /// The values of `@type`, without the address of the vocabulary.
     pub types: Vec<String>,
-    /// `headline`, or else `name`.
+    /// The title: `headline`, or else `name`.
     pub name: Option<String>,
-    /// `description`
+    /// The description (`description`).
     pub description: Option<String>,
-    /// `url`, or else an `@id` that starts with `http`, as written.
+    /// The address: `url`, or else an `@id` that starts with `http`, as written.
     pub url: Option<String>,
-    /// `inLanguage`
+    /// The language (`inLanguage`).
     pub language: Option<String>,
-    /// Names of the authors.
+    /// The names of the authors (`author`).
     pub authors: Vec<String>,
-    /// `articleSection`: the section of the site that contains the text.
+    /// The section of the site that contains the text (`articleSection`).
     pub section: Option<String>,
-    /// `datePublished`, or else `dateCreated`, as written.
+    /// The publication date: `datePublished`, or else `dateCreated`, as written.
     pub published: Option<String>,
-    /// `dateModified`, as written.
+    /// The date of the last modification (`dateModified`), as written.
     pub modified: Option<String>,
     /// The names in a `BreadcrumbList`, outermost first.
     pub breadcrumbs: Vec<String>,
@@ -51,7 +51,7 @@ impl JsonLdItem {
     }
 }
 
-/// Collects the items of a page's scripts.
+/// Collects the items of a page's JSON-LD scripts.
 pub(super) struct JsonLdReader {
     pub(super) items: Vec<JsonLdItem>,
     script: String,
@@ -182,8 +182,8 @@ impl JsonLdReader {
         }
     }
 
-    /// Returns the text of `value`: the string itself, the string in its `@value`, or the first of
-    /// a list.
+    /// Returns the text of `value`: the string itself, or the string in its `@value`. For a list,
+    /// returns the text of its first element.
     fn text_of(&self, value: &Value) -> Option<String> {
         let value = match value {
             Value::Array(list) => list.first()?,

@@ -3,7 +3,7 @@
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
 
-/// Minimum length of a text whose language is guessed, in half words (see [`Weigher`]).
+/// Minimum length of a text for guessing its language, in half words (see [`Weigher`]).
 const MIN_WEIGHT: u32 = 24;
 /// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
@@ -58,7 +58,7 @@ pub enum LanguageSource {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetectedLanguage {
-    /// ISO 639-1, or ISO 639-3 if there is no such code.
+    /// The ISO 639-1 code of the language, or its ISO 639-3 code if it has no ISO 639-1 code.
     pub code: &'static str,
     /// The confidence of the detector, from 0.5 to 1.
     pub confidence: f64,
@@ -74,9 +74,8 @@ impl DeclaredLanguage {
 
 impl Language {
     /// Returns the language without region or script, in lower case. Usually this is the declared
-    /// language. But many templates declare English for any text. So the detected language is
-    /// returned if it is beyond doubt, and the declared language is one that the detector can
-    /// recognise.
+    /// language. The detected language overrides it if the detection is certain and the detector
+    /// also knows the declared language, because many templates declare English for any text.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let declared = self.declared.as_ref().map(DeclaredLanguage::primary);
@@ -252,14 +251,14 @@ fn is_tag(value: &str) -> bool {
         })
 }
 
-/// Returns whether the detector knows a language.
+/// Returns whether the detector knows the language with this ISO 639-1 or 639-3 code.
 fn is_detectable(code: &str) -> bool {
     CODES
         .iter()
         .any(|(three, two)| code == *two || code == *three)
 }
 
-/// Converts ISO 639-3 to ISO 639-1.
+/// Converts an ISO 639-3 code to ISO 639-1. Returns the code itself if it isn't in `CODES`.
 fn two_letters(code: &'static str) -> &'static str {
     let codes = CODES.iter().find(|(three, _)| *three == code);
     codes.map_or(code, |(_, two)| two)

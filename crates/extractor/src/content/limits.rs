@@ -1,4 +1,4 @@
-//! Limits for a page's content, and the oddities to note when they are reached.
+//! Limits for a page's content, and the oddities that are noted when a limit is reached.
 
 use crate::oddities::Oddity;
 
@@ -32,9 +32,9 @@ pub struct ContentLimits {
     pub json_ld_items: usize,
     /// Maximum number of dates.
     pub dates: usize,
-    /// Maximum bytes of the main text from which to detect its language.
+    /// Maximum bytes of text to examine when detecting its language.
     pub language_bytes: usize,
-    /// Maximum number of attributes of one tag.
+    /// Maximum number of attributes to read from one tag.
     pub attributes: usize,
 }
 
@@ -58,7 +58,7 @@ impl Default for ContentLimits {
     }
 }
 
-/// A defect of a page's content, or an omission by a limit.
+/// A defect of a page's content, or an omission caused by a limit.
 pub type ContentOddity = Oddity<ContentOddityKind>;
 
 /// The kinds of [`ContentOddity`].
@@ -86,9 +86,9 @@ pub enum ContentOddityKind {
     BadLanguageTag,
     /// A JSON-LD script longer than [`ContentLimits::json_ld_bytes`].
     JsonLdTooLong,
-    /// Invalid JSON, or nested deeper than 127 levels.
+    /// A JSON-LD script with invalid JSON, or with more than 127 nested levels.
     BrokenJsonLd,
-    /// More scripts or items than [`ContentLimits::json_ld_scripts`] and
+    /// More JSON-LD scripts than [`ContentLimits::json_ld_scripts`], or more items than
     /// [`ContentLimits::json_ld_items`].
     JsonLdFull,
     /// A date in an unknown form.
@@ -102,5 +102,5 @@ pub enum ContentOddityKind {
     DatesFull,
 }
 
-/// The oddities of a page while it is read.
+/// Collects the oddities of a page while the page is read.
 pub(super) type Oddities = crate::oddities::Oddities<ContentOddityKind>;

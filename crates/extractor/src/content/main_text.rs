@@ -29,8 +29,8 @@ const MIN_MAIN: u64 = 15;
 /// Maximum length of a block of links that is dropped as navigation at either end of a `main`, in
 /// half words (see `Weigher`).
 const SHORT_LINKS: u64 = 24;
-/// Maximum length of running text on a page of links, in half words (see `Weigher`). The running
-/// text must also be less than a quarter of the links' text.
+/// A page counts as a list of links only if it has less running text than this, in half words (see
+/// `Weigher`), and its links have over four times as much text.
 const MAX_INDEX: u64 = 120;
 
 /// Minimum length of an introduction, in half words (see `Weigher`). Lines with only the author and
@@ -90,7 +90,8 @@ impl<'a> PageSums<'a> {
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
         let running: Vec<u64> = blocks.iter().zip(&links).map(running).collect();
-        // Sums over the regions that are not excluded.
+        // Sums up the values of the blocks in each region and its nested regions. Blocks in
+        // excluded regions count as 0.
         let sum = |values: &[u64], is_excluded: &[bool]| {
             let mut sums = vec![0; regions.len()];
             for (block, value) in blocks.iter().zip(values) {
@@ -174,8 +175,8 @@ impl<'a> PageSums<'a> {
         at
     }
 
-    /// Returns the child region with the most running text, for each region. `None` if no child has
-    /// any.
+    /// Returns, for each region, the child region with the most running text. `None` if no child
+    /// has running text.
     fn largest_children(&self) -> Vec<Option<usize>> {
         let mut largest: Vec<Option<usize>> = vec![None; self.regions.len()];
         for at in 1..self.regions.len() {
@@ -217,8 +218,9 @@ impl<'a> PageSums<'a> {
         inside
     }
 
-    /// Returns, for each block in `root`, whether it is kept as a heading or running text. Headings
-    /// without text under them are dropped later.
+    /// Returns, for each block, whether it is kept as a part of the main text in the region `root`.
+    /// Drops boilerplate and teasers and, unless the region is a list of links, blocks of links.
+    /// Headings without text under them are dropped later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
         let is_inside = self.inside(root);
         let mut main = is_inside.clone();
@@ -347,7 +349,8 @@ fn add_up(sums: &mut [u64], regions: &[Region]) {
     }
 }
 
-/// Returns, for each region, whether it is surroundings, and whether it has readers' comments.
+/// Returns, for each region, whether it is surroundings, and whether it consists of readers'
+/// comments. `all` is the amount of running text in each region.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {

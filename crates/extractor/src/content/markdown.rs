@@ -15,7 +15,8 @@ pub use inline::escape_markdown;
 
 /// Reads the content of a page like [`read_content`](super::read_content), and also returns its
 /// main text as Markdown, without a final line end. `link` converts the value of an attribute to
-/// the target of a link or image. If `link` returns `None`, only the words of the link are written.
+/// the target of a link or image. If `link` returns `None`, the link becomes plain text, and the
+/// image is omitted.
 ///
 /// Never fails. Takes linear time in the length of `body`. Lists and quotes nested deeper than
 /// sixteen levels are flattened to that depth.

@@ -18,9 +18,11 @@ use super::limits::ContentOddity;
 pub struct Content {
     /// The text of the first `title` outside SVG.
     pub title: Option<String>,
-    /// `meta name=description` or, if missing, the description of OpenGraph or Twitter.
+    /// The description of the page: from `meta name=description` or, if missing, from the metadata
+    /// for OpenGraph or Twitter.
     pub description: Option<String>,
-    /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
+    /// The keywords in `meta name=keywords` and `article:tag`, in page order and without
+    /// duplicates.
     pub keywords: Vec<String>,
     /// The names of the authors, from JSON-LD. If JSON-LD has no authors, the names are from `meta`
     /// elements such as `author` and `article:author`.
@@ -33,7 +35,7 @@ pub struct Content {
     /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
     /// [`Content::published`].
     pub dates: Vec<PageDate>,
-    /// OpenGraph basics.
+    /// The page's basic OpenGraph properties, such as `og:title`.
     pub open_graph: OpenGraph,
     /// The items of the JSON-LD, in page order.
     pub json_ld: Vec<JsonLdItem>,
@@ -52,11 +54,11 @@ pub struct Block {
     pub kind: BlockKind,
     /// The byte range in [`Content::visible_text`].
     pub range: Range<usize>,
-    /// Whether the block is main text, text beside it, or navigation.
+    /// The role of the block: main text, text beside it, or navigation.
     pub place: BlockRole,
-    /// The id for links to the block. It is the id of the block's element. A heading without an id
-    /// gets the id of an anchor in it or directly before it, or of a container that begins with the
-    /// heading.
+    /// The fragment id with which a link can point to the block: the id of the block's element. A
+    /// heading without an id gets the id of an anchor in it or directly before it, or of a
+    /// container that begins with the heading.
     pub id: Option<Box<str>>,
 }
 
@@ -65,10 +67,10 @@ pub struct Block {
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
 pub enum BlockRole {
-    /// In the main text.
+    /// A part of the main text.
     Main,
-    /// Outside the main text: a footer, a box, a notice, a reader's comment, or a list of links in
-    /// an element marked as content.
+    /// Text outside the main text: a footer, a sidebar, a notice, a reader's comment, or a list of
+    /// links in an element marked as content.
     Beside,
     /// Navigation: menus, buttons, and lists of links outside elements marked as content.
     Navigation,
@@ -81,14 +83,14 @@ pub enum BlockRole {
 pub enum BlockKind {
     /// `h1` to `h6`, or `role=heading`.
     Heading {
-        /// 1 to 6.
+        /// The level, from 1 to 6.
         level: u8,
     },
     /// Running text.
     Paragraph,
     /// Text of a list item.
     ListItem,
-    /// `pre`: white space is kept.
+    /// Preformatted text (`pre`), with its white space.
     Code,
     /// A cell of a table.
     Cell,
@@ -103,7 +105,7 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// Returns the level of a heading.
+    /// Returns the level of a heading, from 1 to 6. `None` for other kinds of blocks.
     #[must_use]
     pub fn level(self) -> Option<u8> {
         match self {
@@ -121,7 +123,7 @@ pub struct Section<'a> {
     pub heading: Option<&'a str>,
     /// The level of the heading, 1 to 6; 0 without a heading.
     pub level: u8,
-    /// The id for linking to the heading.
+    /// The fragment id with which a link can point to the heading.
     pub id: Option<&'a str>,
     /// The blocks under the heading, up to the next heading of any level.
     pub blocks: Vec<&'a Block>,
@@ -134,7 +136,7 @@ impl Content {
         self.text.get(block.range.clone()).unwrap_or_default()
     }
 
-    /// Returns all text that a person sees, one line per block.
+    /// Returns all text that a person sees, with a line feed between blocks.
     #[must_use]
     pub fn visible_text(&self) -> &str {
         &self.text
@@ -145,7 +147,7 @@ impl Content {
         self.blocks.iter().filter(|block| block.is_main())
     }
 
-    /// Returns the main text, one line per block.
+    /// Returns the main text, with a line feed between blocks.
     #[must_use]
     pub fn main_text(&self) -> String {
         let mut text = String::new();
@@ -158,7 +160,7 @@ impl Content {
         text
     }
 
-    /// Returns all headings with their levels, also those outside the main text.
+    /// Returns all headings with their levels, including headings outside the main text.
     pub fn headings(&self) -> impl Iterator<Item = (u8, &Block)> {
         let level = |block| Block::level(block).map(|level| (level, block));
         self.blocks.iter().filter_map(level)
@@ -186,13 +188,15 @@ impl Content {
         sections
     }
 
-    /// Returns the publication date from the best source.
+    /// Returns the publication date from the most reliable source, in the order of
+    /// [`DateSource`](super::DateSource).
     #[must_use]
     pub fn published(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Published)
     }
 
-    /// Returns the date of the last change from the best source.
+    /// Returns the date of the last modification from the most reliable source, in the order of
+    /// [`DateSource`](super::DateSource).
     #[must_use]
     pub fn modified(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Modified)

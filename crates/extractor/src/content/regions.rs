@@ -36,7 +36,7 @@ struct Open {
     /// Whether the element is in a `main` or `article`.
     within: bool,
     /// The letters of the element's id, and how the element would be judged without the id. `None`
-    /// unless the element is marked as surroundings only by its id.
+    /// unless the id alone marks the element as surroundings.
     named: Option<(Box<str>, SurroundingsHint)>,
 }
 
@@ -95,7 +95,7 @@ impl Regions {
         self.open.len()
     }
 
-    /// Opens an element. An item, row, cell or term also ends the previous one.
+    /// Opens an element. If it is a list item, row, cell or term, first closes the previous one.
     pub(super) fn start(
         &mut self,
         name: ElementName,
@@ -150,10 +150,10 @@ impl Regions {
         });
     }
 
-    /// Processes the text of a heading. An open element may be marked as surroundings only by its
-    /// id. If that id is derived from this heading, the mark is dropped. Outside of elements marked
-    /// as main text, there are exceptions: the mark stays if the id is that of comments or a
-    /// notice, or if the heading is a single word.
+    /// Processes the text of a heading. If an open element is marked as surroundings by nothing but
+    /// its id, and that id is derived from this heading (for example `related-work`), drops the
+    /// mark. Outside of elements marked as main text, there are two exceptions: the mark stays if
+    /// the id is that of comments or a notice, or if the heading is a single word.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;

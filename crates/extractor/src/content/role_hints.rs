@@ -58,7 +58,7 @@ pub(super) enum SurroundingsHint {
     Form,
     /// A class or id that usually marks surroundings, but may have another meaning.
     Named,
-    /// Readers' comments, by the class or id.
+    /// A class or id that marks readers' comments.
     Comments,
     /// A class or id that always marks surroundings, such as that of a cookie notice.
     Certain,
@@ -71,7 +71,7 @@ pub(super) enum SurroundingsHint {
 pub(super) enum MainTextHint {
     #[default]
     No,
-    /// The element marks a part of a text, never the whole text.
+    /// An element that can be a part of the main text, but never all of it, such as `section`.
     Part,
     /// A class or id that marks the main text.
     Named,
@@ -84,8 +84,8 @@ pub(super) enum MainTextHint {
 }
 
 /// Returns how clearly an element is marked as surroundings, ignoring its id and a class equal to
-/// the id. Call this if the id is derived from a heading, because then the id says nothing about
-/// the element's role.
+/// the id. Use this if the id is derived from a heading, because then the id says nothing about the
+/// element's role. `within` is true if the element is in a `main` or `article`.
 pub(super) fn surround_without_id(
     part: ElementRole,
     traits: &RoleHints<'_>,
@@ -186,7 +186,7 @@ pub(super) fn is_navigation(part: ElementRole, traits: &RoleHints<'_>) -> bool {
         "button",
         "directory",
     ];
-    // In DocBook, tables of links to the previous and the next page.
+    // DocBook gives these classes to its tables of links to the previous and the next page.
     const CLASSES: [&str; 2] = ["navheader", "navfooter"];
     match traits.role {
         Some(role) => ROLES.iter().any(|name| role.eq_ignore_ascii_case(name)),
@@ -389,7 +389,8 @@ fn of_word(word: &[u8]) -> (SurroundingsHint, MainTextHint) {
     }
 }
 
-/// Returns whether an `aside` is a remark that belongs to the text.
+/// Returns whether an `aside` is a remark that belongs to the text around it, such as a warning or
+/// a tip.
 fn is_note(traits: &RoleHints<'_>) -> bool {
     const NOTES: [&str; 9] = [
         "note",

@@ -28,7 +28,7 @@ enum Gap {
     No,
     /// A space was added.
     Added,
-    /// A space follows only if the next character is of a script with spaces.
+    /// White space was read. A space is added later if the characters around it need one.
     Pending,
 }
 
@@ -89,8 +89,8 @@ impl Ruby {
         self.open == 0
     }
 
-    /// Removes the white space between characters of scripts that don't use spaces, and returns the
-    /// resulting base text.
+    /// Returns `text` as base text, without the white space between characters of scripts that
+    /// don't use spaces. Records nothing.
     pub(super) fn base_text(&self, text: &str) -> String {
         self.joined(text).0
     }
@@ -133,9 +133,9 @@ impl Ruby {
         self.is_apart = true;
     }
 
-    /// Adds text of a reading. All readings together have up to `max` bytes. No space is added
-    /// between words of a script without spaces, or between two pieces of one word (for example
-    /// before and after a comment).
+    /// Adds text of a reading, as long as all readings of this ruby together have less than `max`
+    /// bytes. No space is added between words of a script without spaces, or between two pieces of
+    /// one word (for example before and after a comment).
     pub(super) fn read(&mut self, text: &str, max: usize) {
         for (index, word) in text.split(char::is_whitespace).enumerate() {
             self.is_apart |= index > 0;

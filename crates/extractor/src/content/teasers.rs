@@ -1,5 +1,5 @@
-//! Recognises teasers of other pages. Teasers are several links with titles, each with a line or
-//! two about its target. Teasers don't describe their own page, and no class or id marks them.
+//! Recognises teasers of other pages: a group of linked titles, each with a line or two about its
+//! target. Teasers aren't about the page they are on, and often no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::element_roles::ElementRole;
@@ -14,12 +14,13 @@ const MIN_TITLE: u32 = 6;
 /// Like `MIN_TITLE`, in a `main`. Higher, because generated documentation has many links to single
 /// names.
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// Maximum length of the text per title in a region of teasers, in half words (see `Weigher`).
+/// Maximum average length of running text per title in a region of teasers, in half words (see
+/// `Weigher`).
 const MAX_TEXT: u64 = 80;
 /// Maximum length of a paragraph in a region of teasers, in half words (see `Weigher`).
 const MAX_PARAGRAPH: u64 = 160;
-/// Maximum percentage of the main text in a region of teasers. A region with more text is the topic
-/// of the page.
+/// Maximum percentage of the page's running text in a region of teasers. A region with more text is
+/// the topic of the page.
 const MAX_PART: u64 = 60;
 /// Minimum length of the main text without the teasers, in half words (see `Weigher`). If there is
 /// less text, the page itself is a list of other pages, so its teasers are kept.

@@ -1,7 +1,7 @@
 //! Measures the amount of text.
 
-/// Measures text in half words. A word counts two. A character of a script without spaces counts
-/// one, because it has about as much information as half a word.
+/// Measures text in half words. A word counts as two half words. A character of a script without
+/// spaces counts as one, because it has about as much information as half a word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weigher {
     in_word: bool,
@@ -29,8 +29,8 @@ impl Weigher {
         if is_first { 2 } else { 0 }
     }
 
-    /// Returns the number of half words that these ASCII characters add. The result is the same as
-    /// from calls of [`Weigher::add`], but faster.
+    /// Returns the number of half words that these ASCII characters add. Faster than calling
+    /// [`Weigher::add`] for each character, with the same result.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {

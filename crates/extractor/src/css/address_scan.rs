@@ -43,7 +43,7 @@ enum Open {
 enum Rule {
     /// `@import`, whose address comes next.
     Import,
-    /// `@namespace` and the like, which contain no addresses.
+    /// A rule without addresses, such as `@namespace`, or an `@import` whose address was read.
     Mute,
 }
 

@@ -15,7 +15,8 @@ pub(super) enum SniffedKind {
     Archive,
 }
 
-/// The bytes at the start of a document of some type. Where the mask is 0, any byte matches.
+/// A signature: the bytes at the start of all documents of one media type. If the mask of a byte is
+/// 0, any byte matches.
 struct Pattern {
     bytes: &'static [u8],
     mask: &'static [u8],
@@ -116,13 +117,13 @@ const PATTERNS: &[Pattern] = &[
     ),
 ];
 
-/// Returns the kind of media that `first` begins as. Some signatures consist of letters only, so
-/// text may match. Check [`is_binary`] as well.
+/// Returns the kind of media whose signature `first` begins with. Some signatures consist of
+/// letters only, so text may match. Check [`is_binary`] as well.
 pub(super) fn media(first: &[u8]) -> Option<SniffedKind> {
     typed_media(first).map(|(media, _)| media)
 }
 
-/// Returns the kind of media that `first` begins as, and its media type.
+/// Returns the kind of media whose signature `first` begins with, and its media type.
 pub(super) fn typed_media(first: &[u8]) -> Option<(SniffedKind, &'static str)> {
     let fits = |pattern: &&Pattern| {
         let head = first.get(..pattern.bytes.len());
@@ -138,8 +139,8 @@ pub(super) fn typed_media(first: &[u8]) -> Option<(SniffedKind, &'static str)> {
     media.or_else(|| Some((SniffedKind::Stream, mp4(first)?)))
 }
 
-/// "Matches the signature for MP4" (section 6.2.1): returns the media type by the major and the
-/// compatible brands. Also recognises images in the same container (AVIF, HEIC).
+/// Returns the media type of an MP4 file by its major and compatible brands (section 6.2.1,
+/// "matches the signature for MP4"). Also recognises images in the same container (AVIF, HEIC).
 fn mp4(first: &[u8]) -> Option<&'static str> {
     let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
         return None;

@@ -33,8 +33,8 @@ pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
     }
 }
 
-/// Stores each part in the feed as soon as it is parsed, so that a later syntax error doesn't lose
-/// it.
+/// Stores each part of a document in `feed` as soon as the part is parsed, so that a later syntax
+/// error doesn't lose it.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a ReadingLimits,
@@ -177,7 +177,7 @@ struct Attachment {
     url: Word,
 }
 
-/// The first attachments of an entry.
+/// The first [`MAX_ENCLOSURES`] attachments of an entry.
 #[derive(Default)]
 struct Attachments(Vec<Attachment>);
 

@@ -44,7 +44,7 @@ pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Title,
-    /// The address of an RSS entry, given as text.
+    /// The address of an RSS entry or channel, given as text.
     Link,
     /// The id of an Atom entry.
     Id,

@@ -24,8 +24,8 @@ use crate::text_edits::{Edit, edited_text};
 pub(crate) struct PageAddressEdits {
     /// The edits in ascending order.
     pub(crate) edits: Vec<Edit>,
-    /// The offset for a `meta` that declares the charset: after the `head` tag if the page has one,
-    /// else after the `html` tag, else before the first tag.
+    /// The offset at which to insert a `meta` that declares the charset: after the `head` tag if
+    /// the page has one, else after the `html` tag, else before the first tag.
     pub(crate) meta_place: usize,
 }
 
@@ -47,7 +47,7 @@ struct Collector<'r, 'f> {
     rewriter: &'r mut AddressRewriter<'f>,
     edits: Vec<Edit>,
     meta_place: Option<usize>,
-    /// Whether no later tag changes `meta_place`.
+    /// Whether `meta_place` is final.
     has_meta_place: bool,
     /// Whether the next text is CSS.
     is_in_style: bool,
@@ -68,8 +68,7 @@ impl<'r, 'f> Collector<'r, 'f> {
     }
 
     fn finish(mut self) -> PageAddressEdits {
-        // Sort the edits, because the attributes of a tag are rewritten in another order than that
-        // of the page.
+        // Sort the edits, because the attributes of a tag are not rewritten in page order.
         self.edits.sort_by_key(|edit| edit.range.start);
         // A tag with several addresses has several edits that remove its `crossorigin`. Keep one.
         self.edits.dedup();
@@ -88,7 +87,7 @@ impl<'r, 'f> Collector<'r, 'f> {
         self.has_meta_place = tag.name != element_name::HTML;
     }
 
-    /// Replaces the value of an attribute. `value` is not escaped yet.
+    /// Replaces the value of an attribute by `value`, which is escaped here.
     fn set(&mut self, attribute: Attribute<'_>, value: &str) {
         let mut with = escaped(value);
         if !attribute.is_quoted() {

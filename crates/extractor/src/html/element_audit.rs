@@ -8,7 +8,7 @@ use super::tag_context::walk;
 use super::tokenizer::{Tag, TextBetweenTags};
 use crate::reading_limits::ReadingLimits;
 
-/// Maximum number of images of each kind whose `src` is kept.
+/// Maximum number of images whose `src` is kept in each list.
 const MAX_SOURCES: usize = 100;
 /// Maximum bytes of a `src` to keep; longer ones (data URLs) are dropped.
 const MAX_SOURCE_BYTES: usize = 1024;
@@ -21,10 +21,11 @@ pub struct ElementAudit {
     pub images: u64,
     /// Number of `img` elements without alternative text.
     pub without_text: u64,
-    /// The `src` of the first 100 images without alternative text, as written. Empty without one.
+    /// The `src` of the first 100 images without alternative text, as written. An image without a
+    /// `src` has an empty string.
     pub sources: Vec<String>,
-    /// The `src` of the first 100 images without a width and a height, as written. Empty without
-    /// one.
+    /// The `src` of the first 100 images without a width and a height, as written. An image without
+    /// a `src` has an empty string.
     pub unsized_sources: Vec<String>,
     /// Whether the `html` element has a `lang` (or `xml:lang`) that isn't empty.
     pub has_language: bool,

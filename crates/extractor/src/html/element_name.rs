@@ -12,7 +12,7 @@ pub(super) const MAX_EXACT_BYTES: usize = 7;
 const HASHED: u64 = 0xff;
 
 impl ElementName {
-    /// Returns the name that is written as `name` in a page.
+    /// Creates a name from its bytes in a page.
     pub(crate) const fn of(name: &[u8]) -> ElementName {
         let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
@@ -35,7 +35,7 @@ impl ElementName {
         }
     }
 
-    /// Returns the name at `from..to` of a page.
+    /// Creates a name from the bytes `from..to` of a page.
     #[inline]
     pub(crate) fn at(page: &[u8], from: usize, to: usize) -> ElementName {
         let name = &page[from..];
@@ -48,7 +48,7 @@ impl ElementName {
         }
     }
 
-    /// Returns the name in the first `length` of eight bytes. `length` is from 1 to
+    /// Creates a name from the first `length` of eight bytes. `length` is from 1 to
     /// [`MAX_EXACT_BYTES`].
     #[inline]
     pub(super) fn beginning(eight: [u8; 8], length: usize) -> ElementName {
@@ -236,7 +236,7 @@ names! {
     XMP b"xmp"
 }
 
-/// Returns whether elements of that name never have content.
+/// Returns whether elements with this name never have content, such as `br`.
 pub(crate) fn is_void(name: ElementName) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Compares our tokenizer with html5ever's: the same consumers must get the same tags and text.
+//! Compares our tokenizer with html5ever's: both must pass the same tags and text to a consumer.
 
 use std::cell::RefCell;
 
@@ -116,7 +116,7 @@ impl<C: TagConsumer> TokenSink for Reference<C> {
     }
 }
 
-/// Returns the consumer after it has seen html5ever's tokens of `html`.
+/// Passes html5ever's tokens of `html` to `consumer`, and returns the consumer.
 fn by_html5ever<C: TagConsumer>(html: &str, consumer: C) -> C {
     let options = TokenizerOpts {
         discard_bom: false,
@@ -131,7 +131,7 @@ fn by_html5ever<C: TagConsumer>(html: &str, consumer: C) -> C {
     tokenizer.sink.0.into_inner().consumer
 }
 
-/// Returns the consumer after it has seen our tokens of `html`.
+/// Passes our tokens of `html` to `consumer`, and returns the consumer.
 fn by_ours<C: TagConsumer>(html: &str, consumer: C) -> C {
     walk_html(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
 }
@@ -149,8 +149,8 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares our tokens of a page with html5ever's tokens, and the results of reading the page by
-/// each.
+/// Compares our tokens of a page with html5ever's tokens, and the results of the page reader and
+/// the content reader for both.
 ///
 /// # Panics
 /// If the tokens or the results differ.
@@ -181,7 +181,7 @@ mod tests {
 
     use super::compare;
 
-    /// Parts of pages. Together they put a tokenizer into each of its states.
+    /// Parts of pages that together put a tokenizer into each of its states.
     const PARTS: &[&str] = &[
         "<",
         ">",

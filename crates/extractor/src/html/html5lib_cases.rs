@@ -41,7 +41,7 @@ struct Case {
     double_escaped: bool,
 }
 
-/// Returns the tags and text of `html`, which follows `before` in the page.
+/// Returns the tags and text that our tokenizer reads from `html` if it follows `before` in a page.
 fn seen(before: &str, html: &str) -> Vec<RecordedPiece> {
     let html = format!("{before}{html}");
     let text = with_line_feeds(html.into());
@@ -50,7 +50,7 @@ fn seen(before: &str, html: &str) -> Vec<RecordedPiece> {
     seen
 }
 
-/// Replaces `\u0041` by `A`, and so on.
+/// Replaces escapes such as `\u0041` by their characters.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split("\\u");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ fn unescaped(text: &str) -> String {
     })
 }
 
-/// Replaces each `name` in `text`, ignoring case.
+/// Replaces each `name` in `text` by `instead`, ignoring the case of `name`.
 fn renamed(text: &str, name: &str, instead: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut renamed = String::new();
@@ -119,8 +119,8 @@ impl Case {
         expected
     }
 
-    /// Returns a text that puts the tokenizer into `state`, and the name of the element that this
-    /// text opens. The text must be put before the input of the case.
+    /// Returns the text to put before the input of the case, so that the tokenizer reads the input
+    /// in `state`. Also returns the name of the element that this text opens.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {
             "Data state" => return (String::new(), String::new()),
@@ -142,8 +142,8 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // The case may use another element than `before` opens. Rename it, because the tokenizer
-        // treats the two elements alike.
+        // The case may use a different element from the one that `before` opens. Rename it, because
+        // the tokenizer treats the two elements alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {

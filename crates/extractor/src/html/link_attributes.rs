@@ -10,12 +10,12 @@ pub(super) struct LinkAttribute {
     pub(super) holds: LinkAttributeValue,
 }
 
-/// The content of an attribute's value.
+/// The form of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkAttributeValue {
     Address,
     Srcset,
-    /// An address. Some authors misunderstand the attribute and write a description instead.
+    /// An address, or a description by an author who misunderstood the attribute.
     AddressOrProse,
 }
 

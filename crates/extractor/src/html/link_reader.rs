@@ -13,8 +13,8 @@ use crate::link::{Link, LinkCollector, LinkElement, LinkKind, kind_of_link};
 use crate::oddities::Oddities;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
-/// Maximum number of addresses in one tag that are relative to a code base. The number is limited
-/// because the link of each such address repeats the code base.
+/// Maximum number of files to read from one `archive` attribute. Limited because each file becomes
+/// a link that repeats the code base.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
@@ -101,8 +101,8 @@ impl LinkReader {
     }
 
     /// Processes a start tag within a `template`. A script may insert the template unchanged, so
-    /// the links of this tag count, unless the tag has a placeholder that a script still has to
-    /// fill. The tag affects neither the text of a link nor a form around the template.
+    /// the links of this tag are read, unless the tag has a placeholder that the script still has
+    /// to replace. The tag affects neither the text of a link nor a form around the template.
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,
@@ -143,7 +143,7 @@ impl LinkReader {
         self.anchor.is_some()
     }
 
-    /// Processes text of the page.
+    /// Adds text to the open link, unless it is a ruby reading.
     pub(super) fn text(&mut self, text: &str) {
         if !self.is_in_reading {
             self.anchor_text.push(text);
@@ -276,7 +276,8 @@ impl LinkReader {
         }
     }
 
-    /// Any MathML element may be a link (MathML 3 section 2.1.6).
+    /// Reads the link of a MathML element. Any MathML element may be a link (MathML 3 section
+    /// 2.1.6).
     fn math(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         spot.element = LinkElement::Math;
         for attribute in ["href", "xlink:href"] {
@@ -284,7 +285,7 @@ impl LinkReader {
         }
     }
 
-    /// Processes an `a`, whose address is the first of the attributes `names` that it has.
+    /// Processes an `a`. Its address is the value of the first attribute of `names` that it has.
     fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -508,7 +509,8 @@ pub(super) fn is_address(value: &str) -> bool {
     !value.contains(char::is_whitespace) && (has_ending || value.contains(['/', '?', '#']))
 }
 
-/// Returns whether a value contains a placeholder of a common template language.
+/// Returns whether a value contains a placeholder of a common template language, such as
+/// `{{name}}`.
 pub(super) fn has_placeholder(value: &str) -> bool {
     ["{{", "{%", "${", "<%", "[["]
         .iter()

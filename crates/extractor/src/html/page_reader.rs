@@ -17,7 +17,7 @@ pub(super) struct PageReader {
     limits: ReadingLimits,
     page: Page,
     links: LinkReader,
-    /// The kind of the next text.
+    /// The kind of text that comes next.
     text_of: TextOf,
     title: CollapsedText,
     has_title: bool,
@@ -28,7 +28,7 @@ pub(super) struct PageReader {
     oddities: Oddities<DocumentOddityKind>,
 }
 
-/// The kind of the next text, by its element.
+/// The kind of text that comes next, which depends on its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
     /// Text of the page or, if a link is open, of the link.

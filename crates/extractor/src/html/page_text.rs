@@ -7,8 +7,8 @@ use memchr::memchr;
 use crate::charset::{self, Charset};
 use crate::document_kind::{Syntax, is_xhtml};
 
-/// A page as text, with all line ends as line feeds. If the bytes are UTF-8 and have no other line
-/// ends, they are borrowed, not copied.
+/// The decoded text of a page, with all line ends converted to line feeds. If the bytes are UTF-8
+/// and have no other line ends, the text borrows them instead of copying them.
 #[derive(Debug)]
 pub struct PageText<'b> {
     text: Cow<'b, str>,
@@ -45,7 +45,7 @@ impl<'b> PageText<'b> {
         self.syntax
     }
 
-    /// Returns the text.
+    /// Returns the decoded text of the page.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text

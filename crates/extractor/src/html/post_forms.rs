@@ -24,9 +24,9 @@ pub struct PostForm {
     pub action: String,
     /// Names and values of the `input` elements that a browser would send if the user entered
     /// nothing and pressed the first submit button, in the order of the page. The button is
-    /// included if it has a name, because many sites require it. Other buttons are not.
+    /// included if it has a name, because many sites require it. Other buttons are not included.
     pub fields: Vec<(String, String)>,
-    /// Names of the fields into which a password is entered.
+    /// Names of the password fields.
     pub passwords: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl PostForm {
 
 #[derive(Default)]
 struct Forms {
-    /// `None` stands for a form that is not sent with POST.
+    /// The forms read so far. `None` stands for a form that is not sent with POST.
     forms: Vec<Option<PostForm>>,
     is_in_form: bool,
     /// Whether the form that is being read had a submit button.
@@ -95,7 +95,7 @@ impl TagConsumer for Forms {
         let kind = get("type").to_ascii_lowercase();
         let is_submit = match tag.name == element_name::INPUT {
             true => matches!(&*kind, "submit" | "image"),
-            // By default, a `button` submits.
+            // A `button` without a `type` submits the form.
             false => !matches!(&*kind, "button" | "reset"),
         };
         let is_sent = match &*kind {
@@ -116,7 +116,7 @@ impl TagConsumer for Forms {
             return;
         }
         let name = get("name");
-        // An image button sends where it was clicked.
+        // An image button sends the coordinates of the click.
         if is_submit && kind == "image" {
             let prefix = match name {
                 "" => String::new(),

@@ -11,8 +11,9 @@ pub(crate) trait TagConsumer {
     /// Processes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: TagContext);
 
-    /// Processes or ignores text. The text between two tags may come in several parts. First check
-    /// whether the text is needed, because most text isn't.
+    /// Processes or ignores text. The text between two tags may come in several parts.
+    /// Implementations should first check whether they need the text, because most text isn't
+    /// needed.
     fn text(&mut self, text: &TextBetweenTags<'_>, at: TagContext);
 
     /// Returns whether the consumer needs nothing more, so that reading can stop.

@@ -21,7 +21,7 @@ pub(super) fn walk<C: TagConsumer>(page: &PageText<'_>, attributes: usize, consu
     }
 }
 
-/// Walks over a page in HTML syntax.
+/// Passes all tags and text of a page in HTML syntax to `consumer`.
 pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Html, attributes);
     let mut walk = TagWalk::new(consumer);
@@ -50,16 +50,16 @@ pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer:
     }
 }
 
-/// Walks over a page in XML syntax. Unlike in HTML, an empty tag (`<a/>`) ends its element, and
-/// prefixes refer to namespaces. `script`, `style`, `title` and the like may contain CDATA sections
-/// and comments.
+/// Passes all tags and text of a page in XML syntax to `consumer`. Unlike in HTML, an empty tag
+/// (`<a/>`) ends its element, and prefixes refer to namespaces. `script`, `style`, `title` and the
+/// like may contain CDATA sections and comments.
 fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
     let mut walk = TagWalk::new(consumer);
     let mut names = XmlNames::default();
     let mut next_check = 0;
     loop {
-        // `true`, because XML allows CDATA sections anywhere.
+        // Pass `true`, because XML allows CDATA sections anywhere.
         let token = tokenizer.next(true);
         if let Some(text) = tokenizer.text() {
             walk.text(&text);
@@ -145,8 +145,9 @@ impl<C: TagConsumer> TagWalk<C> {
         self.text_at = at;
     }
 
-    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, HTML syntax has
-    /// empty elements too.
+    /// Processes an empty XML element (`<a/>`) as a start tag and an end tag. Passes no end tag for
+    /// void elements such as `br`, nor in a drawing or formula, where HTML syntax allows `<a/>`
+    /// too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);

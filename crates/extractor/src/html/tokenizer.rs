@@ -40,18 +40,18 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// The kind of token that ended the piece of the page that was read last. The tokenizer holds the
-/// text before the token ([`Tokenizer::text`]) and the tag ([`Tokenizer::tag`]).
+/// The kind of token that [`Tokenizer::next`] read. [`Tokenizer::text`] returns the text before the
+/// token, and [`Tokenizer::tag`] returns the tag.
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// No tag follows the text. The text may be empty.
+    /// Text that is not followed by a tag, but for example by a comment. The text may be empty.
     Text,
     EndOfPage,
 }
 
 /// Text between two tags, as written. Other markup between the tags, such as a comment, splits the
-/// text, and then this is one part of it.
+/// text into several values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextBetweenTags<'t> {
     /// The page that contains the text.
@@ -90,7 +90,8 @@ impl<'t> TextBetweenTags<'t> {
         self.from..self.to
     }
 
-    /// Returns whether the text has no character references: `&` is an ordinary character.
+    /// Returns whether `&` is an ordinary character in the text, rather than the start of a
+    /// character reference.
     pub(crate) fn is_raw(&self) -> bool {
         matches!(self.kind, TextKind::Raw | TextKind::Cdata)
     }
@@ -168,9 +169,9 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads up to the end of the next tag. If other markup, such as a comment, comes first,
-    /// returns the text before it. If `is_foreign`, a drawing or formula is open, which may contain
-    /// CDATA sections.
+    /// Reads the text before the next tag, and the tag. If other markup, such as a comment, comes
+    /// first, reads only the text before that markup. `is_foreign` is true in drawings and
+    /// formulas, which may contain CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
@@ -349,7 +350,7 @@ impl<'t> Tokenizer<'t> {
             return false;
         };
         self.at = match bytes[end] {
-            // The usual case.
+            // Most tags have no attributes.
             b'>' => end + 1,
             _ => match self.attributes.read(bytes, end, self.max_attributes) {
                 Some(end) => end,
@@ -362,8 +363,8 @@ impl<'t> Tokenizer<'t> {
     }
 }
 
-/// Returns the kind of markup that begins with a `<` which begins no tag. `None` if the `<` is
-/// text.
+/// Returns the kind of markup that `bytes` begins with: a `<` that begins no tag. `None` if the `<`
+/// is text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
         [_, b'/', b'>', ..] => Some(Markup::Nothing),

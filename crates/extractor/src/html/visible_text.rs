@@ -12,8 +12,8 @@ use crate::page::VisibleSummary;
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
 
-/// Maximum number of letters to count. More letters don't have to be counted, because the outline
-/// only has to show whether a page has little text.
+/// Maximum number of letters to count. The rest isn't counted, because the summary only has to show
+/// whether a page has little text.
 const MAX_LETTERS: usize = 8192;
 
 /// Maximum number of texts to pass to an observer at once.
@@ -30,11 +30,11 @@ pub trait PageObserver {
     /// those of visible elements, of the title and of form fields.
     fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
-    /// Processes an image. `tag` is its tag as written.
+    /// Processes an image. `tag` is its start tag as written, from `<` to `>`.
     fn image(&mut self, tag: &str);
 
     /// Returns whether the observer needs nothing more. Reading then stops. Called before the page
-    /// is read, and then at the first tag after each 64 KiB.
+    /// is read, and then at the first start tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }
@@ -51,7 +51,7 @@ impl PageObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Builds the outline of a page, and passes its visible text and images to an observer.
+/// Builds the [`VisibleSummary`] of a page, and passes its visible text and images to an observer.
 pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn PageObserver,
     /// Whether the observer wants more text.
@@ -90,7 +90,7 @@ impl<'o> VisibleTextReader<'o> {
         }
     }
 
-    /// Returns the outline of `page`.
+    /// Returns the summary of `page`.
     pub(super) fn finish(mut self, page: &str) -> VisibleSummary {
         self.take_texts(page);
         self.end_heading();
@@ -159,7 +159,7 @@ impl<'o> VisibleTextReader<'o> {
 }
 
 impl VisibleTextReader<'_> {
-    /// Processes the start tag of an element that affects the outline.
+    /// Processes the start tag of an element that affects the summary or is passed to the observer.
     fn element(&mut self, tag: &Tag<'_>) {
         match tag.name {
             element_name::A => self.outline.links += 1,

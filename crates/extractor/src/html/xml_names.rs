@@ -13,7 +13,7 @@ const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // No namespace, because the page declares none.
+    // The empty namespace, declared with `xmlns=""`.
     "",
 ];
 
@@ -114,7 +114,7 @@ impl XmlNames {
         match binding {
             Some(binding) if !binding.is_of_page => FOREIGN,
             Some(_) if !prefix.is_empty() => ElementName::of(local.as_bytes()),
-            // If the prefix is not declared, the name includes the prefix.
+            // A name without a declared prefix stays as it is.
             _ => name,
         }
     }

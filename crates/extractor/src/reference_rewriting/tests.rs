@@ -267,7 +267,7 @@ fn queries_are_in_the_charset_of_the_page() {
     );
 }
 
-/// Parts of pages, each with the expected result.
+/// Parts of pages, each before and after rewriting.
 const PARTS: [(&str, &str); 16] = [
     (
         "<p class=\"a  b\" TITLE='/f'>",

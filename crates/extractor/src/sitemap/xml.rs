@@ -155,7 +155,7 @@ impl Walk<'_> {
 
     fn start_field(&mut self, tag: &XmlTag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
-        // An `image:loc` outside `image:image` isn't the address of a page, so ignore it.
+        // Even outside `image:image`, an `image:loc` is the address of an image, not of the page.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
             return Some(Field::Image);
         }

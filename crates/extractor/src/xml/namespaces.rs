@@ -1,4 +1,4 @@
-//! Names of XML elements and their vocabularies.
+//! The namespaces of XML elements.
 
 use quick_xml::events::BytesStart;
 
@@ -57,7 +57,8 @@ impl Bindings {
         }
     }
 
-    /// Returns the namespace of the element `name`. An undeclared prefix gets its usual meaning.
+    /// Returns the namespace of the element `name`. An undeclared prefix gets its usual meaning,
+    /// for example Atom for `atom:`.
     pub(super) fn space_of(&self, name: &str) -> XmlNamespace {
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
         let binding = self

@@ -7,8 +7,8 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Compares the blocks of a page. Each line has the place of a block (`*` main text, `+` beside the
-/// main text, `-` navigation), its kind, its `#id` and its text.
+/// Compares the blocks of a page with `expected`. Each line has the role of a block (`*` main text,
+/// `+` beside the main text, `-` navigation), its kind, its `#id` and its text.
 fn check(html: &str, expected: Expect) {
     let content = read(html);
     let mut shown = String::new();

@@ -91,8 +91,8 @@ fn laid_bare(html: &str) -> String {
     bare
 }
 
-/// Compares precision and recall: the values of each page that are below 100 %, and the means over
-/// all pages.
+/// Compares precision and recall with `expected`: the values of each page that are below 100 %, and
+/// the means over all pages.
 fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
     let pages = pages();
     assert!(pages.len() >= 30, "{} pages", pages.len());

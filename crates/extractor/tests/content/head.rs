@@ -9,7 +9,7 @@ use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
-/// Compares the language of a page, and the oddities.
+/// Compares the language and the oddities of a page with `expected`.
 fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     let context = PageContext {
         content_language: header,
@@ -30,7 +30,7 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Compares the dates of a page, the best date of each kind, and the oddities.
+/// Compares all dates of a page, the chosen date of each kind, and the oddities with `expected`.
 fn check_dates(html: &str, expected: Expect) {
     let context = PageContext {
         // The page was fetched on 2026-11-21.

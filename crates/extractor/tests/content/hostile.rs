@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{read, show_oddities};
 
-/// Compares the oddities of a page, and the numbers of its blocks and bytes of text.
+/// Compares the oddities of a page and its numbers of blocks and bytes of text with `expected`.
 fn check(content: &Content, expected: Expect) {
     let (blocks, bytes) = (content.blocks.len(), content.visible_text().len());
     expected.assert_eq(&format!(

@@ -28,7 +28,7 @@ fn markdown(html: &str) -> String {
     read_markdown(html.as_bytes(), &context, &limits, &mut link).1
 }
 
-/// Shows oddities, one per line: name, line, count.
+/// Formats oddities, one per line: name, line, count.
 fn show_oddities(content: &Content) -> String {
     content
         .oddities

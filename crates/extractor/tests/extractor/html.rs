@@ -291,7 +291,8 @@ fn a_truncated_page_keeps_everything_before_the_cut() {
 
 #[test]
 fn a_nul_in_the_name_of_an_attribute_counts_as_u_fffd() {
-    // So the second attribute, which has a placeholder, is ignored.
+    // The second and third attribute have the same name, so the third is ignored. Otherwise its
+    // placeholder would make the extractor skip the link.
     let html = "<template><a href=x \u{fffd}=a \0='{%'>";
     let page = read(html);
     assert_eq!(page.links.len(), 1);

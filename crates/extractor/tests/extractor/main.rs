@@ -34,7 +34,7 @@ fn read(html: &str) -> Page {
     )
 }
 
-/// Shows links, one per line: element, kind (except `page`), address, rel, media type, text.
+/// Formats links, one per line: element, kind (except `page`), address, rel, media type, text.
 fn show_links(links: &[Link]) -> String {
     let mut shown = String::new();
     for link in links {
@@ -53,7 +53,7 @@ fn show_links(links: &[Link]) -> String {
     shown
 }
 
-/// Shows oddities, one per line: name, line, count.
+/// Formats oddities, one per line: name, line, count.
 fn show_oddities(oddities: &[DocumentOddity]) -> String {
     oddities.iter().fold(String::new(), |mut shown, oddity| {
         let _ = writeln!(

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::read;
 
-/// Generates complete and truncated parts of pages. Together they put the tokenizer into each of
-/// its states.
+/// Generates complete and truncated parts of pages that together put the tokenizer into each of its
+/// states.
 fn fragment() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "<",

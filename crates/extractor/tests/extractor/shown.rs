@@ -1,4 +1,4 @@
-//! Tests of a page's outline, and of the text and images passed to an observer.
+//! Tests of a page's `VisibleSummary`, and of the text and images passed to an observer.
 
 use std::ops::Range;
 
@@ -99,7 +99,7 @@ fn letters_are_counted_up_to_a_limit() {
     }
 }
 
-/// An observer that gives up a page after `max_bytes` bytes of text.
+/// An observer that gives up after `max_bytes` bytes of text.
 struct Impatient {
     seen_bytes: usize,
     max_bytes: usize,

@@ -1,13 +1,13 @@
 //! Compares the extractor's links with those of a tree, on the documentation of other projects.
-//! `cargo xtask test` downloads the documentation and sets variables with its location. With
-//! `CRAWL_WHOLE_CORPUS=1`, all pages of the documentation are read.
+//! `cargo xtask test` downloads the documentation and sets environment variables to its location.
+//! With `CRAWL_WHOLE_CORPUS=1`, all pages of the documentation are read.
 #![expect(clippy::disallowed_methods, reason = "the corpus lies in files")]
 
 use std::path::{Path, PathBuf};
 
 use crate::{differences, links, ours};
 
-/// The result of comparing the pages of a folder.
+/// The sums over all compared pages.
 #[derive(Debug, Default)]
 struct Sum {
     pages: usize,

@@ -218,8 +218,8 @@ impl Element<'_> {
     }
 }
 
-/// Returns whether a link with this address is kept. A link to a page is always kept. A link to a
-/// resource is kept only if the resource is outside the page.
+/// Returns whether a link is kept. Drops empty addresses, descriptions in a `longdesc`, and
+/// addresses of resources within the page itself, such as `data:` URLs.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),

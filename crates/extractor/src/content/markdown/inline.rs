@@ -108,7 +108,8 @@ impl Inline {
         self.space = false;
     }
 
-    /// Returns the finished block. Elements that are still open continue in the next block.
+    /// Ends the block, and returns its Markdown. Elements that are still open continue in the next
+    /// block.
     pub(super) fn take(&mut self) -> String {
         self.close_to(0);
         self.space = false;
@@ -142,7 +143,7 @@ impl Inline {
             self.out.push(' ');
         }
         self.space = false;
-        // Code contains no other marks.
+        // Write no marks within code, because Markdown would show them as text.
         let in_code = |(_, style): &(ElementName, Style)| *style == Style::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
@@ -190,7 +191,8 @@ impl Inline {
     }
 }
 
-/// Returns `code` between enough backticks for the backticks within it (CommonMark 6.1).
+/// Returns `code` as a code span, with delimiters longer than any run of backticks in the code
+/// (CommonMark 6.1).
 fn code_span(code: &str) -> String {
     let marks = "`".repeat(longest_run(code, '`') + 1);
     let space = match code.starts_with('`') || code.ends_with('`') {
@@ -200,7 +202,7 @@ fn code_span(code: &str) -> String {
     format!("{marks}{space}{code}{space}{marks}")
 }
 
-/// Returns the length of the longest run of the character `c`.
+/// Returns the length of the longest run of the character `c` in `text`.
 pub(super) fn longest_run(text: &str, c: char) -> usize {
     let runs = text.split(|other| other != c);
     runs.map(|run| run.chars().count()).max().unwrap_or(0)

@@ -15,7 +15,7 @@ use crate::html::tokenizer::{Tag, TextBetweenTags};
 /// The Markdown of the block with the same index in [`Content::blocks`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkdownBlock {
-    /// The words with their marks.
+    /// The text of the block as Markdown.
     pub(super) words: String,
     /// An image that precedes the block and is not part of any block.
     pub(super) figure: String,
@@ -24,7 +24,7 @@ pub(super) struct MarkdownBlock {
     pub(super) language: Option<Box<str>>,
 }
 
-/// Uses a [`ContentReader`] to find the ends of blocks, and keeps the Markdown of each.
+/// Collects the Markdown of each block, with a [`ContentReader`] to find where blocks end.
 pub(super) struct MarkdownBuilder<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,
@@ -176,7 +176,8 @@ impl TagConsumer for MarkdownBuilder<'_> {
     }
 }
 
-/// Returns the language in a class such as `language-rust`, `lang-rust`, `highlight-python3`.
+/// Returns the programming language in a class such as `language-rust`, `lang-rust`,
+/// `highlight-python3`.
 fn language_of(class: &str) -> Option<&str> {
     let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
     let named = class

@@ -19,7 +19,7 @@ pub(super) enum BlockContainer {
     Quote { id: u32 },
 }
 
-/// The position of a block in a table.
+/// The position of a block in a table. Rows and columns are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CellPlace {
     /// The number of the table on the page. In a nested table, the number of the outermost table.

@@ -58,8 +58,9 @@ fn block_text(content: &Content, block: &Block, markdown: &MarkdownBlock) -> Str
     }
 }
 
-/// Returns the number of leading blocks that are cells of the same table, if Markdown can express
-/// the table: it has at least two columns, and short text in its rows. Otherwise returns 0.
+/// Returns the number of leading blocks that belong to the same table, if Markdown can express the
+/// table: it has at least two columns, and its cells have no lists, quotes, code or nested tables.
+/// Otherwise returns 0.
 fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     let Some(first) = blocks.first().and_then(|(_, first)| first.place.cell) else {
         return 0;
@@ -92,8 +93,8 @@ fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     }
 }
 
-/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all cells of
-/// the row are head cells. Otherwise the head is empty.
+/// Returns the cells as a table of GitHub Flavored Markdown. The first row is the table's head if
+/// all cells of the row are head cells. Otherwise the head is empty.
 fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
     for (_, markdown) in cells {
@@ -108,7 +109,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // Limit the number of columns, because a `colspan` may claim any number.
+        // Limit the number of columns, because each row is padded to the width of the widest one.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
@@ -190,14 +191,14 @@ impl Page {
     }
 }
 
-/// Returns the number of outermost elements that two blocks have in common.
+/// Returns the number of outermost list items and quotes that two blocks have in common.
 fn shared(one: &[BlockContainer], other: &[BlockContainer]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Returns the prefix of a line of a block. A list item with an index below `from` was already
-/// begun. White space of the same width replaces its marker.
+/// Returns the prefix of a line of a block, such as `> - `. List items with an index below `from`
+/// have already begun, so white space replaces their markers.
 fn prefix(around: &[BlockContainer], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {

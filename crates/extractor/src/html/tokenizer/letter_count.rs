@@ -1,4 +1,5 @@
-//! Counts the letters (here: all characters but whitespace) of a text, sixteen bytes at a time.
+//! Counts the letters of a text, sixteen bytes at a time. Here, a letter is any character except
+//! white space.
 
 use std::ops::Range;
 
@@ -6,10 +7,10 @@ use wide::u8x16;
 
 use super::markup_scan::{WIDTH, equal, sixteen};
 
-/// Counts the characters of texts, without whitespace.
+/// Counts the characters of texts, except white space.
 #[derive(Default)]
 pub(crate) struct LetterCount {
-    /// The sum of all counts, except those still in `counters`.
+    /// The number of letters counted, except those still in `counters`.
     total: usize,
     counters: u8x16,
     /// Number of additions to `counters` since they were last cleared. Each addition adds at most 1
@@ -33,13 +34,13 @@ impl LetterCount {
         }
     }
 
-    /// Returns the count so far, which may lack the last few texts.
+    /// Returns the number of letters counted so far, possibly without those of the last few texts.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total
     }
 
-    /// Returns the count of all texts.
+    /// Returns the number of letters in all texts.
     pub(crate) fn finish(mut self) -> usize {
         self.add_up();
         self.total
@@ -54,8 +55,8 @@ impl LetterCount {
     }
 }
 
-/// Returns a mask for the sixteen bytes at `at`: 255 for the first byte of each non-white
-/// character, and 0 for all other bytes. Bytes after the end of the page count as spaces.
+/// Returns a mask for the sixteen bytes at `at`: 255 for the first byte of each character except
+/// white space, and 0 for all other bytes. Bytes after the end of the page count as spaces.
 #[inline]
 fn letters_at(page: &[u8], at: usize) -> u8x16 {
     let chunk = sixteen(page, at).unwrap_or_else(|| {

@@ -1,4 +1,5 @@
-//! Finds the ends of parts of markup. Examines sixteen bytes at a time while that many are left.
+//! Finds where texts, names and values in markup end. Examines sixteen bytes at a time, as long as
+//! that many bytes are left.
 
 use memchr::{memchr, memchr2};
 use wide::u8x16;
@@ -8,8 +9,8 @@ use crate::html::element_name::{ElementName, MAX_EXACT_BYTES};
 
 /// Number of bytes to examine at a time.
 pub(super) const WIDTH: usize = 16;
-/// Number of bytes within which most texts and values end. Longer ones are searched by a function
-/// that is slow to start but faster per byte.
+/// Number of bytes within which most texts and values end. Longer ones are searched with `memchr`,
+/// which is slow to start but faster per byte.
 const NEAR: usize = 2 * WIDTH;
 
 /// Returns the offset of the first `<` at or after `from`.

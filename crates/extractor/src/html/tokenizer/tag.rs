@@ -60,7 +60,7 @@ impl<'a> Tag<'a> {
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Number of attributes that this view has: the first ones of `list`.
+    /// Number of attributes in this view, which are the first ones of `list`.
     count: usize,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Attributes<'a> {
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
     }
 
-    /// Returns the attribute `name`, which must be in lower case.
+    /// Returns the first attribute with the name `name`, which must be in lower case.
     pub(crate) fn first(self, name: &str) -> Option<Attribute<'a>> {
         let mut spans = self.list.spans[..self.count].iter();
         let place = spans.position(|span| span.is(self.page, name))?;
@@ -172,7 +172,8 @@ impl<'a> Attribute<'a> {
         quote.is_some() && bytes.get(end) == quote
     }
 
-    /// Returns the range of the name and the value in the page.
+    /// Returns the range of the attribute in the page, from its name to the end of its value,
+    /// including the quotation marks.
     pub(crate) fn range(self) -> Range<usize> {
         let Span {
             name,
@@ -206,8 +207,9 @@ pub(crate) struct AttributeList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// The decoded value of each attribute whose value as written has references or NULs. A value
-    /// is decoded when it is first read. The list ends with the last such attribute.
+    /// The decoded values, at the same indices as in `spans`. Only a value that contains a
+    /// reference or a NUL is decoded, when it is first read. The list ends with the last attribute
+    /// that has such a value.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
@@ -362,7 +364,8 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
     }
 }
 
-/// Returns the value that begins at `from`, right after its opening quotation mark.
+/// Returns the quoted value that begins at `from`, right after its opening quotation mark. `None`
+/// if the page ends within the value.
 #[inline(always)]
 fn quoted<const QUOTE: u8>(bytes: &[u8], from: usize) -> Option<Value> {
     let (to, is_encoded) = quoted_value_end::<QUOTE>(bytes, from)?;
