@@ -1,10 +1,10 @@
-//! Opening: the lock, the layout, and the creation of a new frontier.
+//! Opens or creates a frontier on disk: its lock, its layout, and the checks of its contents.
 //!
 //! ```text
 //! DIR/lock           held by the process that has the frontier open
 //! DIR/store/         the fjall store
-//! DIR/store.new/     a store that is being made; renamed when whole
-//! DIR/known/ID.run   what is known of the URLs: sorted runs, listed in the store
+//! DIR/store.new/     a store that is being created; renamed once complete
+//! DIR/known/ID.run   sorted runs with the states of URLs; their list is in the store
 //! ```
 
 use std::fs::{self, File};
@@ -299,7 +299,7 @@ fn load(
     })
 }
 
-/// Refuses a store whose tables hold parts of a commit that its journal has lost.
+/// Fails if the tables have a part of a commit that the journal has lost.
 ///
 /// A table is written to disk only after its commits were synced to the journal. Each commit writes
 /// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal

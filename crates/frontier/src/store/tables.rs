@@ -1,4 +1,4 @@
-//! The tables of the store, and how they are read.
+//! The tables of the store, and functions that read them.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -13,7 +13,8 @@
 //! | `visits` | fingerprint | the last visit of a URL |
 //! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
 //!
-//! Origins are numbered in the order they are found, so two never share a queue.
+//! Each origin has its own number, which starts the keys of its queue, so two origins never share
+//! a queue.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, RangeInclusive};
