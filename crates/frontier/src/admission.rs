@@ -4,8 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// A URL to be added to the frontier, the path by which it was found, and whether it may be
-/// fetched.
+/// A URL to be added to the frontier, with the path that led to it and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The URL.
@@ -123,7 +122,7 @@ pub enum UrlKind {
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AdmissionResult {
-    /// The URL was unknown. It now has the state that the admission requested.
+    /// The URL was unknown, and now has the state that the admission requested.
     New,
     /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a
     /// nearer path or a lower `priority`.

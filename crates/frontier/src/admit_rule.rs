@@ -9,8 +9,8 @@ use crate::url_state::WaitingUrl;
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// What a queue stores about a pending URL: the values that decide its position, and the depth and
-/// redirects of the path that led to it.
+/// The values that a queue stores for a pending URL: those that decide its position, and the depth
+/// and redirects of the path that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePlace {
     /// Whether the URL was tried before.
@@ -123,8 +123,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the place stored for a URL that is not pending. It carries only the distance; the
-    /// other fields are unused.
+    /// Returns the place stored for a URL that is not pending. Only the distance is used, not the
+    /// other fields.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,

@@ -41,8 +41,8 @@ pub enum FrontierError {
     },
 }
 
-/// An error of an implementation of the frontier, for display. The program that chose the
-/// implementation may downcast it.
+/// Any error of the implementation behind a frontier, such as a database driver. The program that
+/// chose the implementation may downcast it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The reason why a shared frontier failed during a crawl.
@@ -65,7 +65,7 @@ pub enum SharedError {
     LeaseLost {
         /// The name of the worker.
         worker: String,
-        /// What shows that the leases were lost.
+        /// The evidence that the leases were lost.
         why: String,
     },
 }

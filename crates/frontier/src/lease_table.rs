@@ -181,7 +181,8 @@ impl LeaseTable {
     }
 
     /// Removes the queues of the origins for which `is_gone` returns true, because another worker
-    /// owns them now. They must have no leased URLs. `totals` replaces the totals of the table.
+    /// owns them now. The origins must have no leased URLs. `totals` replaces the totals of the
+    /// table.
     pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: CommittedCounts) {
         let removed: Vec<Origin> = self
             .queues

@@ -8,8 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::admit_rule::QueueRank;
 
 /// A refill of one queue head reads at most the cache's limit divided by this number. With the
-/// default limit, this is 32 entries. They last half a minute for a host that gets one request per
-/// second.
+/// default limit, this is 32 entries, enough for half a minute at one request per second.
 const HEAD_SHARE: usize = 1024;
 
 /// A cache of the first entries of recently leased queues.

@@ -1,11 +1,12 @@
-//! The parts in which a frontier's contents are moved to another frontier.
+//! The parts of a frontier's contents, for moving a crawl to another frontier.
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::url_record::UrlRecord;
 use crate::visit::StoredVisit;
 
-/// A part of a frontier's contents, for moving a crawl to another frontier.
+/// A part of a frontier's contents: a URL, the state of a host, a robots.txt, a visit, or a value of
+/// the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
     /// A URL and its state.

@@ -4,7 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// The state of a known URL, and the path by which it was found.
+/// The state of a known URL, and the path that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUrl {
     /// The URL's state.

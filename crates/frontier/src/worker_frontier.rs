@@ -31,7 +31,7 @@ pub trait SendDeadline: Send + Sync {
     }
 }
 
-/// What a worker has to know about the whole crawl, as of one moment. If the crawl has several
+/// The facts that a worker needs about the whole crawl, as of one moment. If the crawl has several
 /// groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerSurvey {
@@ -186,7 +186,7 @@ pub trait WorkerFrontier: Frontier {
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
     /// Takes all buckets without an owner, because no other worker may be left to list their
-    /// deferred URLs. Then returns this worker's buckets (sets of hosts) whose deferred URLs no
+    /// deferred URLs, and then returns this worker's buckets (sets of hosts) whose deferred URLs no
     /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
@@ -295,12 +295,12 @@ pub struct ExportedWorker {
 
 /// A shared frontier to which a crawl can be moved from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for a process of `worker`, as if that process had run the crawl so far. It
-    /// counts as ended once the move is complete.
+    /// Returns a new id for a process of `worker`, as if that process had run the crawl so far. The
+    /// process counts as ended once the move is complete.
     fn new_life(&self, worker: &str) -> String;
 
-    /// Returns whether the move is complete: the shared frontier has the whole crawl, and a worker
-    /// whose last process has the id `life`.
+    /// Returns whether the move is complete: the whole crawl is in the shared frontier, which has a
+    /// worker whose last process has the id `life`.
     ///
     /// # Errors
     /// The reason, as readable text.

@@ -27,7 +27,7 @@ pub enum RoundSelection {
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
-    /// What is needed to select rows if the crawl has several rounds. `None` if all rows up to
+    /// The data that selects rows if the crawl has several rounds. `None` if all rows up to
     /// `last_round` are kept, because each URL has one visit or all visits are wanted.
     several: Option<SeveralRounds>,
 }

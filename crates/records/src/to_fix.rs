@@ -219,7 +219,8 @@ fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Ma
 }
 
 /// Returns a note that a problem on `pages` of `all` pages is probably in the template of the site,
-/// so that one change fixes all pages. `None` if fewer than nine in ten pages have the problem.
+/// so that one change fixes all pages. `None` if fewer than nine in ten pages have the problem, or
+/// the site has only a few pages.
 fn template_note(pages: u64, all: u64) -> Option<String> {
     let is_in_template = all >= MIN_TEMPLATE_PAGES && pages * 10 >= all * 9;
     let place = match pages >= all {

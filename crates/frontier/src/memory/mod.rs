@@ -147,7 +147,8 @@ impl MemoryFrontier {
 }
 
 impl Shared {
-    /// Inserts a URL into the queue of its origin, if the URL is pending. It must not be leased.
+    /// Inserts a URL into the queue of its origin, if the URL is pending. The URL must not be
+    /// leased.
     fn queue(&mut self, url: &CanonicalUrl) {
         if let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) {
             self.queues

@@ -76,8 +76,9 @@ impl BloomFilter {
     }
 }
 
-/// Returns the bits of a key in its line, each as the index of a word and a mask. They are computed
-/// from bits 32 to 95 of the fingerprint. Of these, only bits 32 to 63 also determine the line.
+/// Returns the bits of a key in its line, each as the index of a word and a mask. The result
+/// depends on bits 32 to 95 of the fingerprint, of which only bits 32 to 63 also determine the
+/// line.
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);

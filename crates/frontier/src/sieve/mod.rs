@@ -77,7 +77,7 @@ pub(crate) struct Sieve {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a look-up searches: first `fresh`, then `full`, then the sorted runs.
+/// The tables and sorted runs that a look-up searches: first `fresh`, then `full`, then `runs`.
 pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
@@ -85,7 +85,7 @@ pub(crate) struct SieveSnapshot {
     runs: Vec<Arc<SortedRun>>,
 }
 
-/// A table that is full and is being written to disk. It no longer changes.
+/// A full table that is being written to disk and no longer changes.
 struct FullTable {
     table: Table,
     /// The last commit that changed the table.

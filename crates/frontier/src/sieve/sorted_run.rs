@@ -32,7 +32,7 @@ const VERSION: u64 = 1;
 pub(crate) struct RunEntry {
     pub(crate) id: u64,
     pub(crate) records: u64,
-    /// The checksum at the end of the footer. It identifies the file that was written.
+    /// The checksum at the end of the footer, which identifies the file that was written.
     pub(crate) checksum: u64,
 }
 

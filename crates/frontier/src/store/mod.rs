@@ -51,7 +51,7 @@ pub struct FjallFrontierOptions {
     /// Memory for caches of blocks read from disk, in bytes; 32 MiB by default. A quarter of it
     /// caches blocks of sorted runs, which hold the states of URLs.
     pub cache_bytes: u64,
-    /// Maximum number of queue entries cached in memory, over all origins. One read from disk adds
+    /// Maximum number of queue entries cached in memory, over all origins. Each read from disk adds
     /// up to 1/1024 of this number to a queue (at least 2, at most 64). The default, 32,768, takes
     /// about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,

@@ -242,7 +242,7 @@ pub(super) fn database(
     store: &Path,
     options: &FjallFrontierOptions,
 ) -> Result<Database, DiskOpenError> {
-    // By default, the store only hands a commit to the system. That default doesn't matter here,
+    // By default, the store only hands a commit to the system. The default doesn't matter here,
     // because each commit of the frontier sets its own durability.
     Database::builder(store)
         .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)

@@ -1,6 +1,7 @@
-//! Queue blocks: queue entries that share one row of the table `queue`. They are URLs of one
-//! origin, priority and depth that were admitted in one transaction, usually the links of one page.
-//! The page's URL is written only once, and a page costs one row instead of one row per link.
+//! Queue blocks: queue entries that share one row of the table `queue`. The URLs of a block have
+//! the same origin, priority and depth, and were admitted in one transaction, usually as links of
+//! one page. The page's URL is written only once, and a page costs one row instead of one row per
+//! link.
 //!
 //! An entry's sequence number consists of its block's number and its place in the block, so the row
 //! can be found from the entry's rank alone. A removed entry leaves a gap, and the last removal
@@ -148,8 +149,7 @@ impl<'a> QueueBlock<'a> {
     }
 
     /// Drops the vias (pages that URLs were found on) that no entry uses any more, because the
-    /// entries that used them were removed. Then each remaining entry uses at most one of those
-    /// left.
+    /// entries that used them were removed. Each remaining entry uses at most one of the others.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
         let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);

@@ -64,7 +64,7 @@ impl CommittedCounts {
     }
 }
 
-/// The number of bytes of an encoded rank. Its sequence number takes 5 of them (40 bits).
+/// The number of bytes of an encoded rank, including 5 bytes (40 bits) for its sequence number.
 pub(super) const RANK_BYTES: usize = 11;
 
 /// Numbers that reach this limit are read as damage, because no crawl reaches it. Sums and

@@ -40,7 +40,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a queue place without its `seq`. Its flags are combined with `flags` in one byte.
+/// Appends a queue place without its `seq`. One byte has the flags of the place and `flags`.
 pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
     for (flag, is_set) in [
         (RETRIED, place.retried),

@@ -73,8 +73,9 @@ impl OfflineFrontier {
     /// Opens the frontier in `dir`. Cuts a torn commit off the store's journal, as
     /// [`FjallFrontier::open`](super::FjallFrontier::open) does.
     ///
-    /// # Errors Same as [`FjallFrontier::open`](super::FjallFrontier::open);
-    /// [`DiskOpenError::Foreign`] if there is no frontier.
+    /// # Errors
+    /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`DiskOpenError::Foreign`] if
+    /// there is no frontier.
     pub fn open(
         dir: &Path,
         options: &FjallFrontierOptions,
@@ -182,7 +183,7 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: StoreCounters,
-    /// Pending and deferred URLs that were left out of the copy. They become settled there. Each
+    /// Pending and deferred URLs that were left out of the copy, where they become settled. Each
     /// comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: OmittedUrls,

@@ -302,7 +302,7 @@ impl FjallTransaction<'_> {
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
         // Rows of the table `due` need a commit number of their own. A commit that changes no URL
-        // has no new number yet. For example, a part of another frontier may contain only visits.
+        // has no new number yet. For example, parts of another frontier may be only visits.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

@@ -27,15 +27,15 @@ use crate::visit::{StoredVisit, Visit};
 /// Maximum number of URLs for which a transaction reserves memory at its beginning.
 const MAX_EXPECTED: usize = 4096;
 
-/// A transaction on the frontier on disk. It collects changes until the commit writes them as one
+/// A transaction on the frontier on disk. Collects changes until the commit writes them as one
 /// batch.
 pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
     pub(super) sequence: StoreCounters,
-    /// The committed state at the beginning of this transaction. It stays current, because only
-    /// this transaction can write.
+    /// The committed state at the beginning of this transaction. The snapshot stays current,
+    /// because only this transaction can write.
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,

@@ -14,9 +14,9 @@ pub(crate) struct ProblemShare {
     pub(crate) affected: u64,
     /// Number of items that were checked.
     pub(crate) items: u64,
-    /// What is counted, in the plural, for example `pages`.
+    /// The items in the plural, for example `pages`.
     pub(crate) of: &'static str,
-    /// What is wrong with the affected items, as the end of a sentence: `have a broken link`.
+    /// The problem of the affected items, as the end of a sentence: `have a broken link`.
     pub(crate) have: &'static str,
     /// What causes the problem, if several items can share it: `2 moved addresses`.
     pub(crate) causes: Option<String>,

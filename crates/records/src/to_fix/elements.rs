@@ -129,7 +129,7 @@ struct Lacking {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// What is wrong, as words after the number of pages: `without a viewport`.
+    /// The problem, as words after the number of pages: `without a viewport`.
     problem: &'static str,
     table: &'static str,
     advice: &'static str,

@@ -39,10 +39,10 @@ struct Texts {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// What is wrong, as words after the number of pages: `with a missing or shared title`.
+    /// The problem, as words after the number of pages: `with a missing or shared title`.
     problem: &'static str,
     advice: &'static str,
-    /// What pages share, as the name of a table: `shared title`.
+    /// The name of the table of shared texts: `shared title`.
     text: &'static str,
     without: &'static str,
     of: fn(&SiteReport) -> (&[String], &[SharedText]),

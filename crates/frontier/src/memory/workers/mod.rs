@@ -24,7 +24,7 @@ use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
 
-/// A worker sends no requests in the last part of its leases: the duration of a lease divided by
+/// Requests must end some time before the worker's leases do: the duration of a lease divided by
 /// this number.
 const MARGIN_PARTS: u32 = 10;
 /// Prefix of the names under which values are stored for the whole crawl, not for one worker.
@@ -147,7 +147,7 @@ struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
     /// The time at which the leases end if no heartbeat extends them.
     until: Instant,
-    /// What shows that the leases were lost. `None` while the worker has them.
+    /// The evidence that the leases were lost. `None` while the worker has them.
     lost: Option<String>,
     /// Whether the worker can't reach the database.
     is_cut_off: bool,
@@ -341,8 +341,8 @@ impl WorkerFrontier for MemoryWorker {
         let epochs = lock(&self.crawl.tables).take(&self.life, most, now, until);
         let epochs: BTreeMap<i32, i64> = epochs.into_iter().collect();
         let is_taken = |site: &Site| epochs.contains_key(&self.crawl.bucket_of(site));
-        // URLs in these buckets may still be leased to the last owner. Its leases on the buckets
-        // have ended, so release the URLs.
+        // URLs in these buckets may still be leased to the last owner, whose leases on the buckets
+        // have ended. So release the URLs.
         self.crawl
             .frontier
             .release_where(|url| is_taken(&url.site()));

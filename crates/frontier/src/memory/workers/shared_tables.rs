@@ -203,7 +203,7 @@ impl CrawlTables {
         worker.is_some_and(|worker| worker.life == life)
     }
 
-    /// Computes what the process `life` has to know about all workers. `pending` has the number of
+    /// Returns the survey of all workers for the process `life`. `pending` has the number of
     /// pending URLs in each bucket that has any.
     pub(super) fn survey(
         &self,

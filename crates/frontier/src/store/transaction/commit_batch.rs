@@ -18,7 +18,7 @@ use crate::store::url_changes::{Change, FullUrlState};
 /// The changes of a transaction, encoded for the commit.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records to add to the sieve (the set of known URLs). They are also in `batch`.
+    /// The records to add to the sieve (the set of known URLs). Also in `batch`.
     pub(super) records: Vec<SieveRecord>,
     /// The notes that the batch adds, each with its number.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
