@@ -18,7 +18,6 @@ impl Histogram {
         }
     }
 
-    /// Counts a value.
     pub(crate) fn add(&mut self, value: u64) {
         let bin = self.limits.partition_point(|limit| *limit <= value);
         self.counts[bin] += 1;
@@ -53,7 +52,6 @@ pub(crate) struct GapHistograms {
 }
 
 impl GapHistograms {
-    /// Creates empty histograms.
     pub(crate) fn new() -> GapHistograms {
         GapHistograms {
             asked: Histogram::new(&GAPS),

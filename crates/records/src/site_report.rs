@@ -176,12 +176,12 @@ pub struct BarredUrl {
 }
 
 impl SiteReport {
-    /// Returns the number of slow pages.
+    /// Returns the number of pages that took [`SLOW_FROM`] milliseconds or more.
     pub(crate) fn slow_pages(&self) -> u64 {
         count_from(SLOW_FROM, &TIME_BINS, &self.times)
     }
 
-    /// Returns the number of large pages.
+    /// Returns the number of pages with [`LARGE_FROM`] bytes or more.
     pub(crate) fn large_pages(&self) -> u64 {
         count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
     }

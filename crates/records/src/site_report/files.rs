@@ -30,12 +30,12 @@ pub struct PageFiles {
 }
 
 impl PageFiles {
-    /// Returns the number of slow files.
+    /// Returns the number of files that took [`SLOW_FROM`] milliseconds or more.
     pub(crate) fn slow_files(&self) -> u64 {
         count_from(SLOW_FROM, &TIME_BINS, &self.times)
     }
 
-    /// Returns the number of large files.
+    /// Returns the number of files with [`LARGE_FROM`] bytes or more.
     pub(crate) fn large_files(&self) -> u64 {
         count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
     }
