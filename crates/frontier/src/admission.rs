@@ -1,10 +1,10 @@
-//! Admissions: URLs on their way into the frontier.
+//! Admissions: URLs to be added to the frontier.
 
 use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// A URL on its way into the frontier, and whether it may be fetched.
+/// A URL to be added to the frontier, with the path that led to it and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The URL.
@@ -19,10 +19,10 @@ pub struct Admission {
     pub redirects: u8,
     /// The page that the URL was found on; `None` for a seed.
     pub via: Option<CanonicalUrl>,
-    /// The priority among the URLs of the same origin. The lowest number goes first, and seeds have
-    /// 0.
+    /// The priority among the URLs of the same origin. The URL with the lowest number is fetched
+    /// first. Seeds have 0.
     pub priority: u8,
-    /// Whether the URL may be fetched.
+    /// The state that the URL should get.
     pub state: RequestedState,
     /// Whether the user named the URL.
     pub is_seed: bool,
@@ -30,8 +30,8 @@ pub struct Admission {
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number, so they
-/// go first. Less important URLs may have a higher number.
+/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number, to be
+/// fetched earlier. Less important URLs may have a higher number.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
 impl Admission {
@@ -93,13 +93,13 @@ pub fn depth_and_hops(distance: u32) -> (u32, u8) {
     )
 }
 
-/// The state that an admission requests.
+/// The state that an admission requests for its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedState {
     /// To be fetched.
     Pending,
-    /// Not to be fetched for now, because the path to the URL is too deep, behind a nofollow, or
-    /// behind too many redirects. The URL is fetched if it is found by another path.
+    /// Not to be fetched for now, because the path to the URL is too deep, has too many redirects,
+    /// or leads through a nofollow link. The URL is fetched if it is found by another path.
     Deferred(Exclusion),
     /// Never to be fetched, for example because the URL is out of scope. An excluded URL counts as
     /// settled.
@@ -112,7 +112,7 @@ pub enum RequestedState {
 pub enum UrlKind {
     /// A file that is loaded to show a page: an image or a style sheet.
     Resource,
-    /// A page, or whatever a link leads to.
+    /// A page, or any other document that a link leads to.
     #[default]
     Page,
     /// A sitemap or an index of sitemaps.
@@ -122,7 +122,7 @@ pub enum UrlKind {
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AdmissionResult {
-    /// The URL was unknown, and now has the state of the admission.
+    /// The URL was unknown, and now has the state that the admission requested.
     New,
     /// The URL was known. A pending URL may have moved forward in its queue, if the admission has a
     /// nearer path or a lower `priority`.

@@ -1,4 +1,4 @@
-//! The admission rule: what an admission does to a URL that may already be known.
+//! The admission rule: how an admission changes a URL that may already be known.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -6,16 +6,16 @@ use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops};
 use crate::exclusion::Exclusion;
 use crate::url_state::WaitingUrl;
 
-/// Maximum stored length of a text (a reason, a rule), in bytes.
+/// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The place of a pending URL in its queue: the values that decide its position, and the values of
-/// the path that led to the URL.
+/// The values that a queue stores for a pending URL: those that decide its position, and the depth
+/// and redirects of the path that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePlace {
     /// Whether the URL was tried before.
     pub retried: bool,
-    /// The priority. URLs with the lowest number go first.
+    /// The priority. URLs with the lowest number are leased first.
     pub priority: u8,
     /// A [`distance`](crate::parts::distance): the depth in its low bits, and the hops off scope in
     /// its highest byte.
@@ -30,7 +30,7 @@ pub struct QueuePlace {
     pub seq: u64,
 }
 
-/// The order of a pending URL among the URLs of its origin. The lowest rank goes first.
+/// The position of a pending URL among the URLs of its origin. The lowest rank is leased first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueRank {
     /// 1 for a retry, else 0.
@@ -43,7 +43,7 @@ pub struct QueueRank {
     pub seq: u64,
 }
 
-/// A pending URL as queued.
+/// A queue entry: a pending URL with everything stored about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedUrl {
     /// The URL's place in its queue.
@@ -87,7 +87,7 @@ pub enum CurrentState {
     Settled,
 }
 
-/// The change that an admission makes.
+/// The change that an admission makes to its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmitAction {
     /// The URL is new and gets the state of the admission.
@@ -109,7 +109,7 @@ pub enum AdmitAction {
 }
 
 impl QueuePlace {
-    /// Returns the place that `admission` requests.
+    /// Returns the place that `admission` requests, with the sequence number `seq`.
     #[must_use]
     pub fn of(admission: &Admission, seq: u64) -> QueuePlace {
         QueuePlace {
@@ -123,8 +123,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the queue place stored for a URL that is not pending. Only its distance has a
-    /// meaning.
+    /// Returns the place stored for a URL that is not pending. Only the distance is used, not the
+    /// other fields.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -151,7 +151,8 @@ impl QueuePlace {
 }
 
 impl QueuedUrl {
-    /// Creates the entry of a URL that is admitted as pending.
+    /// Creates the queue entry of a URL that is admitted as pending, with the sequence number
+    /// `seq`.
     #[must_use]
     pub fn new(admission: Admission, seq: u64) -> QueuedUrl {
         QueuedUrl {
@@ -210,8 +211,8 @@ impl DeferredUrl {
     }
 }
 
-/// Decides what `admission` changes for a URL in state `now`. An improved queue place keeps the old
-/// `seq`. If the rank changed, the caller must assign a new `seq`.
+/// Decides what `admission` changes for a URL in state `now`. The place of [`AdmitAction::Improve`]
+/// has the old `seq`. If its rank differs from the old one, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, RequestedState::Pending);

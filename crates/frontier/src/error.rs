@@ -21,7 +21,7 @@ pub enum FrontierError {
         /// The error of the store.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Stored bytes differ from what was written.
+    /// Stored bytes are not what was written.
     #[error("the store in `{}` is damaged: {what}", dir.display())]
     Corrupt {
         /// The frontier's directory.
@@ -41,11 +41,11 @@ pub enum FrontierError {
     },
 }
 
-/// The error of a frontier's implementation, as readable text. The program that chose the
-/// implementation may downcast it.
+/// Any error of the implementation behind a frontier, such as a database driver. The program that
+/// chose the implementation may downcast it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The reason why a shared frontier failed in mid-crawl.
+/// The reason why a shared frontier failed during a crawl.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedError {
@@ -101,17 +101,17 @@ pub enum DiskOpenError {
     Version {
         /// The frontier's directory.
         path: PathBuf,
-        /// The layout on disk.
+        /// The version of the layout on disk.
         found: u32,
-        /// The layout that this program reads.
+        /// The version of the layout that this program reads.
         known: u32,
     },
-    /// Stored bytes differ from what was written.
+    /// Stored bytes are not what was written.
     #[error("the frontier in `{}` is damaged: {what}", path.display())]
     Corrupt {
         /// The frontier's directory.
         path: PathBuf,
-        /// The damage.
+        /// The damaged part, and what is wrong with it.
         what: String,
     },
 }

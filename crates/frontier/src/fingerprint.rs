@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use crawl_weburl::{CanonicalUrl, Origin};
 use siphasher::sip128::SipHasher13;
 
-/// The number of low bits of a fingerprint that depend on the whole URL.
+/// The number of low bits of a fingerprint that are computed from the whole URL. The other bits are
+/// computed from its origin.
 const URL_BITS: u32 = 96;
 
 /// The key of a crawl's fingerprints.
@@ -34,7 +35,7 @@ impl FingerprintKey {
         FingerprintKey(bytes)
     }
 
-    /// Returns the bytes, as passed to [`FingerprintKey::new`].
+    /// Returns the bytes that were passed to [`FingerprintKey::new`].
     #[must_use]
     pub fn bytes(&self) -> [u8; 16] {
         self.0
@@ -56,8 +57,8 @@ impl FingerprintKey {
         self.at_origin(self.hash(url.origin_text()), url)
     }
 
-    /// Returns the fingerprints of several URLs. Consecutive URLs with the same text before the
-    /// path, such as most links of a page, need only one hash of that text.
+    /// Returns the fingerprints of several URLs, in order. The part before the path is hashed only
+    /// once for consecutive URLs that share it, such as most links of a page.
     pub fn fingerprints<'u>(
         &self,
         urls: impl Iterator<Item = &'u CanonicalUrl>,
@@ -77,7 +78,7 @@ impl FingerprintKey {
         Fingerprint(place | (self.hash(url.as_str()) & ((1 << URL_BITS) - 1)))
     }
 
-    /// Returns the key of an origin's record.
+    /// Returns the key under which the record of an origin is stored.
     pub(crate) fn origin(&self, origin: &Origin) -> [u8; 16] {
         self.hash(origin.as_str()).to_be_bytes()
     }

@@ -1,4 +1,4 @@
-//! The first half of the frontier contract: reading and leasing.
+//! The reading half of the frontier contract: look-ups and leases.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -84,8 +84,8 @@ pub trait Frontier: Send + Sync {
 
     /// Removes links that would change nothing if admitted now. Checks only committed state in
     /// memory and never waits, so some of the remaining links may be known too. Calls `settled` for
-    /// each removed link whose URL is settled. The URL stays settled until [`Frontier::reopenings`]
-    /// increases. Returns the number of the last commit that the check saw
+    /// each removed link whose URL is settled; the URL stays settled at least until
+    /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
     fn drop_known(
         &self,
@@ -93,7 +93,7 @@ pub trait Frontier: Send + Sync {
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64>;
 
-    /// Returns the number of commits since opening that made settled URLs pending again.
+    /// Returns how many commits since opening have made settled URLs pending again.
     fn reopenings(&self) -> u64;
 
     /// Returns the last visit of `url` that [`Transaction::settle_until`] stored.

@@ -1,4 +1,4 @@
-//! Leases, and how they end.
+//! Leases, and the outcomes that end them.
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
@@ -41,7 +41,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Creates the lease of a queued URL, chosen after the commit numbered `after`.
+    /// Creates the lease of `queued`, a URL of `origin`. `after` is the number of the last commit.
     pub fn new(origin: Origin, queued: QueuedUrl, after: u64) -> Lease {
         let QueuedUrl {
             place,
@@ -99,7 +99,7 @@ impl Lease {
     }
 }
 
-/// The outcome of a lease.
+/// How a lease ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {
     /// A response was received and stored.

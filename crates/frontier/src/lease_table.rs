@@ -1,5 +1,5 @@
-//! The lease table, in memory: for each origin the length of its queue, its leased URLs and the
-//! queue head.
+//! The lease table, in memory: for each origin, the length of its queue, its leased URLs, and the
+//! first entries of its queue (the queue head).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::url_state::UrlCounts;
 
 /// The stored queues that a [`LeaseTable`] leases from.
 pub trait QueueReader {
-    /// The fingerprint of `url` under the crawl's key.
+    /// Returns the fingerprint of `url` under the crawl's key.
     fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint;
 
-    /// Reads up to `wanted` committed entries of a queue, behind the rank `after` and without those
-    /// in `leased`.
+    /// Reads up to `wanted` committed entries of a queue, in order, starting after the rank
+    /// `after`. Skips the entries whose ranks are in `leased`.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -42,7 +42,7 @@ pub struct QueueId<'a> {
     pub id: u64,
 }
 
-/// Neighbouring entries of a queue.
+/// Consecutive entries of a queue.
 #[derive(Debug, Default)]
 pub struct QueuePart {
     /// The entries, in the order of their ranks.
@@ -51,7 +51,8 @@ pub struct QueuePart {
     pub last: Option<QueueRank>,
 }
 
-/// The number of URLs in each state, as committed: leased URLs count as pending.
+/// The number of URLs in each committed state. Leases are not committed, so leased URLs count as
+/// pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommittedCounts {
     /// Waiting to be fetched, or leased.
@@ -105,10 +106,10 @@ struct OriginQueue {
     leased: BTreeSet<QueueRank>,
 }
 
-/// The changes of one commit.
+/// The changes that one commit makes to the lease table.
 #[derive(Debug, Default)]
 pub struct LeaseChanges {
-    /// The URLs whose leases ended.
+    /// The URLs whose leases the commit ended.
     pub settled: Vec<Fingerprint>,
     /// The queues in which entries were added, removed or moved.
     pub queues: Vec<QueueChange>,
@@ -147,8 +148,8 @@ impl OriginQueue {
 }
 
 impl LeaseTable {
-    /// Creates a table. `queues` lists origins, each with the number of its queue and the number of
-    /// queued URLs. The table holds about `limit` entries in memory, and reads at least `least`
+    /// Creates a table. `queues` has each origin, the number of its queue, and the number of URLs
+    /// in its queue. The table caches about `limit` entries in memory, and reads at least `least`
     /// entries of a queue at a time if there is room.
     #[must_use]
     pub fn new(
@@ -170,8 +171,8 @@ impl LeaseTable {
         leases
     }
 
-    /// Adds the queues of origins that other workers leased from until now. `totals` replaces the
-    /// totals of the table.
+    /// Adds the queues of origins that another worker owned until now. `totals` replaces the totals
+    /// of the table.
     pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: CommittedCounts) {
         for (origin, id, queued) in queues {
             self.set_origin_queue(&origin, id, queued);
@@ -179,8 +180,9 @@ impl LeaseTable {
         self.totals = totals;
     }
 
-    /// Removes the queues of the origins for which `is_gone` returns true. These origins must have
-    /// no leased URLs. `totals` replaces the totals of the table.
+    /// Removes the queues of the origins for which `is_gone` returns true, because another worker
+    /// owns them now. The origins must have no leased URLs. `totals` replaces the totals of the
+    /// table.
     pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: CommittedCounts) {
         let removed: Vec<Origin> = self
             .queues
@@ -200,8 +202,8 @@ impl LeaseTable {
         self.leased.values().map(|leased| &leased.origin)
     }
 
-    /// Returns the number of an origin's queue and the number of its queued URLs, or `None` if the
-    /// origin has no queue.
+    /// Returns the number of an origin's queue in the store and the number of URLs in the queue, or
+    /// `None` if the queue is empty.
     #[must_use]
     pub fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
         self.queues
@@ -302,9 +304,9 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // Between a commit and its merge into this table, the store has a leased URL at its new
-            // place, but this table still has the lease at the old place. The merge moves the
-            // lease.
+            // A commit changes the store before its merge changes this table. In between, the store
+            // has this leased URL at its new place, but this table has it at the old one. Skip it
+            // here: the merge will move the lease.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -318,7 +320,7 @@ impl LeaseTable {
         }
     }
 
-    /// Makes a leased URL pending again.
+    /// Releases the lease of a URL, which is then pending again.
     pub fn give_back(&mut self, key: Fingerprint) {
         let Some(LeasedUrl { origin, queued }) = self.leased.remove(&key) else {
             return;
@@ -333,8 +335,8 @@ impl LeaseTable {
         self.heads.offer(&origin, rank, queued);
     }
 
-    /// Applies the changes of a commit to this table, and returns the number of pending URLs of
-    /// each changed queue.
+    /// Applies the changes of a commit to this table. Returns each changed origin with the number
+    /// of its pending URLs.
     pub fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
         for fingerprint in merge.settled {
             self.unlease(fingerprint);

@@ -1,4 +1,4 @@
-//! Queue head cache: the first entries of the queues, in memory.
+//! The queue head cache, which holds the first entries of recently leased queues in memory.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,28 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::admit_rule::QueueRank;
 
-/// A refill of one queue head reads at most the limit divided by this number. With the default
-/// limit, these are 32 entries, which last half a minute for a host that is fetched from once a
-/// second.
+/// A refill of one queue head reads at most the cache's limit divided by this number. With the
+/// default limit, this is 32 entries, enough for half a minute at one request per second.
 const HEAD_SHARE: usize = 1024;
 
-/// The first entries of recently leased queues.
+/// A cache of the first entries of recently leased queues.
 pub(crate) struct QueueHeadCache<V> {
     heads: HashMap<Origin, QueueHead<V>>,
     /// The number of entries in memory, plus one for each head.
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. Admissions may make a head longer. Once half of
-    /// the cache's limit is in use, a head longer than four times this number is truncated to this
-    /// number. The dropped entries remain on disk.
+    /// The maximum number of entries in one refill. A head may also grow by admissions. If it is
+    /// then longer than four times this number, and more than half of the cache's limit is in use,
+    /// it is truncated to this number. The dropped entries remain on disk.
     refill: usize,
-    /// The number of entries in the first refill.
+    /// The minimum number of entries in a refill, if the maximum allows it.
     least: usize,
     uses: u64,
 }
 
-/// The first entries of one queue. Invariant: `entries` has all unleased entries of the queue up to
-/// `covered`.
+/// The first entries of one queue. Invariant: `entries` has all entries of the queue up to
+/// `covered`, except leased ones.
 struct QueueHead<V> {
     entries: BTreeMap<QueueRank, V>,
     covered: Covered,
@@ -47,8 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(QueueRank, V),
-    /// No entry is in memory, but the store may have entries behind this rank, or at any rank if
-    /// the rank is `None`.
+    /// No entry is in memory. The store may have entries after this rank, or any entries if the
+    /// rank is `None`.
     Unknown(Option<QueueRank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -69,8 +68,8 @@ impl<V> QueueHead<V> {
 }
 
 impl<V> QueueHeadCache<V> {
-    /// Creates a cache of about `limit` entries. A refill has at least `least` entries if there is
-    /// room.
+    /// Creates a cache of about `limit` entries. A refill reads at least `least` entries, unless
+    /// that is too many for the cache.
     pub(crate) fn new(limit: usize, least: usize) -> QueueHeadCache<V> {
         let refill = (limit / HEAD_SHARE).clamp(2, 64);
         QueueHeadCache {
@@ -85,8 +84,9 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Returns the number of entries to read for [`QueueHeadCache::refill`]. The first refill of a
-    /// head is small, and each further refill is four times as large, up to a maximum.
+    /// Returns how many entries to read from the store for the next [`QueueHeadCache::refill`] of a
+    /// head. The first refill is small, and each further one is four times as large, up to a
+    /// maximum.
     pub(crate) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
         (2 << (2 * refills)).max(self.least).min(self.refill)
@@ -109,9 +109,9 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds entries read from the store to the head of a queue. The first entry follows the head's
-    /// `covered`. `entries` has all entries up to `last`, or up to the end of the queue if `last`
-    /// is `None`.
+    /// Adds entries read from the store to the head of a queue. `entries` must start right after
+    /// the rank that the head covers, and have all entries up to `last`, or up to the end of the
+    /// queue if `last` is `None`.
     pub(crate) fn refill(
         &mut self,
         origin: &Origin,
@@ -138,7 +138,8 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// Adds an unleased entry to the cached head of its queue, if the head covers the entry's rank.
+    /// Adds an entry to the cached head of its queue, if the head covers the entry's rank. The
+    /// entry's URL must not be leased.
     pub(crate) fn offer(&mut self, origin: &Origin, rank: QueueRank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;

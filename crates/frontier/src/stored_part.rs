@@ -1,18 +1,19 @@
-//! The parts of a frontier's contents, for moving a crawl.
+//! The parts of a frontier's contents, for moving a crawl to another frontier.
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::url_record::UrlRecord;
 use crate::visit::StoredVisit;
 
-/// A part of a frontier's contents.
+/// A part of a frontier's contents: a URL, the state of a host, a robots.txt, a visit, or a value of
+/// the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
     /// A URL and its state.
     Url {
         /// The URL.
         url: CanonicalUrl,
-        /// The URL's state and place.
+        /// The URL's state, queue place and `via`.
         record: UrlRecord,
     },
     /// The stored state of a host.
@@ -31,7 +32,7 @@ pub enum StoredPart {
         /// The copy, as opaque bytes.
         bytes: Vec<u8>,
     },
-    /// The last visit of a URL.
+    /// The last visit of a URL, stored for the next one.
     Visit(StoredVisit),
     /// A value that the caller stored under a name.
     Meta {

@@ -1,4 +1,4 @@
-//! The write half of the frontier contract.
+//! The writing half of the frontier contract.
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
@@ -27,9 +27,9 @@ pub trait Transaction {
     /// that the store failed.
     fn settle(&mut self, lease: Lease, outcome: LeaseOutcome) -> Result<(), FrontierError>;
 
-    /// Like [`Transaction::settle`], and stores `visit` for the next visit of the URL. With
-    /// [`LeaseOutcome::Retry`] and [`LeaseOutcome::Deferred`] the visit is ignored, because the
-    /// URL was not visited.
+    /// Like [`Transaction::settle`], and also stores `visit`, which the URL's next visit uses. With
+    /// [`LeaseOutcome::Retry`] and [`LeaseOutcome::Deferred`] the visit is ignored, because the URL
+    /// was not visited.
     ///
     /// # Errors
     /// Same as [`Transaction::settle`].
@@ -40,21 +40,21 @@ pub trait Transaction {
         visit: Visit,
     ) -> Result<(), FrontierError>;
 
-    /// Makes settled URLs pending again whose visits are due at `until` (seconds since the Unix
-    /// epoch), and returns their number. Takes at most `most` URLs, longest due first. The choice
-    /// between equal due times is unspecified. The URLs enter their queues in the order of due
-    /// time, then text. Visits stored in this transaction may be taken before visits that have been
-    /// due longer.
+    /// Makes settled URLs pending again whose next visit is due at `until` (seconds since the Unix
+    /// epoch), and returns their number. Takes at most `most` URLs, those due the longest first.
+    /// Visits stored in this transaction may come before others that have been due longer. The URLs
+    /// enter their queues in the order of due time, then text. If `most` cuts between equal due
+    /// times, the choice is unspecified.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
-    /// Makes at most `most` settled URLs pending again whose due time can't be right, and returns
-    /// their number. A correct due time is at most `longest` after the visit. A due time more than
-    /// `longest` after `now` is considered wrong if the visit is dated after `now` (a clock was
-    /// ahead), or at `now - longest` or earlier. Times are in seconds, and `now` counts from the
-    /// Unix epoch.
+    /// Makes settled URLs pending again whose due time can't be right, for example because a clock
+    /// was wrong. Takes at most `most` URLs, and returns their number. A correct due time is at
+    /// most `longest` after the visit. So a due time more than `longest` after `now` is wrong if
+    /// the visit is dated after `now`, or at `now - longest` or earlier. All times are in seconds,
+    /// and `now` counts from the Unix epoch.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -72,14 +72,14 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails.
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
-    /// Admits a URL that was found.
+    /// Admits a URL: adds it to the frontier, or updates it if it is known.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
     fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError>;
 
-    /// Admits URLs in the given order and returns one result for each. The effect is the same as of
-    /// admitting the URLs one by one, but a store may look the URLs up together, which is cheaper.
+    /// Admits URLs in the given order, and returns one result for each. Equivalent to admitting
+    /// them one by one, but a store may look the URLs up together, which is cheaper.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. URLs before the failure are admitted.
@@ -92,8 +92,8 @@ pub trait Transaction {
             .collect()
     }
 
-    /// Stores what the scheduler needs to know about a host after a restart: `wake`, the time from
-    /// which requests are allowed, in microseconds since the Unix epoch, and opaque bytes.
+    /// Stores the state of a host for the scheduler of the next run: `wake`, the time from which
+    /// requests to it are allowed (in microseconds since the Unix epoch), and opaque bytes.
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);
 
     /// Stores the copy of an origin's robots.txt, as opaque bytes.
@@ -106,9 +106,9 @@ pub trait Transaction {
     /// Stores bytes of the caller under `name`.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
-    /// Numbers the commit. A lease carries the number of the last commit before the URL was leased
-    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened have
-    /// the number 0. A commit that is not numbered gets the number of the previous commit.
+    /// Sets the number of the commit. A lease carries the number of the last commit before the URL
+    /// was leased ([`Lease::after`]). A commit without a number gets that of the previous commit.
+    /// Numbers are not stored: commits before the frontier was opened count as number 0.
     fn number(&mut self, number: u64);
 
     /// Commits the transaction atomically.

@@ -1,4 +1,4 @@
-//! The stored record of a URL, for frontiers that keep one record for each URL.
+//! The record that a frontier stores for a URL, for frontiers that keep one record per URL.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -8,12 +8,12 @@ use crate::exclusion::Exclusion;
 use crate::lease::LeaseOutcome;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 
-/// The stored record of one URL.
+/// Everything that a frontier stores about one URL, except its visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRecord {
-    /// The URL's state. A leased URL is stored as pending.
+    /// The URL's state. Leases are not stored, so a leased URL is pending.
     pub state: RecordState,
-    /// The URL's queue place. Priority, seed and kind have a meaning only while the URL is pending.
+    /// The URL's queue place. If the URL is not pending, its priority, seed and kind are unused.
     pub place: QueuePlace,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
@@ -44,7 +44,7 @@ pub enum RecordState {
 }
 
 impl UrlRecord {
-    /// Returns the record that `admission` creates.
+    /// Returns the record that `admission` requests, with the sequence number `seq`.
     #[must_use]
     pub fn admitted(admission: Admission, seq: u64) -> UrlRecord {
         let place = QueuePlace::of(&admission, seq);
@@ -75,8 +75,8 @@ impl UrlRecord {
         })
     }
 
-    /// Returns the record after a lease ended with `outcome`. A retried URL gets the sequence
-    /// number `seq`.
+    /// Returns the record after a lease ended with `outcome`. If the URL is to be retried, it gets
+    /// the sequence number `seq`.
     #[must_use]
     pub fn ended(mut self, outcome: LeaseOutcome, seq: u64) -> UrlRecord {
         self.state = match outcome {
@@ -112,7 +112,8 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the URL's state as the admission rule needs it.
+    /// Returns the URL's state in the form that the admission rule takes. If `leased` is true, a
+    /// pending URL counts as leased.
     #[must_use]
     pub fn now(&self, leased: bool) -> CurrentState {
         match self.state {
@@ -126,7 +127,8 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the record in the form that [`Frontier::known`](crate::Frontier::known) returns.
+    /// Returns the URL's state in the form that [`Frontier::known`](crate::Frontier::known)
+    /// returns. If `leased` is true, a pending URL counts as leased.
     #[must_use]
     pub fn known(&self, leased: bool) -> KnownUrl {
         let (state, waits) = match &self.state {
@@ -164,7 +166,7 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the counter in `counts` for URLs in the state of this record.
+    /// Returns the field of `counts` that counts URLs in the state of this record.
     pub(crate) fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
         match self.state {
             RecordState::Pending { .. } => &mut counts.pending,

@@ -4,7 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// What a frontier knows about one URL.
+/// The state of a known URL, and the path that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUrl {
     /// The URL's state.
@@ -56,7 +56,7 @@ pub struct UrlCounts {
     pub known: u64,
     /// Waiting to be fetched.
     pub pending: u64,
-    /// Leased, so being processed.
+    /// Leased: a worker is fetching these URLs or processing the responses.
     pub leased: u64,
     /// Settled with a response.
     pub fetched: u64,

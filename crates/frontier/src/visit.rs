@@ -6,15 +6,15 @@ use crate::admission::distance;
 use crate::admit_rule::{QueuePlace, QueuedUrl};
 use crate::lease::Lease;
 
-/// The visit that settled a URL, stored to be used for the URL's next visit.
+/// The last visit of a settled URL, stored for its next visit.
 ///
 /// Times are in seconds since the Unix epoch, and are only compared with each other, never with a
 /// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// When the visit was made.
+    /// When the visit was made, in seconds since the Unix epoch.
     pub at: u32,
-    /// When the next visit is due.
+    /// When the next visit is due, in seconds since the Unix epoch.
     pub due: u32,
     /// Opaque bytes, in which the caller stores values such as validators and a digest.
     pub bytes: Vec<u8>,
@@ -31,15 +31,15 @@ impl Visit {
     }
 }
 
-/// A visit of a URL, with the queue place and the `via` that the URL gets when its next visit is
-/// due.
+/// The stored visit of a URL, with the queue place and the `via` that the URL gets when it becomes
+/// pending again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVisit {
     /// The URL.
     pub url: CanonicalUrl,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
-    /// The URL's place, with `seq` 0.
+    /// The queue place, with `seq` 0.
     pub place: QueuePlace,
     /// The visit.
     pub visit: Visit,
@@ -69,7 +69,8 @@ impl StoredVisit {
         }
     }
 
-    /// Returns the queue entry with which the URL becomes pending again.
+    /// Returns the queue entry that the URL gets when it becomes pending again, with the sequence
+    /// number `seq`.
     #[must_use]
     pub fn queued(&self, seq: u64) -> QueuedUrl {
         QueuedUrl {

@@ -31,8 +31,8 @@ pub trait SendDeadline: Send + Sync {
     }
 }
 
-/// The facts that a worker must know about all other workers, as of one moment. If the crawl has
-/// several groups of database servers, the groups are read at slightly different moments.
+/// The facts that a worker needs about the whole crawl, as of one moment. If the crawl has several
+/// groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerSurvey {
     /// The number of living workers that are not being drained, including this one.
@@ -41,11 +41,11 @@ pub struct WorkerSurvey {
     pub group_living: u64,
     /// The number of buckets (sets of hosts) in this worker's group that no worker owns.
     pub free_buckets: u64,
-    /// The number of URLs that are pending or leased, except URLs of idle workers. An idle worker
-    /// waits for new links.
+    /// The number of pending or leased URLs, except those of idle workers. An idle worker waits for
+    /// new links.
     pub pending_open: u64,
-    /// The number of a group of database servers that has pending URLs or waiting links, but no
-    /// worker. `None` if there is no such group.
+    /// The number (id) of a group of database servers that has pending URLs or waiting links, but
+    /// no worker. `None` if there is no such group.
     pub unserved_group: Option<i32>,
     /// Whether the crawl still has links or URLs outside the queues: links that wait for the owner
     /// of their bucket (even if the bucket has no owner), links in transit between groups of
@@ -54,15 +54,15 @@ pub struct WorkerSurvey {
     pub links_wait: bool,
     /// Whether this worker has to admit links that other workers found, or to reopen lost URLs.
     pub own_links_wait: bool,
-    /// The numbers of the groups of database servers whose links this worker has to forward.
+    /// The numbers (ids) of the groups of database servers whose links this worker has to forward.
     pub to_forward: Vec<i32>,
     /// Whether this worker has to hand over its hosts and stop.
     pub is_drained: bool,
     /// This worker's buckets that have to move to another group of database servers.
     pub moving: Vec<i32>,
-    /// The number of values stored for the crawl ([`WorkerFrontier::crawl_meta`]).
+    /// The number of values stored for the whole crawl ([`WorkerFrontier::crawl_meta`]).
     pub crawl_meta: u64,
-    /// The number of rows that all workers have in `pages.jsonl`.
+    /// The number of rows in the `pages.jsonl` files of all workers.
     pub pages: u64,
     /// The total size of all bodies that the other workers fetched, in bytes.
     pub others_bytes: u64,
@@ -101,7 +101,7 @@ pub struct WorkerSurvey {
 /// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
 ///    depth wins, no matter how many processes find the URL at once.
 pub trait WorkerFrontier: Frontier {
-    /// Begins a transaction, as [`Frontier::begin`] does, with the additional methods for workers.
+    /// Begins a transaction, as [`Frontier::begin`] does, that also has the methods for workers.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails or the leases of this worker ended.
@@ -110,7 +110,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the unique id of this run of the worker's process.
     fn life(&self) -> &str;
 
-    /// Returns the guard for this worker's requests.
+    /// Returns the deadline of this worker's requests, which each heartbeat extends.
     fn send_guard(&self) -> Arc<dyn SendDeadline>;
 
     /// Fails if this worker's leases expired or were taken over.
@@ -131,16 +131,15 @@ pub trait WorkerFrontier: Frontier {
     /// Returns whether this worker owns a host.
     fn owns(&self, host: &HostKey) -> bool;
 
-    /// Returns how long ago this worker took `host` over from another worker, which may have sent
+    /// Returns the time since this worker took `host` over from another worker, which may have sent
     /// requests to the host until then. Returns `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets that the hosts of leased URLs are in.
+    /// Returns the buckets of the hosts of this worker's leased URLs.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Takes up to `most` buckets (sets of hosts) without an owner. Returns the number of buckets
-    /// taken, and each origin with pending URLs in these buckets, with the number of its pending
-    /// URLs.
+    /// Takes up to `most` buckets (sets of hosts) that have no owner. Returns the number of buckets
+    /// taken, and the origins in them that have pending URLs, each with their number.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.
@@ -148,7 +147,7 @@ pub trait WorkerFrontier: Frontier {
 
     /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
     /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
-    /// the state of their hosts must be committed.
+    /// the state of the hosts must be committed.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
@@ -177,39 +176,39 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if a database fails.
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
-    /// Records whether this worker is idle until new links arrive. If `pages` is given, it becomes
-    /// the worker's page budget unless the budget is lower already, so that other workers can use
-    /// the remainder.
+    /// Records whether this worker is idle until new links arrive. If `pages` is less than the
+    /// worker's page budget, it becomes the budget, so that other workers can use the rest.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
-    /// Requests `more` pages in addition to the `pages` that this worker has used. Returns the
-    /// total page budget granted to this worker. The budgets of all workers together never exceed
-    /// `of`, the page budget of the crawl.
+    /// Requests a budget of `more` pages in addition to the `pages` that this worker has used.
+    /// Returns the worker's new budget, counted from its first page. The budgets of all workers
+    /// together never exceed `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Returns this worker's buckets (sets of hosts) whose deferred URLs no other worker has listed
-    /// in its records. Takes over all buckets without an owner first, because no other worker may
-    /// be left to list their URLs.
+    /// Takes all buckets without an owner, because no other worker may be left to list their
+    /// deferred URLs, and then returns this worker's buckets (sets of hosts) whose deferred URLs no
+    /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
-    /// Records the buckets (sets of hosts) whose deferred URLs this worker has listed in its
+    /// Records that this worker has listed the deferred URLs of `buckets` (sets of hosts) in its
     /// records. An empty set withdraws an earlier call.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.
     fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError>;
 
-    /// Returns everything that any worker stored for the crawl with [`Transaction::keep_meta`].
+    /// Returns the values that any worker stored for the whole crawl with
+    /// [`Transaction::keep_meta`].
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError>;
 }
 
-/// A transaction of one of the workers that share a frontier.
+/// A transaction of a worker that shares its frontier with other workers.
 pub trait WorkerTransaction: Transaction {
-    /// Prefetches the records of URLs that are about to be admitted, except records that are in
-    /// memory. Takes one round trip. Changes nothing, so a URL may still not be admitted.
+    /// Prefetches the records of URLs that may be admitted in this transaction, except records that
+    /// are in memory. Takes one round trip, and changes nothing.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -218,9 +217,9 @@ pub trait WorkerTransaction: Transaction {
         admissions: &mut dyn Iterator<Item = &Admission>,
     ) -> Result<(), FrontierError>;
 
-    /// Returns up to `most` links, found by other workers, that lead to hosts of this worker. The
-    /// oldest come first. The caller has to admit these links, because committing this transaction
-    /// deletes them.
+    /// Returns up to `most` links that other workers found to hosts of this worker, the oldest
+    /// first. The caller has to admit these links, because the commit of this transaction deletes
+    /// them.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -244,11 +243,11 @@ pub trait WorkerTransaction: Transaction {
 /// The result of [`WorkerTransaction::reopen_lost`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReopenedUrls {
-    /// URLs that stay excluded, as admissions with their stored values.
+    /// URLs that stay excluded. Their rows have to be written again.
     pub excluded: Vec<Admission>,
-    /// The origins of all URLs that this call handled.
+    /// The origins of all URLs that were reopened or stay excluded.
     pub origins: Vec<Origin>,
-    /// Whether there may be more URLs to reopen.
+    /// Whether another call may find more URLs.
     pub is_more: bool,
 }
 
@@ -281,7 +280,7 @@ pub trait OutgoingCrawl {
     ) -> Result<(), BoxError>;
 }
 
-/// A worker of an exported crawl.
+/// A worker of a crawl that is being moved out of a shared frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedWorker {
     /// The worker's name.
@@ -290,17 +289,17 @@ pub struct ExportedWorker {
     pub pages: u64,
     /// The committed lengths of the worker's files, in bytes, by file name.
     pub marks: BTreeMap<String, u64>,
-    /// The values that the worker stored under names.
+    /// The values that the worker stored, by name.
     pub meta: Vec<(String, Vec<u8>)>,
 }
 
-/// A shared frontier that a crawl can be moved to from its directory.
+/// A shared frontier to which a crawl can be moved from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for a run of the process of `worker`. This run counts as ended once the
-    /// move is complete.
+    /// Returns a new id for a process of `worker`, as if that process had run the crawl so far. The
+    /// process counts as ended once the move is complete.
     fn new_life(&self, worker: &str) -> String;
 
-    /// Returns whether the move is complete: the whole crawl is in the shared frontier, with a
+    /// Returns whether the move is complete: the whole crawl is in the shared frontier, which has a
     /// worker whose last process has the id `life`.
     ///
     /// # Errors
@@ -324,8 +323,8 @@ pub trait IncomingCrawl {
     /// [`FrontierError`] if the database fails.
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
-    /// Completes the move if the database has as many URLs in each state as `expected`: then gives
-    /// the crawl its name, so that workers find it. The worker resumes the crawl as after a crash
+    /// Completes the move if the database has as many URLs in each state as `expected`: gives the
+    /// crawl its name, so that workers find it. `worker` then resumes the crawl, as after a crash
     /// of the process with the id `worker.life`.
     ///
     /// # Errors
@@ -352,16 +351,17 @@ pub enum MoveError {
     Failed(BoxError),
 }
 
-/// The worker that an imported crawl gets. Its directory holds the crawl's rows.
+/// The worker that a crawl gets when it is moved into a shared frontier. The worker's directory has
+/// the crawl's rows.
 #[derive(Clone, Debug)]
 pub struct ImportedWorker {
     /// The worker's name.
     pub name: String,
     /// The id of the worker's last process, which counts as ended once the import is complete.
     pub life: String,
-    /// The number of rows in `pages.jsonl` so far.
+    /// The number of rows in the worker's `pages.jsonl`.
     pub pages: u64,
-    /// The total size of the bodies so far, in bytes.
+    /// The total size of the bodies that the crawl has fetched, in bytes.
     pub bytes: u64,
     /// The committed lengths of the worker's files, in bytes, by file name.
     pub marks: BTreeMap<String, u64>,

@@ -2,12 +2,12 @@
 
 use crawl_archive::HttpMessage;
 
-/// Fields of a response, with lower-case names.
+/// The header fields of a response, with lower-case names.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderFields(Vec<(String, Vec<u8>)>);
 
 impl HeaderFields {
-    /// Returns the fields of an archived message.
+    /// Copies the header fields of an archived response.
     pub(crate) fn of_message(http: &HttpMessage<'_>) -> HeaderFields {
         let fields = http.fields.iter().map(|(name, value)| {
             let name = String::from_utf8_lossy(name).to_ascii_lowercase();

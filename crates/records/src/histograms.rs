@@ -18,7 +18,6 @@ impl Histogram {
         }
     }
 
-    /// Counts a value.
     pub(crate) fn add(&mut self, value: u64) {
         let bin = self.limits.partition_point(|limit| *limit <= value);
         self.counts[bin] += 1;
@@ -32,28 +31,27 @@ impl Histogram {
         bins.map(|((start, end), count)| (start, end, *count))
     }
 
-    /// The number of values.
+    /// Returns the number of values counted so far.
     pub(crate) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// Bin limits of delays, in milliseconds.
+/// Upper limits of the bins for delays between requests to a host, in milliseconds.
 const GAPS: [u64; 10] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,
 ];
 
-/// Delays of all hosts, in milliseconds.
+/// Histograms of the delays between requests to the same host, over all hosts, in milliseconds.
 #[derive(Debug)]
 pub(crate) struct GapHistograms {
-    /// Required delays.
+    /// Delays that a setting or a site's rule required.
     pub(crate) asked: Histogram,
-    /// Observed delays.
+    /// Delays observed between requests.
     pub(crate) seen: Histogram,
 }
 
 impl GapHistograms {
-    /// Creates empty histograms.
     pub(crate) fn new() -> GapHistograms {
         GapHistograms {
             asked: Histogram::new(&GAPS),
@@ -134,13 +132,14 @@ impl TimeAxis {
         }
     }
 
-    /// Returns the bin of a time, or the nearest bin if the time is out of range.
+    /// Returns the index of the bin that contains `at_ms`, or of the nearest bin if `at_ms` is off
+    /// the axis.
     pub(crate) fn bin(&self, at_ms: u64) -> usize {
         let bin = at_ms.saturating_sub(self.start_ms) / self.width_ms;
         usize::try_from(bin).map_or(self.bins - 1, |bin| bin.min(self.bins - 1))
     }
 
-    /// Returns the start of a bin, in milliseconds since the Unix epoch.
+    /// Returns the start of the bin with this index, in milliseconds since the Unix epoch.
     pub(crate) fn start_of(&self, bin: usize) -> u64 {
         let since = self.width_ms.saturating_mul(bin as u64);
         self.start_ms.saturating_add(since)

@@ -14,8 +14,8 @@ use crate::histograms::GapHistograms;
 
 pub(crate) use self::last_rows::LastRowLines;
 
-/// Maximum difference between a delay and its seeming length, in milliseconds. The starts and ends
-/// of requests are rounded to whole milliseconds.
+/// Tolerance when a delay or wait is compared with its requirement, in milliseconds. Recorded
+/// starts and ends of requests are rounded to whole milliseconds.
 const ROUNDING_MS: u64 = 1;
 
 /// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as
@@ -37,7 +37,7 @@ pub struct HostReport {
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
     /// URLs whose last row has no response, a status of 400 or above, or an incomplete body, each
-    /// counted once.
+    /// counted once. Sitemaps don't count.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
@@ -59,7 +59,7 @@ pub struct HostReport {
     pub requests: u64,
     /// Requests for robots.txt, including redirects on the way to it.
     pub robots_requests: u64,
-    /// The sum of the response times, in milliseconds.
+    /// Sum of the durations of all requests, in milliseconds.
     pub busy_ms: u64,
     /// Delays between requests.
     pub gaps: RequestGaps,
@@ -67,7 +67,7 @@ pub struct HostReport {
     pub waits: DemandedWaits,
     /// The last result for robots.txt, by origin.
     pub robots: BTreeMap<String, LastRobotsResponse>,
-    /// Labels of the host's pages and exclusions, the first hundred.
+    /// Seed labels of the host's pages and excluded URLs, at most a hundred.
     #[serde(default)]
     pub labels: BTreeSet<String>,
 }
@@ -133,8 +133,8 @@ pub struct DemandedWaits {
 /// The last response to a request for an origin's robots.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRobotsResponse {
-    /// `rules` (2xx), `none` (4xx except 429), `redirect` (3xx), `unreachable` (5xx, 429, no
-    /// response).
+    /// `rules` (2xx or 304), `none` (4xx except 429), `redirect` (other 3xx), `unreachable` (5xx,
+    /// 429, no response).
     pub state: String,
     /// The status, if there was a response.
     pub status: Option<u16>,
@@ -150,7 +150,8 @@ pub struct LastRobotsResponse {
 pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
-    /// Host keys by the part of a URL before its path.
+    /// The host key of each origin (the part of a URL before its path), so that each origin is
+    /// parsed once.
     keys: HashMap<String, String>,
     /// URLs requested as sitemaps.
     sitemaps: HashSet<String>,
@@ -166,8 +167,8 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests whose delay is not judged yet, sorted by start. A request waits here because rows
-    /// are in the order of the requests' ends.
+    /// Requests whose delay is not judged yet, sorted by start. The rows are sorted by the
+    /// requests' ends, so a request waits here until no earlier start can follow.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.
@@ -282,13 +283,14 @@ impl HostSums {
         }
     }
 
-    /// Returns the hosts with anything to report, by host key, each with its coverage verdict.
+    /// Returns the report of each host that has any rows, sorted by host key, with its coverage
+    /// verdict.
     #[must_use]
     pub fn finish(self) -> Vec<HostReport> {
         self.finish_with_gaps().0
     }
 
-    /// Like `finish`, but also returns the delays of all hosts.
+    /// Like [`HostSums::finish`], but also returns histograms of the delays of all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {
@@ -375,7 +377,8 @@ impl Host {
         report
     }
 
-    /// Judges the earliest pending request.
+    /// Takes the earliest request from `ahead`, and compares the delay and the wait before it with
+    /// those required.
     fn judge_next(&mut self, per_host: usize, all: &mut GapHistograms) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;

@@ -15,7 +15,7 @@ pub(crate) use table::{Cell, Table};
 
 const STYLE: &str = include_str!("html/page.css");
 
-/// The style of tables and grades, also used by the pages of `crawl serve`.
+/// The style sheet of tables and grades, also used by the pages of `crawl serve`.
 pub const PARTS_STYLE: &str = include_str!("html/parts.css");
 
 /// The script that makes tables sortable, also used by the pages of `crawl serve`. Its function

@@ -20,7 +20,8 @@ pub fn outcome(row: &PageRow) -> &str {
     }
 }
 
-/// Returns the outcome of a page rejected by an operator's filter.
+/// Returns the outcome of a page with a 2xx status. `filter` is the value of `unwanted` in its row:
+/// the content filter that rejected the page.
 fn unwanted(filter: &str) -> &'static str {
     if filter == ONLY_CHECKED {
         return "ok";

@@ -83,7 +83,7 @@ pub struct HostPlan {
     pub gap_ms: u64,
     /// The rule that requires the delay: `delay`, `crawl-delay` ..
     pub gap_by: String,
-    /// The mean response time so far, in milliseconds.
+    /// The mean response time of the host during the planning run, in milliseconds.
     pub answer_ms: f64,
     /// Requests for pages, robots.txt and sitemaps.
     pub requests: u64,
@@ -201,7 +201,7 @@ pub fn plan(
     })
 }
 
-/// Returns the plan of a host, but without its bytes.
+/// Builds the plan of a host, except for its `bytes`, which the caller sets.
 fn host_plan(
     host: &HostReport,
     gap: Option<(u64, String)>,
@@ -365,7 +365,8 @@ impl Requests {
     }
 }
 
-/// Returns, by host, the rules that exclude URLs.
+/// Returns the rules that exclude URLs, by host key. Per host, the rules that exclude the most URLs
+/// come first, at most [`MAX_RULES`].
 fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
     type Key = (String, Option<String>, Option<u32>);
     let mut counts: HashMap<String, HashMap<Key, u64>> = HashMap::new();

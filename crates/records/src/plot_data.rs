@@ -104,21 +104,21 @@ pub(crate) struct PolitenessSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct TimeSeries {
     pub(crate) axis: TimeAxis,
-    /// Requests by end time.
+    /// Number of requests by the time bin of their end and by kind of response.
     pub(crate) answers: Vec<AnswerCounts>,
-    /// Rows of `pages.jsonl` by the end time of their requests.
+    /// Number of rows of `pages.jsonl` by the time bin in which their request ended.
     pub(crate) pages: Vec<u64>,
 }
 
 /// How the crawl treated one host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostFigures {
-    /// Requests by time bin.
+    /// Number of requests by the time bin of their end.
     pub(crate) requests: Vec<u64>,
     pub(crate) answers: AnswerCounts,
     /// Start of the first request, in milliseconds since the Unix epoch.
     pub(crate) first_start_ms: u64,
-    /// End of the last request.
+    /// End of the last request, in milliseconds since the Unix epoch.
     pub(crate) last_end_ms: u64,
     /// Maximum number of requests that ended within one clock minute.
     pub(crate) most_in_a_minute: u64,
@@ -128,16 +128,16 @@ pub(crate) struct HostFigures {
     in_minute: u64,
 }
 
-/// Numbers of pages by what usage statements and robots.txt files allow.
+/// Number of pages that robots.txt rules and usage statements allow or refuse.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsagePermissionCounts {
     /// Pages explicitly allowed by a robots.txt rule.
     pub(crate) allowed_by_rule: u64,
     /// Pages that no rule of robots.txt matches.
     pub(crate) no_rule: u64,
-    /// Usage statements, by vocabulary and channel.
+    /// Number of usage statements on pages, by vocabulary and channel.
     pub(crate) statements: BTreeMap<(String, String), u64>,
-    /// Pages that allow the declared purpose.
+    /// Pages whose usage statements allow the declared purpose.
     pub(crate) purpose_allowed: u64,
     pub(crate) purpose_refused: u64,
     /// Pages whose body is not archived, because the site's usage statement refuses copies.
@@ -160,8 +160,8 @@ pub(crate) struct PlotData {
     pub(crate) links: LinkGraphSketch,
 }
 
-/// Collects the data of the plots from the rows, which `report` has read before. Skips malformed
-/// lines, which the report already counts.
+/// Reads the row files of a crawl once and collects the data of the plots. Skips malformed lines:
+/// `report` has read the same rows and lists these lines as flaws.
 ///
 /// # Errors
 /// File system errors.

@@ -102,8 +102,7 @@ pub struct SampleSettings {
     pub by: String,
     /// The random seed of the draw.
     pub seed: String,
-    /// The depth that limits which pages were read to build the frame: pages with fewer links than
-    /// this between a seed and themselves.
+    /// Pages at a lower depth than this (fewer links from a seed) are read to build the frame.
     pub frame_depth: u64,
 }
 
@@ -133,14 +132,16 @@ pub struct PageCounts {
     /// Bytes of bodies, as received.
     pub bytes: u64,
     /// Number of URLs by outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect`
-    /// (3xx), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. `login_page`,
-    /// `challenge` and `block_page` take precedence over the status.
+    /// (3xx), `client_error` (4xx), `server_error` (5xx), `no_answer` or `other`. Some outcomes
+    /// take precedence over the status: `login_page`, `challenge`, `block_page`, `unwanted_type`,
+    /// `unwanted_language`, `unwanted_size`, and redirects that lead nowhere, such as
+    /// `redirect_loop`.
     pub by_outcome: BTreeMap<String, u64>,
     /// Number of URLs by status code.
     pub by_status: BTreeMap<u16, u64>,
     /// Number of URLs by content type, without parameters and in lower case.
     pub by_type: BTreeMap<String, u64>,
-    /// Number of URLs by number of links from a seed.
+    /// Number of URLs by depth, which is the number of links followed from a seed.
     pub by_depth: BTreeMap<u32, u64>,
     /// Counts by round. The first round is 1, and each `--recrawl` adds one.
     #[serde(default)]
@@ -187,7 +188,7 @@ pub struct BrokenCounts {
 /// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenRow {
-    /// The URL.
+    /// The URL of the page.
     pub url: String,
     /// The status of the response.
     pub status: Option<u16>,
@@ -202,15 +203,15 @@ pub struct BrokenRow {
 pub struct RoundCounts {
     /// Number of rows.
     pub rows: u64,
-    /// New pages.
+    /// Number of pages visited for the first time.
     pub new: u64,
-    /// Pages that changed since their last visit.
+    /// Number of pages that changed since their last visit.
     pub changed: u64,
-    /// Unchanged pages.
+    /// Number of pages that did not change since their last visit.
     pub same: u64,
-    /// Pages that no longer exist.
+    /// Number of pages that no longer exist.
     pub gone: u64,
-    /// Rows without a response, or with a status of 400 or above.
+    /// Number of rows without a response, or with a status of 400 or above.
     #[serde(default)]
     pub broken: u64,
 }
@@ -249,9 +250,9 @@ pub struct RequestCounts {
     pub by_purpose: BTreeMap<String, u64>,
     /// Requests without a response, by failure name.
     pub by_failure: BTreeMap<String, u64>,
-    /// Start of the first request.
+    /// Start of the first request, in milliseconds since the Unix epoch.
     pub first_start_ms: Option<u64>,
-    /// End of the last request.
+    /// End of the last request, in milliseconds since the Unix epoch.
     pub last_end_ms: Option<u64>,
     /// Number of delays shorter than required, over all hosts.
     pub short_gaps: u64,
@@ -309,8 +310,8 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
 }
 
 impl Report {
-    /// Returns the hosts that got requests (most requests first), and the number of hosts that are
-    /// only linked to.
+    /// Returns the hosts that have requests or pages, those with the most requests first, and the
+    /// number of other hosts, which are only linked to.
     #[must_use]
     pub fn hosts_asked(&self) -> (Vec<&HostReport>, u64) {
         let (mut asked, others): (Vec<_>, Vec<_>) = self
@@ -538,7 +539,7 @@ impl PageCounts {
 }
 
 impl BrokenCounts {
-    /// Adds the last row of a URL.
+    /// Counts the last row of a URL, if the page is broken.
     fn add(&mut self, row: PageRow) {
         if !row.is_broken() {
             return;

@@ -97,7 +97,8 @@ pub(crate) fn page_of(
     page(&title, description, &body)
 }
 
-/// Renders the headline numbers. `html_pages` is the number of HTML pages, if they were counted.
+/// Renders the headline numbers. `html_pages` is the number of HTML pages, if the archived pages
+/// were read.
 fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
     html! {
         p.sums {
@@ -121,7 +122,8 @@ fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
     }
 }
 
-/// Renders the broken pages of a crawl whose archive was not read for the page.
+/// Renders the broken pages, and the command that finds more to fix. For a crawl whose archived
+/// pages were not read.
 fn broken_alone(broken: &BrokenCounts) -> Markup {
     html! {
         @if broken.pages == 0 { p { "No page is broken." } }
@@ -417,7 +419,7 @@ fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
     html! { @if !counts.is_empty() { (titled(title, &list)) } }
 }
 
-/// Renders a table of counts with a heading.
+/// Renders a table of counts with `title` as its heading.
 fn titled(title: &str, rows: &Markup) -> Markup {
     html! { div { h4 { (title) } (scrolling_table(title, rows)) } }
 }

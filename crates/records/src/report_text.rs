@@ -127,7 +127,7 @@ impl Report {
     }
 }
 
-/// Writes one line per seed, up to a maximum, and then the number of further seeds.
+/// Writes one line per seed, up to a maximum, and then the number of seeds that are not listed.
 pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result {
     for seed in seeds.iter().take(MAX_NAMED_SEEDS) {
         writeln!(f, "seed      {}", safe_line(seed))?;
@@ -138,7 +138,7 @@ pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result
     }
 }
 
-/// Describes the visits of all rounds.
+/// Describes the totals of all visits: a URL visited in three rounds counts three times.
 pub(crate) fn all_rounds(all: &VisitCounts) -> String {
     format!(
         "{} ({}), {} failed",
@@ -158,7 +158,7 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
     )
 }
 
-/// Returns the settings about the operator and the purpose of the crawl, each with a heading. Skips
+/// Returns the settings about the operator and the purpose of the crawl, each with its label. Skips
 /// settings that are not set.
 pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
@@ -277,7 +277,7 @@ pub(crate) fn waits(host: &HostReport) -> String {
     )
 }
 
-/// Describes the outcome of a robots.txt.
+/// Describes the last response to a request for robots.txt: `rules (200)`.
 pub(crate) fn robots_line(robots: &LastRobotsResponse) -> String {
     match (robots.status, &robots.failure) {
         (Some(status), _) => format!("{} ({status})", robots.state),
@@ -286,7 +286,7 @@ pub(crate) fn robots_line(robots: &LastRobotsResponse) -> String {
     }
 }
 
-/// Returns `all kept`, or the number of delays or waits that were cut short.
+/// Returns `all respected`, or the number of delays or waits that were cut short.
 pub(crate) fn kept(short: u64) -> String {
     match short {
         0 => "all respected".to_owned(),
@@ -294,7 +294,8 @@ pub(crate) fn kept(short: u64) -> String {
     }
 }
 
-/// Returns the counts with their keys in words. Counts with the same words are summed.
+/// Replaces the keys of counts by the words that `words` returns. Adds up counts with the same
+/// words.
 #[must_use]
 pub fn in_words<K: Ord>(
     counts: &BTreeMap<K, u64>,

@@ -27,8 +27,8 @@ pub enum RoundSelection {
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
-    /// The data that rows are selected by. `None` if all rows are selected, because each URL has
-    /// one visit or all visits are wanted.
+    /// The data that selects rows if the crawl has several rounds. `None` if all rows up to
+    /// `last_round` are kept, because each URL has one visit or all visits are wanted.
     several: Option<SeveralRounds>,
 }
 
@@ -68,7 +68,7 @@ impl RoundView {
         })
     }
 
-    /// Returns whether to keep a row on this line of `pages.jsonl`.
+    /// Returns whether to keep `row`, which is on this line of `pages.jsonl`.
     #[must_use]
     pub fn holds_page(&self, line: u64, row: &PageRow) -> bool {
         let several = self.several.as_ref();
@@ -99,8 +99,8 @@ impl RoundView {
         row.round <= self.last_round && read.is_none_or(|url| url.read == row.round)
     }
 
-    /// Returns whether to keep a row on this line of `excluded.jsonl`. A row is kept if no later
-    /// round visited its URL.
+    /// Returns whether to keep `row`, which is on this line of `excluded.jsonl`. A row is kept if
+    /// no later round visited or excluded its URL.
     #[must_use]
     pub fn holds_excluded(&self, line: u64, row: &ExcludedRow) -> bool {
         let Some(round) = row.round else { return true };

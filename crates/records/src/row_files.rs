@@ -95,7 +95,7 @@ impl<T: DeserializeOwned> FileRows<T> {
         Ok(FileRows(RowReader::open_if_any(&dir.join(name))?))
     }
 
-    /// Returns whether the file ends within a line. Only valid after all rows were read.
+    /// Returns whether the file ends in the middle of a line. Only valid after all rows were read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.0.is_torn()

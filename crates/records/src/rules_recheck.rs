@@ -14,7 +14,7 @@ use crate::crawl_directory::holds_any;
 use crate::error::RecordsError;
 use crate::row_files::{FileRows, excluded, pages, waiting};
 
-/// The file in the crawl's directory that a recheck writes.
+/// The name of the file in a crawl's directory that has the result of its last recheck.
 pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
@@ -137,8 +137,9 @@ impl RulesRecheck {
         *count += urls;
     }
 
-    /// Writes all rows: first the row of the recheck itself, then those of pages and of origins.
-    /// The outer `Result` is that of reading rows, and the inner one that of writing to `out`.
+    /// Writes all rows: first the totals of the recheck, then a row per excluded page, then a row
+    /// per origin whose rules could not be fetched. The outer error is from reading rows, the inner
+    /// one from writing to `out`.
     fn write(
         &self,
         learnt: &Path,

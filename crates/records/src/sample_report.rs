@@ -18,7 +18,7 @@ use crate::row_files::pages;
 const MAX_TYPES: usize = 100;
 /// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
-/// The name used if a response has no content type.
+/// The key used in place of a content type or a status if there is none.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
@@ -48,14 +48,14 @@ pub struct SampleEstimates {
     /// The share of URLs that lead to a page, possibly by redirects. A page is a readable response
     /// with a status from 200 to 299.
     pub answered: Option<IntervalEstimate>,
-    /// The share of URLs with each status, which is that of the URL itself, not of a page that it
-    /// redirects to. The key is `none` if there was no response.
+    /// The share of URLs with each status. If a URL redirects, its own status counts, not that of
+    /// the target. The key is `none` if there was no response.
     pub statuses: BTreeMap<String, IntervalEstimate>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, IntervalEstimate>,
     /// The mean body length of the pages, in bytes as received. `None` if there is no page.
     pub mean_bytes: Option<IntervalEstimate>,
-    /// The total body length of the pages.
+    /// The total body length of the pages, in bytes as received.
     pub total_bytes: Option<IntervalEstimate>,
 }
 
@@ -87,7 +87,7 @@ struct SampledPage {
     part: Part,
     status: Option<u16>,
     is_failed: bool,
-    /// Index in the list of content types.
+    /// Index in [`SampleRows::types`].
     content_type: usize,
     bytes: u64,
     redirect: Option<u64>,
@@ -99,7 +99,7 @@ enum Part {
     Certain,
     /// The page was drawn in the stratum with this index.
     Drawn(usize),
-    /// The page was not drawn, but a page of the sample leads to it.
+    /// The page was not drawn, but a page of the sample redirects to it.
     Target,
     /// A random walker visited the page, so it is not part of a drawn sample.
     Walked,
@@ -119,7 +119,8 @@ impl SampleRows {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // Only a damaged row can have such numbers, because no draw has them. Ignore the row.
+            // In other rows these numbers are damaged: no draw produces them. Such a row doesn't
+            // count as drawn.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }
@@ -190,8 +191,7 @@ impl SampleRows {
 
     fn estimates(&self) -> SampleEstimates {
         let mut answered = RatioEstimate::default();
-        // `every` is for estimates over all URLs, and `kind` for estimates over the URLs that lead
-        // to a page.
+        // `every` has the weights of all URLs, and `kind` those of the URLs that lead to a page.
         let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
         let mut bytes = RatioEstimate::default();
         let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
@@ -261,8 +261,8 @@ impl SampleRows {
         (page.status_name(), kind)
     }
 
-    /// Returns the page that a URL leads to, possibly by redirects; `None` if it doesn't lead to a
-    /// page.
+    /// Follows redirects from a URL to a page. Returns `None` if they don't lead to a readable page
+    /// with a status from 200 to 299.
     fn come_to<'a>(&'a self, mut page: &'a SampledPage) -> Option<&'a SampledPage> {
         for _ in 0..=MAX_REDIRECTS {
             match page.redirect {
@@ -281,13 +281,13 @@ fn key(url: &str) -> u64 {
     hash.finish()
 }
 
-/// Formats a share with its interval.
+/// Formats a share with its interval, in percent: `12.3 % (10.1 to 14.5)`.
 pub(crate) fn share_words(share: &IntervalEstimate) -> String {
     let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
     format!("{value:.1} % ({low:.1} to {high:.1})")
 }
 
-/// Formats a length in bytes with its interval.
+/// Formats a length in bytes with its interval, if that is known.
 pub(crate) fn length_words(length: &IntervalEstimate) -> String {
     let text = [length.value, length.low, length.high].map(|bytes| size(bytes.max(0.0) as u64));
     if !length.is_bounded() {

@@ -30,11 +30,11 @@ use page_statistics::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
 use page_texts::PageTexts;
 pub(crate) use text::times_median;
 
-/// The usual number of clicks from a seed beyond which a page is deep.
+/// Default for the maximum number of clicks from a seed to a page that is not deep.
 pub const MAX_CLICKS: u32 = 4;
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
-/// Number of linking pages listed for a URL that robots.txt excludes.
+/// Maximum number of linking pages listed for an excluded URL or a page with `noindex`.
 const MAX_LINKING_PAGES: usize = 5;
 
 /// Notable findings in the pages of a crawl, as of the last row of each URL.
@@ -47,10 +47,10 @@ pub struct SiteReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The crawl.
+    /// Facts about the crawl that the report is based on.
     #[serde(default)]
     pub crawl: ReportedCrawl,
-    /// HTML pages with a status from 200 to 299.
+    /// Number of HTML pages with a status from 200 to 299.
     pub pages: u64,
     /// Number of pages whose body is not archived. Only their time and size are known.
     pub unread: u64,
@@ -131,16 +131,16 @@ pub struct SiteReport {
 /// A text shared by several pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedText {
-    /// The text.
+    /// The title, description or heading.
     pub text: String,
-    /// The pages.
+    /// The URLs of the pages with this text.
     pub pages: Vec<String>,
 }
 
 /// A page with images that have no alternative text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageWithoutAltTexts {
-    /// The page.
+    /// The URL of the page.
     pub url: String,
     /// Number of images without alternative text.
     pub without_alt: u64,
@@ -162,7 +162,7 @@ pub struct RedirectChain {
 /// A URL that robots.txt excludes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BarredUrl {
-    /// The URL.
+    /// The excluded URL.
     pub url: String,
     /// The rule, as written.
     pub rule: Option<String>,
@@ -176,12 +176,12 @@ pub struct BarredUrl {
 }
 
 impl SiteReport {
-    /// Returns the number of slow pages.
+    /// Returns the number of pages that took [`SLOW_FROM`] milliseconds or more.
     pub(crate) fn slow_pages(&self) -> u64 {
         count_from(SLOW_FROM, &TIME_BINS, &self.times)
     }
 
-    /// Returns the number of large pages.
+    /// Returns the number of pages with [`LARGE_FROM`] bytes or more.
     pub(crate) fn large_pages(&self) -> u64 {
         count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
     }
@@ -245,7 +245,8 @@ struct FoundPage {
 }
 
 impl Site {
-    /// Collects the pages, the redirects, and the URLs that robots.txt excludes.
+    /// Reads the rows of the crawl: HTML pages, other files, redirects, and URLs that robots.txt
+    /// excludes.
     fn know_urls(
         &mut self,
         dir: &Path,
@@ -269,7 +270,7 @@ impl Site {
             if !latest.is_body(&row, rows.line()) {
                 continue;
             }
-            // Only documents read as HTML have a charset.
+            // Only documents read as HTML have a charset. Everything else may be a file of a page.
             if row.charset.is_none() {
                 files.add(row);
                 continue;
@@ -311,7 +312,8 @@ impl Site {
         Ok(())
     }
 
-    /// Reads the archived pages: their metadata and their links.
+    /// Reads the archived pages: their texts, elements and links. Also reads the entries of
+    /// archived sitemaps and feeds.
     fn read_pages(
         &mut self,
         dir: &Path,
@@ -399,7 +401,8 @@ impl Site {
         }
     }
 
-    /// Returns the spelling of `to` under which the crawl has recorded the URL.
+    /// Returns the spelling under which the crawl has recorded `to`: the URL itself, or the one
+    /// that the crawl's spelling rules turn it into.
     fn name_of(&self, to: &CanonicalUrl) -> String {
         let is_known = |url: &str| {
             self.ids.contains_key(url)
@@ -414,7 +417,8 @@ impl Site {
         to.to_string()
     }
 
-    /// Returns the URL at the end of a redirect chain.
+    /// Returns the URL at the end of the redirect chain that starts at `url`, or `url` itself if it
+    /// doesn't redirect.
     fn end_of<'s>(&'s self, url: &'s str) -> &'s str {
         let next = |url: &&'s str| self.redirects.get(*url).map(String::as_str);
         let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);

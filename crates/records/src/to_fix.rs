@@ -21,13 +21,14 @@ pub(crate) use pages::of_pages;
 pub(crate) const MAX_ROWS: usize = 1_000;
 /// Number of pages that a cell shows before it is unfolded.
 const MAX_SHOWN_PAGES: usize = 3;
-/// Minimum number of pages of a site on which its template is recognized.
+/// Minimum number of pages of a site. On a smaller site, a problem on all pages is not blamed on
+/// the template.
 const MIN_TEMPLATE_PAGES: u64 = 3;
 /// Maximum number of pages listed for a broken link on a page of reports.
 /// Beyond the limit: a count.
 const MAX_LISTED_PAGES: usize = 100;
 
-/// Returns the checks of a crawl's links, those most urgent first. `site` adds redirect chains.
+/// Returns the checks of a crawl's links, the most urgent first. `site` adds redirect chains.
 pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<SiteCheck> {
     let mut checks = Vec::new();
     let origin = faults.crawl.origin();
@@ -71,7 +72,7 @@ pub(crate) fn of_links(faults: &Faults, site: Option<&SiteReport>) -> Vec<SiteCh
     checks
 }
 
-/// One kind of link check.
+/// A check of links, for faults of some kinds.
 struct Links {
     id: &'static str,
     title: &'static str,
@@ -190,7 +191,7 @@ impl<'f> Targets<'f> {
     }
 }
 
-/// Renders the reason of a fault. For a moved page, the reason is the new address, as a link.
+/// Renders the reason of a fault. If the target moved, renders its new address as a link.
 fn reason(why: &str, origin: &SiteOrigin) -> Cell {
     match why.strip_prefix(MOVED_TO) {
         Some(to) => origin.cell(to),
@@ -210,14 +211,16 @@ fn pages_with_text(faults: &[&Fault], graded: u64, origin: &SiteOrigin) -> Marku
     page_list(pages.take(MAX_LISTED_PAGES).collect(), faults.len(), note)
 }
 
-/// Renders links to pages. `note` is about all linked pages.
+/// Renders a list of links to `pages`, which all have the same problem. `note` is about the
+/// problem.
 fn page_links(pages: &[String], origin: &SiteOrigin, note: Option<String>) -> Markup {
     let links = pages.iter().map(|page| origin.link(page));
     page_list(links.take(MAX_LISTED_PAGES).collect(), pages.len(), note)
 }
 
-/// Returns a note that a problem is probably in the template of the site, so that one change fixes
-/// all pages. `None` if the problem is not on every page, or nearly every page.
+/// Returns a note that a problem on `pages` of `all` pages is probably in the template of the site,
+/// so that one change fixes all pages. `None` if fewer than nine in ten pages have the problem, or
+/// the site has only a few pages.
 fn template_note(pages: u64, all: u64) -> Option<String> {
     let is_in_template = all >= MIN_TEMPLATE_PAGES && pages * 10 >= all * 9;
     let place = match pages >= all {
@@ -228,7 +231,7 @@ fn template_note(pages: u64, all: u64) -> Option<String> {
 }
 
 /// Renders a list of pages: the first few, and the others folded. If there is a note, all pages are
-/// folded. `all` is the number of pages, including those that are missing in `pages`.
+/// folded. `all` is the number of pages; the list may have fewer.
 fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
     let shown = if note.is_some() { 0 } else { MAX_SHOWN_PAGES };
     let (first, others) = pages.split_at(pages.len().min(shown));
@@ -253,7 +256,7 @@ fn page_list(pages: Vec<Markup>, all: usize, note: Option<String>) -> Markup {
     }
 }
 
-/// Renders a table of pages.
+/// Renders a table with one column, whose name is also the table's name.
 fn url_table(name: &str, urls: &[String], origin: &SiteOrigin) -> Markup {
     Table {
         name,

@@ -31,7 +31,7 @@ pub fn outcome_words(outcome: &str) -> String {
     }
 }
 
-/// Describes a failure, or the error of a row. Text after the first colon is kept.
+/// Describes a failure, or the error of a row. Keeps the detail after the first colon.
 #[must_use]
 pub fn failure_words(failure: &str) -> String {
     if let Some((robots, why)) = failure.split_once("robots.txt: ") {
@@ -46,7 +46,7 @@ pub fn failure_words(failure: &str) -> String {
     {
         return format!("certificate error: {why}");
     }
-    // The detail is the time that the crawl waited.
+    // The detail is a sentence of its own, such as `no answer within 3 s`.
     if let ("first_byte_timeout", Some(detail)) = (token, detail) {
         return detail.trim_start().to_owned();
     }

@@ -23,7 +23,7 @@ pub struct WalkReport {
     pub walkers: u64,
     /// Number of steps, including the start at a seed.
     pub steps: u64,
-    /// Number of distinct URLs visited. A redirect counts as its target.
+    /// Number of distinct URLs visited. A step to a redirect counts as a visit to its target.
     pub pages: u64,
     /// Steps that restarted at a seed, by reason.
     pub restarts: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ pub struct WalkReport {
 /// A URL that walkers visited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitedPage {
-    /// The URL.
+    /// The URL of the page.
     pub url: String,
     /// Number of steps that ended at the URL.
     pub steps: u64,
@@ -50,15 +50,15 @@ pub struct VisitedPage {
 /// Counts the visits to each URL. Takes about 150 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct WalkVisitCounter {
-    /// The URL of each walker's last step so far.
+    /// The number and the URL of each walker's last step so far.
     last: HashMap<u32, (u64, String)>,
     visits: HashMap<String, u64>,
     restarts: BTreeMap<String, u64>,
 }
 
 impl WalkVisitCounter {
-    /// Reads the steps of the walk in `dir`. `sound` filters out malformed rows. Also returns
-    /// whether the file ends within a line.
+    /// Reads the steps of the walk in `dir`. `sound` returns `None` for a malformed row. Also
+    /// returns whether the file ends in the middle of a line.
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(
@@ -88,7 +88,8 @@ impl WalkVisitCounter {
         }
     }
 
-    /// Returns the report of the walk, with the results for its pages; `None` if no step was taken.
+    /// Returns the report of the walk; `None` if no step was taken. `pages` has the results of the
+    /// visited pages.
     pub(crate) fn report(mut self, pages: &SampleRows) -> Option<WalkReport> {
         let last = std::mem::take(&mut self.last);
         let walkers = last.len() as u64;

@@ -263,9 +263,9 @@ clauses! {
     }
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
-        // Each visit is (at, due). The judgment is made at time 100, with at most 10 between a
-        // visit and its due time. Only the second and third visits are wrong: their due times are
-        // too late, and the second was made after 100, the third long before 100.
+        // Each visit is (at, due). The current time is 100, and a visit may be due at most 10 after
+        // it was made. So only the second and third visits are wrong: both are due far too late,
+        // the second is dated after 100, and the third was made long before 100.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {

@@ -1,4 +1,5 @@
-//! A disk that fails on request, and that loses unsynced data in a power cut.
+//! A disk for tests that fails after a given number of operations, and that can lose unsynced data,
+//! as in a power cut.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{Disk, DiskFile};
 
-/// A [`Disk`] that fails after a number of operations. The next operation is left half done and
-/// fails, and all later operations fail too.
+/// A [`Disk`] on which all operations fail after a given number of them. The first failing write
+/// still writes half of its bytes.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 
@@ -19,7 +20,8 @@ struct State {
     files: BTreeMap<PathBuf, Written>,
 }
 
-/// The part of a file that survives a power cut.
+/// How much of a file survives a power cut: its name, if that was synced, and the bytes that were
+/// synced.
 #[derive(Clone, Copy, Debug, Default)]
 struct Written {
     named: bool,
@@ -27,7 +29,7 @@ struct Written {
 }
 
 impl FaultyDisk {
-    /// Creates a disk that fails after `operations` operations.
+    /// Creates a disk on which the first `operations` operations succeed.
     #[must_use]
     pub fn failing_after(operations: u64) -> FaultyDisk {
         FaultyDisk(Arc::new(Mutex::new(State {
@@ -47,7 +49,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Counts an operation. Fails if the disk's number of operations is exceeded.
+    /// Counts an operation. Fails if no operations remain.
     fn step(&self) -> io::Result<()> {
         let mut state = self.state();
         match state.remaining.checked_sub(1) {

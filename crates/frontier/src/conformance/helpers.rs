@@ -21,13 +21,13 @@ pub fn origin() -> Origin {
     url("/").origin()
 }
 
-/// Creates the admission of a pending link to the default origin.
+/// Creates the admission of a link to `path` at the default origin, in the state pending.
 #[must_use]
 pub fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// Creates the admission of a deferred link.
+/// Creates the admission of a link to `path` at the default origin, in the state deferred.
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
@@ -36,7 +36,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     }
 }
 
-/// Creates the admission of a link that is out of scope.
+/// Creates the admission of a link to `path` at the default origin that is out of scope.
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
@@ -90,7 +90,8 @@ pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
     count
 }
 
-/// Returns the queue order of the default origin: leases all its pending URLs, then releases them.
+/// Returns the paths of the pending URLs of the default origin in queue order, joined by spaces.
+/// Leases all these URLs, then releases them.
 #[must_use]
 pub fn order(frontier: &dyn Frontier) -> String {
     let mut leases = Vec::new();

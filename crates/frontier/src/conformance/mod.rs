@@ -34,7 +34,8 @@ pub trait RestartableFrontier {
     /// Returns the current frontier, which each restart replaces.
     fn frontier(&self) -> &dyn Frontier;
 
-    /// Kills the process, which ends all leases, and restarts it. No transaction may be open.
+    /// Simulates a crash and a restart of the process, which end all leases. No transaction may be
+    /// open.
     fn die(&mut self);
 
     /// Begins a transaction that will admit some of the URLs in `expected`. A shared frontier may
@@ -74,8 +75,7 @@ pub fn broken_clauses(
     (CLAUSES.len(), broken.map(|(name, _)| *name).collect())
 }
 
-/// A test harness with the frontier in memory, which is the model that other frontiers are compared
-/// with.
+/// A [`MemoryFrontier`] for [`check`]. Tests compare other frontiers with it.
 #[derive(Debug, Default)]
 pub struct MemoryFrontierHarness(MemoryFrontier);
 

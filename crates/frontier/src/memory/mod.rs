@@ -96,7 +96,7 @@ impl MemoryFrontier {
         lock(&self.shared)
     }
 
-    /// Releases the leases of the URLs that satisfy a condition.
+    /// Releases the leases of the URLs for which `is_released` returns true.
     fn release_where(&self, is_released: impl Fn(&CanonicalUrl) -> bool) {
         let mut shared = self.shared();
         let leased = shared.leased.iter().filter(|url| is_released(url));
@@ -121,7 +121,7 @@ impl MemoryFrontier {
             .collect()
     }
 
-    /// Counts the URLs in each state that satisfy a condition.
+    /// Counts the URLs for which `is_counted` returns true, by state.
     fn counts_where(&self, is_counted: impl Fn(&CanonicalUrl) -> bool) -> UrlCounts {
         let shared = self.shared();
         let mut counts = UrlCounts::default();
@@ -135,7 +135,8 @@ impl MemoryFrontier {
         counts
     }
 
-    /// Returns the earliest due time after `after` of the settled URLs that satisfy a condition.
+    /// Returns the earliest due time after `after` of the settled URLs for which `is_own` returns
+    /// true.
     fn next_due_where(&self, after: u32, is_own: impl Fn(&CanonicalUrl) -> bool) -> Option<u32> {
         let shared = self.shared();
         let settled = shared.visits.values();
@@ -146,7 +147,8 @@ impl MemoryFrontier {
 }
 
 impl Shared {
-    /// Puts a pending URL that is not leased at its place in the queue.
+    /// Inserts a URL into the queue of its origin, if the URL is pending. The URL must not be
+    /// leased.
     fn queue(&mut self, url: &CanonicalUrl) {
         if let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) {
             self.queues
@@ -306,7 +308,7 @@ impl Frontier for MemoryFrontier {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        // The records are copied first, because `visit` may call the frontier again.
+        // Copy the records first, because `visit` may call the frontier, which would deadlock.
         let records = self.shared().records.clone();
         for (url, record) in records.deferred() {
             if visit(record.waiting(url)).is_break() {

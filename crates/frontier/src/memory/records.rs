@@ -17,7 +17,7 @@ pub(super) struct MemoryRecords {
     changed: HashMap<CanonicalUrl, UrlRecord>,
 }
 
-/// Records sorted by sequence number, and the index of each URL's record in this order.
+/// Records sorted by sequence number, with the index of each URL's record.
 #[derive(Clone, Debug, Default)]
 struct Base {
     records: Vec<(CanonicalUrl, UrlRecord)>,
@@ -39,7 +39,7 @@ impl MemoryRecords {
         self.changed.insert(url, record).or(base_record)
     }
 
-    /// Moves all changed records into `base`, which clones share.
+    /// Moves all changed records into `base`, so that clones share them.
     pub(super) fn share(&mut self) {
         if self.changed.is_empty() {
             return;

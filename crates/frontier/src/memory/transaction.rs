@@ -57,7 +57,7 @@ impl<'f> MemoryTransaction<'f> {
         self.next_seq
     }
 
-    /// Returns the record as this transaction sees it, and whether its URL is leased.
+    /// Returns the record of a URL as this transaction sees it, and whether the URL is leased.
     fn record(&self, url: &CanonicalUrl) -> (Option<UrlRecord>, bool) {
         let shared = self.frontier.shared();
         let leased = shared.leased.contains(url) && !self.settled.contains(url);
@@ -83,14 +83,14 @@ impl<'f> MemoryTransaction<'f> {
         self.changed.insert(admission.url, record);
     }
 
-    /// Returns the stored visit, as this transaction sees it.
+    /// Returns the stored visit of a URL, as this transaction sees it.
     fn stored_visit(&self, url: &CanonicalUrl) -> Option<StoredVisit> {
         let shared = self.frontier.shared();
         let visit = self.visits.get(url).or_else(|| shared.visits.get(url));
         visit.cloned()
     }
 
-    /// Makes a settled URL pending again.
+    /// Makes the settled URL of `kept` pending again.
     fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {
@@ -104,14 +104,14 @@ impl<'f> MemoryTransaction<'f> {
         self.visits.insert(kept.url.clone(), kept);
     }
 
-    /// Sets the record that an admission creates.
+    /// Sets the record of a URL to the one that `admission` requests.
     fn enter(&mut self, admission: Admission) {
         let (url, seq) = (admission.url.clone(), self.take_seq());
         self.changed
             .insert(url, UrlRecord::admitted(admission, seq));
     }
 
-    /// Replaces one committed record, and returns whether a queue changed.
+    /// Replaces the committed record of a URL. Returns whether the URL was or is now pending.
     fn apply(shared: &mut Shared, url: &CanonicalUrl, record: UrlRecord) -> bool {
         let mut queued = record.rank().is_some();
         shared.unqueue(url);
@@ -136,8 +136,8 @@ impl<'f> MemoryTransaction<'f> {
         record.map_or(CurrentState::Unknown, |record| record.now(is_leased))
     }
 
-    /// Makes up to `most` settled URLs pending again that satisfy `is_own`, and whose visits
-    /// satisfy `is_due`, longest due first. Returns their number.
+    /// Makes up to `most` settled URLs pending again, those due the longest first. Takes only URLs
+    /// for which `is_own` returns true and whose visit satisfies `is_due`. Returns their number.
     pub(super) fn revisit_where(
         &mut self,
         most: usize,

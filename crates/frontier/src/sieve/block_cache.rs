@@ -3,11 +3,11 @@
 
 use super::run_block::{BLOCK_BYTES, Block, SortedRunError};
 
-/// A direct-mapped cache: the number of a block and the number of its sorted run determine the slot
-/// of the block. Sorted runs never change and their numbers are never reused, so a cached block is
-/// never stale.
+/// A direct-mapped cache: each block has one possible slot, which follows from its number and the
+/// number of its sorted run. Sorted runs never change and their numbers are never reused, so a
+/// cached block is never stale.
 pub(crate) struct BlockCache {
-    /// The sorted run and the block number of the block in each slot.
+    /// For each slot, the number of the sorted run and the number of the block that it holds.
     tags: Vec<Option<(u64, usize)>>,
     bytes: Vec<u8>,
 }

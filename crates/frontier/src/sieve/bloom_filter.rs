@@ -2,8 +2,8 @@
 
 use crate::fingerprint::Fingerprint;
 
-/// Bits per key. With ten bits per key, seven of them set, about one absent key in eighty passes
-/// the filter.
+/// The size of the filter in bits per key. With ten bits per key, seven of them set, the filter
+/// wrongly reports about one absent key in eighty as possibly present.
 const BITS_PER_KEY: u64 = 10;
 /// Bits set per key, all in one line.
 const BITS_SET_PER_KEY: u32 = 7;
@@ -17,7 +17,7 @@ const BIT_NUMBER_BITS: u32 = LINE_BITS.trailing_zeros();
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// A filter without false negatives.
+/// A Bloom filter: it may report an absent key as present, but never a present key as absent.
 pub(crate) struct BloomFilter {
     lines: Vec<Line>,
 }
@@ -42,8 +42,8 @@ impl BloomFilter {
         bits(key).all(|(word, bit)| line[word] & bit != 0)
     }
 
-    /// Chooses the line by the low bits of the key, because the URLs of an origin share the high
-    /// bits.
+    /// Returns the index of a key's line. Uses the low bits of the key, because all URLs of an
+    /// origin have the same high bits.
     fn line(&self, key: Fingerprint) -> usize {
         let low = key.as_u128() as u64;
         ((u128::from(low) * self.lines.len() as u128) >> 64) as usize
@@ -76,9 +76,9 @@ impl BloomFilter {
     }
 }
 
-/// Returns the bits of a key in its line, each as the index of a word and a mask. The bits are
-/// computed from the middle half of the fingerprint. Only the lower part of that half also
-/// determines the line.
+/// Returns the bits of a key in its line, each as the index of a word and a mask. The result
+/// depends on bits 32 to 95 of the fingerprint, of which only bits 32 to 63 also determine the
+/// line.
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);

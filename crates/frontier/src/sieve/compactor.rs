@@ -1,5 +1,5 @@
-//! Background compaction of the sieve: one thread writes full tables as sorted runs, another merges
-//! the runs.
+//! Background compaction of the sieve: one thread writes full tables to disk as sorted runs,
+//! another merges the runs.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,20 +24,20 @@ use crate::error::FrontierError;
 /// Maximum number of new records in memory while a full table is being written, as a multiple of a
 /// table's size. Beyond the limit, the next transaction waits for the write.
 const MAX_GATHERED_TABLES: usize = 2;
-/// The number of records merged between checks for a stop.
+/// The number of records merged between two checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
 
-/// State shared by commits and the two threads.
+/// The state of the sieve, shared by commits and the two background threads.
 pub(super) struct Compactor {
     dir: PathBuf,
     disk: Arc<dyn Disk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The stored list of sorted runs. This lock is acquired before `view`, and held while the runs
-    /// change.
+    /// The list of sorted runs, as stored. Held while the list and `view` change, and acquired
+    /// before `view`.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
-    /// While this lock is held, no other lock is acquired and the disk is not written.
+    /// The innermost lock: a thread that holds it acquires no other lock and does no disk I/O.
     jobs: Mutex<Jobs>,
     /// Signals a change of `jobs`.
     changed: Condvar,
@@ -54,7 +54,7 @@ struct Jobs {
     failed: Option<Failure>,
 }
 
-/// The error that ended a thread.
+/// The error that ended a background thread.
 struct Failure {
     /// The error itself; `None` once a transaction has returned it.
     why: Option<FrontierError>,
@@ -171,8 +171,8 @@ impl Compactor {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a thread's work. Stores an error or a panic for the next transaction, because otherwise
-    /// transactions would wait for the ended thread forever.
+    /// Runs the work of a background thread. Stores an error or a panic for the next transaction to
+    /// return. Otherwise transactions would wait forever for a thread that has ended.
     fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
         let ended = catch_unwind(AssertUnwindSafe(work));
         let ended = ended.unwrap_or_else(|_| Err(self.failure("a thread panicked")));
@@ -272,7 +272,8 @@ impl Compactor {
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
-    /// Merges sorted runs. Returns false if the compactor was stopped before the end.
+    /// Merges sorted runs into one. Returns false if the compactor was stopped before the merge was
+    /// complete.
     fn merge(&self, runs: &[Arc<SortedRun>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
         let mut merge = RunMerge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
@@ -310,7 +311,8 @@ impl Compactor {
         Ok(true)
     }
 
-    /// Writes a sorted run and opens it. Returns `None` if `fill` returns false.
+    /// Writes a sorted run with the records that `fill` pushes, and opens it. If `fill` returns
+    /// false, removes the file and returns `None`.
     fn write_run(
         &self,
         id: u64,
@@ -347,8 +349,8 @@ impl Compactor {
     }
 }
 
-/// Returns the range in `list` of the sorted runs that were merged. The range may have moved since
-/// the merge began, because newer runs are added at the start of the list.
+/// Returns the range of `list` with the sorted runs `runs`. The range may have moved since their
+/// merge began, because newer runs are added at the start of the list.
 fn place_of(list: &[RunEntry], runs: &[Arc<SortedRun>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

@@ -69,7 +69,7 @@ impl DiskFile for File {
     }
 }
 
-/// Reads bytes at an offset in a file, without moving its cursor.
+/// Fills `bytes` from an offset in a file, without moving the file's cursor.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }

@@ -39,13 +39,13 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};
 
-/// The durable store of the list of sorted runs.
+/// The durable storage of the list of sorted runs.
 pub(crate) trait RunListStore: Send + Sync {
-    /// Replaces the list.
+    /// Replaces the stored list.
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError>;
-    /// Drops the stored records of these commits, because sorted runs contain them now.
+    /// Deletes the stored records of these commits, because sorted runs contain them now.
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError>;
-    /// Returns the error for a sorted run that can't be written or read.
+    /// Wraps the error of a sorted run that can't be written or read.
     fn run_failed(&self, why: SortedRunError) -> FrontierError;
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Sieve {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The tables and sorted runs that a look-up searches, in the order of these fields.
+/// The tables and sorted runs that a look-up searches: first `fresh`, then `full`, then `runs`.
 pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
@@ -85,7 +85,7 @@ pub(crate) struct SieveSnapshot {
     runs: Vec<Arc<SortedRun>>,
 }
 
-/// A full table that is being written to disk.
+/// A full table that is being written to disk and no longer changes.
 struct FullTable {
     table: Table,
     /// The last commit that changed the table.
@@ -93,18 +93,18 @@ struct FullTable {
 }
 
 impl SieveSnapshot {
-    /// Returns whether there are sorted runs, so that a look-up may have to read the disk.
+    /// Returns whether there are sorted runs. If not, no look-up reads the disk.
     pub(crate) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// Returns the newest state of a key if it is in memory, else `None`.
+    /// Returns the state of a key if it is in memory. `None` does not mean that the key is unknown.
     pub(crate) fn held(&self, key: Fingerprint) -> Option<PackedState> {
         let full = || self.full.as_ref().and_then(|full| full.table.get(&key));
         self.fresh.get(&key).or_else(full).copied()
     }
 
-    /// Returns the stored state of a key.
+    /// Returns the state of a key, or `None` if the key is unknown. May read the disk.
     pub(crate) fn get(
         &self,
         key: Fingerprint,
@@ -123,8 +123,8 @@ impl SieveSnapshot {
 }
 
 impl Sieve {
-    /// Opens the sorted runs of a manifest, removes files that are not in the manifest, adds the
-    /// records of later commits, and starts the threads.
+    /// Opens the sieve: removes files of sorted runs that are not in `manifest`, opens the others,
+    /// adds the records of later commits (`fresh`), and starts the background threads.
     pub(crate) fn open(
         settings: SieveSettings,
         manifest: RunManifest,
@@ -143,8 +143,8 @@ impl Sieve {
         let runs = manifest.runs.iter();
         let runs =
             runs.map(|entry| SortedRun::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
-        // The table grows on demand. Reserving room for all records that may collect would touch 9
-        // MB, even in a small crawl.
+        // Let the table grow on demand. Reserving memory for `gather` records would use 9 MB even
+        // in a small crawl.
         let mut table = Table::new();
         table.extend(fresh.map(|record| (record.key, record.state)));
         let view = SieveSnapshot {
@@ -176,7 +176,7 @@ impl Sieve {
         self.compactor.view_at_once()
     }
 
-    /// Waits until there is memory for another transaction.
+    /// Waits until the records of another transaction fit into memory.
     ///
     /// # Errors
     /// The error of a failed write or merge of a sorted run. The error is permanent: nothing is
@@ -185,8 +185,8 @@ impl Sieve {
         self.compactor.make_room()
     }
 
-    /// Calls `write` to make a commit durable, and adds the commit's records if `write` succeeds.
-    /// The written data and the records become visible together.
+    /// Calls `write`, which makes a commit durable, and then adds the commit's records. Adds
+    /// nothing if `write` fails. Readers see the written data and the records at the same moment.
     pub(crate) fn commit<E>(
         &self,
         commit: u64,
@@ -212,7 +212,7 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.run"))
 }
 
-/// Removes the files of sorted runs that are not in the list. A crash may leave such files.
+/// Removes the files of sorted runs that are not in the manifest. A crash may leave such files.
 fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> io::Result<()> {
     if !dir.try_exists()? {
         fs::create_dir_all(dir)?;

@@ -25,20 +25,21 @@ pub(crate) enum SortedRunError {
     Damaged { path: PathBuf, what: String },
 }
 
-/// Reads the eight-byte number at offset `at`.
+/// Reads the little-endian number in the eight bytes from offset `at`.
 pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(number)
 }
 
-/// Writes the checksum at the end of a block.
+/// Writes the checksum of block `number` of sorted run `run` into the block's last eight bytes.
 pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
     let checksum = block_checksum(block, run, number);
     block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns whether the block ends with the checksum for block `number` of `run`.
+/// Returns whether `block` is intact and is block `number` of sorted run `run`, according to its
+/// checksum.
 pub(crate) fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
     number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
 }

@@ -1,4 +1,4 @@
-//! Merging of several sorted runs into one.
+//! Merges several sorted runs into one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use super::sorted_run::{SortedRun, records};
 /// The number of sorted runs of about the same size that are merged into one run of the next size.
 /// A record is rewritten once each time the sieve has grown by this factor.
 const RUNS_PER_MERGE: usize = 4;
-/// The number of blocks read at a time.
+/// The number of blocks that a scan reads at a time.
 const READ_BLOCKS: usize = 64;
 
-/// Chooses the sorted runs to merge. `sizes` has the number of records in each run, newest first,
-/// and `unit` is the size of the smallest runs.
+/// Returns the range of sorted runs to merge, if there are enough of about the same size. `sizes`
+/// has the number of records in each run, newest first, and `unit` is the size of the smallest
+/// runs.
 ///
 /// Only runs of consecutive ages are merged, because the newest record of a key is the valid one.
 /// If several groups of runs could be merged, the newest one is chosen, because it is the smallest.
@@ -30,10 +31,10 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
         .next()
 }
 
-/// The records of several sorted runs in key order. For equal keys, only the newest record is
-/// returned.
+/// Iterates over the records of several sorted runs in key order. If several runs have a key, only
+/// its newest record is returned.
 pub(crate) struct RunMerge {
-    /// The scans of all sorted runs, the newest one first.
+    /// One scan per sorted run, newest first.
     scans: Vec<Scan>,
 }
 
@@ -69,7 +70,7 @@ impl RunMerge {
 struct Scan {
     run: Arc<SortedRun>,
     head: Option<SieveRecord>,
-    /// The last blocks read.
+    /// The blocks read last, unparsed.
     bytes: Vec<u8>,
     /// The number of the first block in `bytes`.
     first: usize,

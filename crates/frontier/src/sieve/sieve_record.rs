@@ -2,7 +2,7 @@
 
 use crate::fingerprint::Fingerprint;
 
-/// The state of a URL, packed by the user of the sieve.
+/// The state of a URL, packed by the store. The sieve never interprets it.
 pub(crate) type PackedState = [u8; STATE_BYTES];
 
 pub(crate) const STATE_BYTES: usize = 12;

@@ -32,7 +32,7 @@ const VERSION: u64 = 1;
 pub(crate) struct RunEntry {
     pub(crate) id: u64,
     pub(crate) records: u64,
-    /// The footer's own checksum, which identifies the file that was written.
+    /// The checksum at the end of the footer, which identifies the file that was written.
     pub(crate) checksum: u64,
 }
 
@@ -51,7 +51,7 @@ impl Footer {
         self.records.div_ceil(BLOCK_RECORDS as u64)
     }
 
-    /// Returns the length of index and filter, in bytes.
+    /// Returns the length of the index and the filter together, in bytes.
     fn map_bytes(&self) -> u64 {
         self.blocks() * KEY_BYTES as u64 + self.lines * LINE_BYTES as u64
     }
@@ -90,7 +90,7 @@ impl Footer {
     }
 }
 
-/// An opened sorted run.
+/// A sorted run, opened for reading.
 pub(crate) struct SortedRun {
     path: PathBuf,
     file: File,
@@ -99,7 +99,8 @@ pub(crate) struct SortedRun {
     filter: BloomFilter,
 }
 
-/// The first key of each block, and the first block for each value of a key's top 16 bits.
+/// The index of a sorted run: the first key of each block, and for each value of a key's top 16
+/// bits the first block that starts at that value or later.
 struct Index {
     firsts: Vec<Fingerprint>,
     starts: Vec<u32>,
@@ -118,7 +119,7 @@ impl Index {
         Index { firsts, starts }
     }
 
-    /// Returns the only block that can contain `key`.
+    /// Returns the number of the only block that can contain `key`, or `None` if no block can.
     fn block(&self, key: Fingerprint) -> Option<usize> {
         let top = (key.as_u128() >> 112) as usize;
         let (from, to) = (self.starts[top] as usize, self.starts[top + 1] as usize);
@@ -203,7 +204,8 @@ impl SortedRun {
         self.read_blocks(number, block.as_mut_slice())
     }
 
-    /// Fills `bytes` with blocks, starting with block `number`, and checks them.
+    /// Reads as many blocks as fit into `bytes`, starting with block `number`, and checks their
+    /// checksums.
     pub(crate) fn read_blocks(
         &self,
         number: usize,
@@ -230,7 +232,7 @@ impl SortedRun {
     }
 }
 
-/// Returns the records of a block.
+/// Returns the first `count` records of a block.
 pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_BYTES]] {
     &block.as_chunks().0[..count]
 }

@@ -1,4 +1,4 @@
-//! Writing a sorted run.
+//! Writes sorted runs.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use super::run_block::{BLOCK_BYTES, BLOCK_RECORDS, Block, SortedRunError, seal};
 use super::sieve_record::{KEY_BYTES, RECORD_BYTES, SieveRecord};
 use super::sorted_run::{Footer, RunEntry};
 
-/// The number of bytes written at a time.
+/// The number of bytes of blocks that are collected before they are written to the file.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// Maximum number of unsynced bytes of a sorted run that is being written. Otherwise a commit's
-/// sync might have to wait until the disk has written a gigabyte of the run.
+/// The number of bytes of a sorted run that are written between two syncs. Otherwise the sync of a
+/// commit might have to wait until the disk has written a gigabyte of the run.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// Writes records, which must come in key order, each key once.
+/// Writes a sorted run. The records must come in key order, each key once.
 pub(crate) struct SortedRunWriter<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct SortedRunWriter<'d> {
 }
 
 impl<'d> SortedRunWriter<'d> {
-    /// Creates a sorted run of at most `max_records` records.
+    /// Creates the file of a sorted run with at most `max_records` records.
     pub(crate) fn create(
         disk: &'d dyn Disk,
         path: &Path,
@@ -77,7 +77,8 @@ impl<'d> SortedRunWriter<'d> {
         Ok(())
     }
 
-    /// Writes the remaining records, and returns when the file and its name are on disk.
+    /// Writes the remaining records, the index, the filter and the footer. Returns when the file
+    /// and its name are on disk.
     pub(crate) fn finish(mut self) -> Result<RunEntry, SortedRunError> {
         if self.held > 0 {
             self.end_block()?;

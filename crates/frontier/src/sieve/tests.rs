@@ -36,7 +36,7 @@ fn record(n: u64, value: u8) -> SieveRecord {
     }
 }
 
-/// The rows that a store keeps for the sieve, in memory.
+/// The rows that the sieve stores, in memory: the list of runs, and the records of each commit.
 #[derive(Default)]
 struct StoredRows {
     manifest: RunManifest,
@@ -287,8 +287,8 @@ fn runs_are_merged_until_no_neighbours_have_one_size() {
     }
 }
 
-/// One run of the process that uses the sieve: its commits, and the number of operations before its
-/// disk fails.
+/// One run of a process that uses the sieve: its commits, and the number of disk operations after
+/// which the disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 
 fn life() -> impl Strategy<Value = Life> {
@@ -305,7 +305,7 @@ proptest! {
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // Opening may fail, because it removes files that the previous run of the process left.
+            // Opening may fail on the faulty disk, because it removes the files of unfinished runs.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();

@@ -14,7 +14,7 @@ use crate::fingerprint::Fingerprint;
 const TIME_BYTES: usize = 4;
 const KEY_BYTES: usize = 16;
 
-/// A parsed row.
+/// A parsed row of the table `due`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DueRow {
     /// The due time, in seconds since the Unix epoch.
@@ -23,7 +23,7 @@ pub(super) struct DueRow {
 }
 
 impl DueRow {
-    /// Parses a row. Returns `None` for bytes that no writer produces.
+    /// Parses a row of the table `due`. Returns `None` for bytes that no writer produces.
     pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueRow> {
         let (due, rest) = key.split_first_chunk::<TIME_BYTES>()?;
         let urls = match (rest.len(), value) {
@@ -41,7 +41,7 @@ impl DueRow {
     }
 }
 
-/// Returns the key of a commit's row.
+/// Returns the key of the row with the visits of commit `commit` that are due at `due`.
 pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
     let mut out = [0; TIME_BYTES + 8];
     out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());

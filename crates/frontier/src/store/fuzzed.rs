@@ -1,5 +1,5 @@
-//! The body of the fuzz target for the store's records. Checks what must hold for any bytes on a
-//! disk.
+//! The body of the fuzz target for the store's records. Checks properties that must hold for any
+//! bytes on disk.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -21,8 +21,8 @@ use crate::admit_rule::{DeferredUrl, QueueRank};
 use crate::sieve::{RunManifest, STATE_BYTES};
 use crate::visit::StoredVisit;
 
-/// Decodes a record. The first byte of `data` chooses the kind of record, and the other bytes are
-/// decoded. A decoded record must stay the same when it is encoded and decoded again. A record
+/// Decodes a record, and checks that it stays the same when it is encoded and decoded again. The
+/// first byte of `data` chooses the kind of record, and the other bytes are decoded. A record
 /// without URLs must also have only one encoding. Records with URLs may have several, because an
 /// earlier version of the crawler may have spelled the URLs differently.
 pub fn store_records(data: &[u8]) {
@@ -108,7 +108,7 @@ fn is_written(bytes: &[u8], rest: &ByteReader<'_>, put: impl FnOnce(&mut Vec<u8>
     assert_eq!(out, bytes[..bytes.len() - rest.0.len()]);
 }
 
-/// Decodes the rank of a row, then the queue block in the row. A new block with the same entries
+/// Decodes the rank of a row and then the queue block in the row. A new block with the same entries
 /// must have the same contents.
 fn block(bytes: &[u8]) {
     let (rank, bytes) = bytes.split_at(bytes.len().min(RANK_BYTES));

@@ -1,16 +1,16 @@
 //! Keys of the `meta` table.
 
-/// The number of the layout.
+/// Key of the version of the store's layout.
 pub(super) const LAYOUT: &str = "layout";
-/// The key that fingerprints are computed with.
+/// Key of the crawl's `FingerprintKey`.
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
-/// Counters that continue after a restart.
+/// Key of the counters that continue after a restart (`StoreCounters`).
 pub(super) const SEQUENCE: &str = "sequence";
-/// The list of the sieve's sorted runs.
+/// Key of the list of the sieve's sorted runs (`RunManifest`).
 pub(super) const RUNS: &str = "runs";
-/// Prefix of the keys that hold the committed lengths of files, by file name.
+/// Prefix of the keys for the committed lengths of files. The file name follows.
 pub(super) const MARK: &str = "mark/";
-/// Prefix of the keys that hold values of the caller, by the caller's names.
+/// Prefix of the keys for values of the caller. The caller's name for the value follows.
 pub(super) const CALLER: &str = "caller/";
 
 pub(super) fn of(prefix: &str, name: &str) -> Vec<u8> {

@@ -48,16 +48,16 @@ use crate::visit::{StoredVisit, Visit};
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]
 pub struct FjallFrontierOptions {
-    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter of this memory is
-    /// for the states of recently seen links.
+    /// Memory for caches of blocks read from disk, in bytes; 32 MiB by default. A quarter of it
+    /// caches blocks of sorted runs, which hold the states of URLs.
     pub cache_bytes: u64,
-    /// Maximum number of queue entries held in memory, over all origins. A read from disk adds at
-    /// most 1/1024 of this number to a queue, but at least 2 and at most 64 entries. The default,
-    /// 32,768, is about 10 MB: 32 entries for each of a thousand active hosts.
+    /// Maximum number of queue entries cached in memory, over all origins. Each read from disk adds
+    /// up to 1/1024 of this number to a queue (at least 2, at most 64). The default, 32,768, takes
+    /// about 10 MB: 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
-    /// The number of new or changed URLs collected in memory before they are written as a sorted
-    /// run. Up to three times as many may be in memory while a sorted run is written. The default,
-    /// 200,000, is 9 MB.
+    /// The number of new or changed URLs collected in memory before they are written to disk as a
+    /// sorted run. During that write, up to three times as many may be in memory. The default,
+    /// 200,000, takes 9 MB.
     pub gather: usize,
     /// The failures that a commit survives after it has returned.
     pub durability: Durability,
@@ -66,11 +66,11 @@ pub struct FjallFrontierOptions {
 /// The failures that a commit survives after it has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A commit survives a power cut, because the data is on disk (fdatasync).
+    /// A commit survives a power cut: `commit` returns once the data is on disk (fdatasync).
     #[default]
     PowerCut,
-    /// A commit survives the death of the process, because the data has been handed to the system.
-    /// For simulations and tests.
+    /// A commit survives the death of the process, but not a power cut: `commit` returns once the
+    /// data has been handed to the system. For simulations and tests.
     ProcessDeath,
 }
 
@@ -100,8 +100,8 @@ pub struct FjallFrontier {
     tables: Arc<Tables>,
     /// Locked by the open transaction. Acquired before the sieve's view and `leases`.
     writer: Mutex<Writer>,
-    /// Locked only briefly. While it is locked, a lease may read the disk, but a commit must not
-    /// write to it.
+    /// Locked only briefly. A thread that holds this lock may read the disk (to lease a URL), but
+    /// must not write to it.
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
@@ -116,13 +116,15 @@ struct Writer {
     sequence: StoreCounters,
     cache: BlockCache,
     notes: NoteNumbers,
-    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here. Removed
-    /// rows of earlier times leave tombstones, and each scan from the beginning would walk over all
-    /// tombstones.
+    /// No visit is due before this time, in seconds since the Unix epoch, so scans of the table
+    /// `due` begin here. A scan from the start of the table would walk over the tombstones of all
+    /// removed rows.
     due_from: u32,
-    /// The number of URLs that the last transaction changed.
+    /// The number of URLs that the last transaction changed. The next one reserves memory for as
+    /// many.
     last_changes: usize,
-    /// The number of URLs that the last transaction settled.
+    /// The number of URLs that the last transaction settled. The next one reserves memory for as
+    /// many.
     last_settled: usize,
 }
 
@@ -153,7 +155,7 @@ impl FjallFrontier {
         open::open(dir, options, disk)
     }
 
-    /// Returns the state of the URL with fingerprint `key`.
+    /// Returns the state of the URL with fingerprint `key`, or `None` if the URL is unknown.
     fn state(
         &self,
         view: &SieveSnapshot,
@@ -182,8 +184,8 @@ impl FjallFrontier {
         Ok(stored.filter(|stored| stored.url == *url))
     }
 
-    /// Returns the state of `url` as [`Frontier::known`] reports it, from its `state` in the sieve
-    /// and from the tables of the store.
+    /// Converts the `state` of `url` in the sieve to the form that [`Frontier::known`] returns.
+    /// Reads the rest from the tables.
     fn known_url(
         &self,
         from: &Snapshot,
@@ -244,8 +246,7 @@ impl Frontier for FjallFrontier {
     }
 
     fn origins(&self) -> Vec<(Origin, u64)> {
-        // The origins are sorted after the lease table is unlocked, because sorting a million
-        // origins takes a while.
+        // Sort after the lease table is unlocked, because sorting a million origins takes a while.
         let mut origins = self.leases().origins();
         origins.sort_unstable();
         origins
@@ -256,8 +257,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // A panic in another transaction leaves the writer's state consistent, because it changes
-        // only after a commit, in one step.
+        // The writer's state changes only after a commit, in one step. So a panic in another
+        // transaction leaves it consistent, and a poisoned lock can be ignored.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))

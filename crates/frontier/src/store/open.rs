@@ -1,10 +1,10 @@
-//! Opening: the lock, the layout, and the creation of a new frontier.
+//! Opens or creates a frontier on disk: its lock, its layout, and the checks of its contents.
 //!
 //! ```text
 //! DIR/lock           held by the process that has the frontier open
 //! DIR/store/         the fjall store
-//! DIR/store.new/     a store that is being made; renamed when whole
-//! DIR/known/ID.run   what is known of the URLs: sorted runs, listed in the store
+//! DIR/store.new/     a store that is being created; renamed once complete
+//! DIR/known/ID.run   sorted runs with the states of URLs; their list is in the store
 //! ```
 
 use std::fs::{self, File};
@@ -31,10 +31,11 @@ use crate::sieve::{
     BlockCache, Disk, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
 };
 
-/// The layout that this program writes and reads.
+/// The version of the layout on disk that this program reads and writes.
 const LAYOUT: u32 = 3;
 
-/// The number of queue entries in the first read of a queue that was not leased from recently.
+/// Minimum number of queue entries to read from disk at a time, used for queues without a recent
+/// lease.
 const LEAST_READ: usize = 2;
 
 const LOCK: &str = "lock";
@@ -42,20 +43,20 @@ const STORE: &str = "store";
 const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
-/// The maximum size of the store's journals. The store keeps a journal until its tables contain
-/// everything in it, so this bounds how much of the journals is read on opening. The value is the
-/// minimum that the store accepts.
+/// The maximum size of the store's journals, in bytes. The store keeps a journal until its tables
+/// contain everything in it, so this bounds how much is read on opening. The value is the minimum
+/// that the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. If there are several threads, the first one only flushes,
-/// and puts each compaction request back into the queue that it takes requests from. So this thread
-/// would spin while another thread compacts.
+/// The store's number of worker threads. With several threads, the first one does only flushes, and
+/// puts each compaction request that it takes back into the queue. So it would spin while another
+/// thread compacts.
 const WORKERS: usize = 1;
 
-/// Each table, and how many bytes it collects in memory before it writes a sorted run to disk.
+/// Each table with the number of bytes that it collects in memory before it writes them to disk.
 /// Tables with more writes at random keys collect more. If all tables are full, they use 36 MiB,
-/// and twice that while sorted runs are being written. The store blocks a commit while four sorted
-/// runs of a table are pending.
+/// and twice that while they are being written. The store blocks commits while four such writes of
+/// a table are pending.
 pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
@@ -69,8 +70,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve's block cache gets this fraction of the memory for blocks: one divided by
-/// `SIEVE_SHARE`.
+/// The sieve's block cache gets `1 / SIEVE_SHARE` of [`FjallFrontierOptions::cache_bytes`].
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -92,8 +92,8 @@ pub(super) fn open(
     guarded(dir, || {
         let store = dir.join(STORE);
         if !is_new {
-            // Not for a new store: cutting reads the whole journal, for which the store
-            // preallocates 64 MiB.
+            // A new store has nothing to cut off. Skip the check, which would read the 64 MiB that
+            // the store preallocates for its journal.
             cut_torn_commit(&store).map_err(|why| match why {
                 JournalError::Io(path, source) => DiskOpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),
@@ -104,7 +104,8 @@ pub(super) fn open(
     })
 }
 
-/// Opens the store without the sieve's sorted runs.
+/// Opens the tables and the counters of a frontier, but not its sorted runs. Cuts a torn commit off
+/// first.
 pub(super) fn open_resting(
     dir: &Path,
     options: &FjallFrontierOptions,
@@ -126,8 +127,9 @@ pub(super) fn open_resting(
     })
 }
 
-/// Refuses a non-empty directory without a store, and changes nothing in it. Row files are allowed,
-/// because a crawl that is moved into the directory brings the settings of its earlier runs.
+/// Fails if a directory without a store has unexpected files, and changes nothing in it. Row files
+/// are allowed, because a crawl that is moved into the directory brings `delays.jsonl`, the delays
+/// set during its earlier runs.
 fn refuse_foreign(dir: &Path) -> Result<(), DiskOpenError> {
     let io = |source| DiskOpenError::Io {
         path: dir.to_owned(),
@@ -167,7 +169,8 @@ fn take_lock(dir: &Path) -> Result<FileLock, DiskOpenError> {
     }
 }
 
-/// Creates a store next to its final place, and renames it when it is complete and on disk.
+/// Creates a new store in a temporary folder, and renames the folder once the store is complete and
+/// on disk.
 fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<(), DiskOpenError> {
     let new = dir.join(STORE_NEW);
     let io = |source| DiskOpenError::Io {
@@ -203,7 +206,7 @@ fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
     })?;
-    // The store syncs its files, but not the names in all its folders.
+    // The store syncs its files, but not the directory entries in all its folders.
     sync_folders(&new, disk).map_err(io)?;
     fs::rename(&new, dir.join(STORE)).map_err(io)?;
     // Sync the parent directories too. Otherwise a power cut could undo the rename or remove the
@@ -214,7 +217,7 @@ fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<
         .map_err(io)
 }
 
-/// Syncs a folder and all folders below it, so that the names of their files are on disk.
+/// Syncs a folder and all its subfolders, so that the names of their files are on disk.
 pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -239,8 +242,8 @@ pub(super) fn database(
     store: &Path,
     options: &FjallFrontierOptions,
 ) -> Result<Database, DiskOpenError> {
-    // By default, the store only hands a commit to the system. Each commit of the frontier sets its
-    // own durability, from the options.
+    // By default, the store only hands a commit to the system. The default doesn't matter here,
+    // because each commit of the frontier sets its own durability.
     Database::builder(store)
         .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)
         .max_journaling_size(MAX_JOURNAL_BYTES)
@@ -249,7 +252,7 @@ pub(super) fn database(
         .map_err(|why| store_error(dir, why))
 }
 
-/// Returns the counters of the last commit, after checking that no part of a commit is missing.
+/// Returns the counters of the last commit. Fails if a part of a commit is missing.
 fn whole_sequence(tables: &Tables) -> Result<StoreCounters, DiskOpenError> {
     let key = meta_keys::SEQUENCE;
     let sequence = meta_value(tables, key, "the counters", StoreCounters::decode)?;
@@ -296,7 +299,7 @@ fn load(
     })
 }
 
-/// Refuses a store whose tables hold parts of a commit that its journal has lost.
+/// Fails if the tables have a part of a commit that the journal has lost.
 ///
 /// A table is written to disk only after its commits were synced to the journal. Each commit writes
 /// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal
@@ -339,7 +342,7 @@ fn meta_value<T>(
     value.ok_or_else(|| corrupt(&tables.dir, what.into()))
 }
 
-/// Opens the sorted runs, and adds the records of commits that no sorted run contains.
+/// Opens the sieve: the sorted runs, and the records of later commits from the table `fresh`.
 fn load_sieve(
     tables: &Arc<Tables>,
     options: &FjallFrontierOptions,
@@ -380,7 +383,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         if missing(name) {
             return Err(corrupt(dir, format!("table {name} is missing")));
         }
-        // The table exists, so the options of its creation apply, and these defaults are not used.
+        // The table exists and keeps the options of its creation, so these defaults have no effect.
         let table = db.keyspace(name, KeyspaceCreateOptions::default);
         table.map_err(|why| store_error(dir, why))
     };
@@ -426,7 +429,8 @@ fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), DiskOpenError> {
     }
 }
 
-/// Loads the origins with queued URLs, and checks that they add up to the counters.
+/// Loads the origins with queued URLs, each with the number of its queue and the number of queued
+/// URLs. Fails if the URLs don't add up to the counter of pending URLs.
 fn load_origin_queues(
     tables: &Tables,
     sequence: &StoreCounters,
@@ -455,8 +459,8 @@ fn load_origin_queues(
     Ok(lines)
 }
 
-/// Runs `open` and reports a panic as damage, because the store panics on some kinds of damaged
-/// data.
+/// Runs `open`, and returns a panic as an error about damage, because the store panics on some
+/// kinds of damaged data.
 pub(super) fn guarded<T>(
     dir: &Path,
     open: impl FnOnce() -> Result<T, DiskOpenError>,

@@ -1,4 +1,5 @@
-//! Access to all contents of a store, part by part, for moving a crawl to or from another frontier.
+//! Reads and adds all contents of a store, part by part, to move a crawl to or from another
+//! frontier.
 
 use std::sync::PoisonError;
 
@@ -18,9 +19,9 @@ use crate::url_record::{RecordState, UrlRecord};
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
-    /// Passes everything stored to `show`, except settled URLs, because the store does not have
-    /// their text. A caller that knows the text of a settled URL gets its record from
-    /// [`UrlRecord::settled`]. Pending URLs come in queue order, and leased URLs count as pending.
+    /// Passes everything stored to `show`, except settled URLs, because the store has only their
+    /// fingerprints. For a settled URL whose text is known, [`UrlRecord::settled`] creates the
+    /// record. Pending URLs come in queue order, and leased URLs count as pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails, and errors of `show`.
@@ -57,9 +58,9 @@ impl FjallFrontier {
         })
     }
 
-    /// Adds parts of another frontier in one commit. A part replaces the part that was stored for
-    /// the same URL, host, origin or name. Pending URLs of one origin must come in queue order,
-    /// also across calls.
+    /// Adds parts of another frontier in one commit. Each part replaces what is stored for the same
+    /// URL, host, origin or name. Pending URLs of one origin must come in queue order, within a
+    /// call and from call to call.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. Nothing is added then.

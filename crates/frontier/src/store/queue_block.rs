@@ -1,6 +1,7 @@
-//! Queue entries that share one row: URLs of one origin, priority and depth that were admitted
-//! together. Usually these URLs are links of one page. The common parts of these URLs are written
-//! once, and a page costs one row instead of one row per link.
+//! Queue blocks: queue entries that share one row of the table `queue`. The URLs of a block have
+//! the same origin, priority and depth, and were admitted in one transaction, usually as links of
+//! one page. The page's URL is written only once, and a page costs one row instead of one row per
+//! link.
 //!
 //! An entry's sequence number consists of its block's number and its place in the block, so the row
 //! can be found from the entry's rank alone. A removed entry leaves a gap, and the last removal
@@ -16,23 +17,24 @@ use super::record_primitives::{
 };
 use crate::admit_rule::{QueueRank, QueuedUrl};
 
-/// The number of low bits of a sequence number that hold the place in the block.
+/// The number of low bits of a sequence number that hold the entry's place in its block.
 const PLACE_BITS: u32 = 6;
 /// Maximum number of entries in a queue block.
 pub(super) const MAX_BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
 /// A block of at least this many bytes takes no more entries.
 const FULL_BYTES: usize = 4096;
 
-/// The upper bound of block numbers, so that a sequence number has 40 bits.
+/// The exclusive upper bound of block numbers. A block number and a place fill the 40 bits of a
+/// sequence number.
 pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
 
-/// Returns the rank under which the block with the entry at `rank` is stored.
+/// Returns the rank in the key of the row that contains the entry at `rank`.
 pub(super) fn row_of(rank: QueueRank) -> QueueRank {
     let seq = rank.seq >> PLACE_BITS << PLACE_BITS;
     QueueRank { seq, ..rank }
 }
 
-/// Returns the sequence number of an entry.
+/// Returns the sequence number of the entry at `place` in block number `block`.
 pub(super) fn seq_of(block: u64, place: usize) -> u64 {
     block << PLACE_BITS | place as u64
 }
@@ -41,13 +43,13 @@ fn place_of(seq: u64) -> u8 {
     (seq & (MAX_BLOCK_ENTRIES as u64 - 1)) as u8
 }
 
-/// A parsed block. Its URLs are parsed on demand.
+/// A parsed queue block. The URLs in it are parsed on demand.
 #[derive(Debug, Default)]
 pub(super) struct QueueBlock<'a> {
-    /// The pages that the entries were found on. A page at the queue's own origin is stored as path
-    /// and query, another page as a whole URL.
+    /// The pages that the entries were found on. If such a page is at the queue's own origin, only
+    /// its path and query are stored.
     vias: Vec<Cow<'a, str>>,
-    /// The entries, sorted by place.
+    /// Each entry's place and its encoded bytes, sorted by place.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
     /// The `via` that was parsed last, and its number. Neighbouring entries often have the same
@@ -102,7 +104,8 @@ impl<'a> QueueBlock<'a> {
         self.entries.len() >= MAX_BLOCK_ENTRIES || self.bytes >= FULL_BYTES
     }
 
-    /// Adds an entry. Replaces the entry at the same place, if there is one.
+    /// Encodes an entry and inserts it at its place. Replaces the entry at that place, if there is
+    /// one.
     pub(super) fn put(&mut self, queued: &QueuedUrl) {
         let via = self.via_number(&queued.url, queued.via.as_ref());
         let mut entry = Vec::with_capacity(64);
@@ -124,8 +127,8 @@ impl<'a> QueueBlock<'a> {
         at.map(|at| self.entries.remove(at)).is_ok()
     }
 
-    /// Returns the number of `via` (the page that a URL was found on) in this block, or 0 if `via`
-    /// is `None`.
+    /// Returns the 1-based number of `via` (the page that `url` was found on) in this block, or 0
+    /// if `via` is `None`. Adds `via` to the block if necessary.
     fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
         let Some(via) = via else {
             return 0;
@@ -145,8 +148,8 @@ impl<'a> QueueBlock<'a> {
         self.vias.len() as u8
     }
 
-    /// Drops vias (pages that URLs were found on) that no entry uses any more. Removed entries
-    /// leave their vias behind. Each remaining entry uses at most one.
+    /// Drops the vias (pages that URLs were found on) that no entry uses any more, because the
+    /// entries that used them were removed. Each remaining entry uses at most one of the others.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
         let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);
@@ -167,8 +170,8 @@ impl<'a> QueueBlock<'a> {
         self.vias = vias.cloned().collect();
     }
 
-    /// Returns all entries in order. `root` is a URL of the queue's origin, and `row` is the rank
-    /// under which the block is stored.
+    /// Returns all entries in order, unparsed. `root` is any URL of the queue's origin, and `row`
+    /// is the rank in the key of the block's row.
     pub(super) fn entries<'b>(
         &'b self,
         root: &'b CanonicalUrl,
@@ -194,7 +197,7 @@ impl<'a> QueueBlock<'a> {
     }
 }
 
-/// An entry that is not parsed yet.
+/// A queue entry in a block, not yet parsed.
 pub(super) struct QueueBlockEntry<'b> {
     pub(super) rank: QueueRank,
     root: &'b CanonicalUrl,

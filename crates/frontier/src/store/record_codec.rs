@@ -1,5 +1,5 @@
-//! Encodes and decodes records. Every decoder reads to the end, and returns `None` for bytes that
-//! no encoder produces.
+//! Encodes and decodes the store's records. Each decoder reads all bytes, and returns `None` for
+//! bytes that no encoder produces.
 
 use crawl_weburl::canonicalize;
 
@@ -13,8 +13,8 @@ use crate::exclusion::Exclusion;
 use crate::lease_table::CommittedCounts;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// The state of a URL in the sieve, the set of known URLs. Failed and excluded URLs have the number
-/// of a note, whose text is in the `notes` table.
+/// The state of a URL in the sieve (the set of known URLs). A failed or excluded URL has the number
+/// of a note in the `notes` table, which has the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SieveState {
     Pending(QueuePlace),
@@ -24,18 +24,18 @@ pub(super) enum SieveState {
     Excluded { depth: u32, note: u64 },
 }
 
-/// A text of the `notes` table, for a failed or an excluded URL.
+/// A row of the `notes` table: why URLs failed or were excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StateNote {
     Why(String),
     Exclusion(Exclusion),
 }
 
-/// Counters that continue after a restart.
+/// The store's counters, which continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StoreCounters {
-    /// The last commit number that was assigned. The fields `block`, `origin` and `note` hold the
-    /// last numbers of blocks, origins and notes.
+    /// The last number that was assigned to a commit. Likewise, `block`, `origin` and `note` are
+    /// the last numbers of queue blocks, origins and notes.
     pub(super) commit: u64,
     pub(super) block: u64,
     pub(super) origin: u64,
@@ -64,15 +64,15 @@ impl CommittedCounts {
     }
 }
 
-/// The number of bytes of an encoded rank, in which sequence numbers have 40 bits.
+/// The number of bytes of an encoded rank, including 5 bytes (40 bits) for its sequence number.
 pub(super) const RANK_BYTES: usize = 11;
 
-/// A limit that no number of a crawl reaches, so that a larger number is read as damage. Sums and
+/// Numbers that reach this limit are read as damage, because no crawl reaches it. Sums and
 /// increments of numbers below the limit can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
-/// The upper bound of note numbers: as many as fit into the bits of a packed state.
+/// The exclusive upper bound of note numbers: a packed state has 40 bits for them.
 const MAX_NOTE: u64 = 1 << 40;
-/// The upper bound of origin numbers: as many as fit into the bits of a queue's key.
+/// The exclusive upper bound of origin numbers: a key of the table `queue` has 40 bits for them.
 const MAX_ORIGIN: u64 = 1 << 40;
 
 const RETRIED: u8 = 8;
@@ -81,8 +81,8 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl SieveState {
-    /// Returns the URL's state as the admission rule needs it. The caller has to check whether a
-    /// pending URL is leased.
+    /// Returns the URL's state in the form that the admission rule takes. The caller has to check
+    /// whether a pending URL is leased.
     pub(super) fn current(self) -> CurrentState {
         match self {
             SieveState::Pending(place) => CurrentState::Pending(place),
@@ -95,8 +95,8 @@ impl SieveState {
         }
     }
 
-    /// Packs the state: kind and flags, two bytes that depend on the kind, the depth, and a number
-    /// of 40 bits.
+    /// Packs the state into twelve bytes: one with kind and flags, two that depend on the kind,
+    /// four with the depth, and five with a number that depends on the kind.
     pub(super) fn packed(self) -> PackedState {
         let (head, depth, number) = match self {
             SieveState::Pending(place) => {
@@ -336,8 +336,8 @@ impl RunManifest {
     }
 }
 
-/// Encodes a row of the `origins` table: the origin's number, the number of its queued URLs, and
-/// the text of the origin.
+/// Encodes the value of a row of the `origins` table: the origin's number, the number of its queued
+/// URLs, and its text.
 pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);
@@ -346,7 +346,7 @@ pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     out
 }
 
-/// Decodes the bytes written by [`encode_origin`].
+/// Decodes a value that [`encode_origin`] wrote.
 pub(super) fn decode_origin(bytes: &[u8]) -> Option<(u64, u64, &str)> {
     let mut from = ByteReader(bytes);
     let (id, queued) = (from.number()?, from.number()?);

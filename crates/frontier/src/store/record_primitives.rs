@@ -1,4 +1,4 @@
-//! The building blocks of records: numbers, texts, places, exclusions.
+//! Encodes and decodes the building blocks of records: numbers, texts, queue places, exclusions.
 //!
 //! Numbers are LEB128 in values and big-endian in keys, so that keys sort like the numbers. Every
 //! reader returns `None` for bytes that no writer produces.
@@ -13,13 +13,13 @@ const RETRIED: u8 = 1;
 const SEED: u8 = 2;
 const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
-/// Flag: `via` has the same origin as the URL, so only the path and query of `via` are stored.
+/// Flag: the page `via` has the same origin as the URL, so only its path and query are stored.
 const VIA_NEAR: u8 = 16;
-/// Flag: the URL with the stored visit is settled until its next visit is due.
+/// Flag of a stored visit: its URL is settled until the next visit is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
 const PLACE_FLAGS: u8 = RETRIED | SEED | SITEMAP | RESOURCE;
-/// The flags of a `via`.
+/// All flags about `via`.
 pub(super) const VIA_FLAGS: u8 = VIA | VIA_NEAR;
 
 /// Flag of an exclusion: a rule follows.
@@ -40,7 +40,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a place without `seq`.
+/// Appends a queue place without its `seq`. One byte has the flags of the place and `flags`.
 pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
     for (flag, is_set) in [
         (RETRIED, place.retried),
@@ -82,17 +82,18 @@ pub(super) fn put_via(out: &mut Vec<u8>, url: &CanonicalUrl, via: Option<&Canoni
     }
 }
 
-/// Returns scheme, host and port as written in the URL.
+/// Returns the part of a URL before its path: scheme, host and port.
 pub(super) fn before_path(url: &CanonicalUrl) -> &str {
     let text = url.as_str();
     &text[..text.len() - url.path_and_query().len()]
 }
 
-/// Returns the URL with the given path at the origin of `other`. The parts before the path are
-/// copied, because parsing them is most of the work.
+/// Returns the URL with this path and query at the origin of `other`. Reuses the parsed origin,
+/// because parsing it again would be most of the work.
 pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl> {
     let url = match path.as_bytes() {
-        // If parsed alone, a path that begins with two slashes would name a host.
+        // Parse the whole URL: as a relative reference, a path with two leading slashes names a
+        // host.
         [b'/', b'/' | b'\\', ..] => canonicalize(None, &format!("{}{path}", before_path(other))),
         [b'/', ..] => canonicalize(Some(other), path),
         _ => return None,
@@ -100,7 +101,7 @@ pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl>
     url.ok()
 }
 
-/// The unread bytes of a value.
+/// A cursor over the unread bytes of a record.
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -124,7 +125,7 @@ impl<'a> ByteReader<'a> {
             }
             number |= bits << shift;
             if byte < 0x80 {
-                // A last byte 0 adds nothing to the number, so no writer produces it.
+                // Reject a redundant last byte of 0, so that each number has only one encoding.
                 return (byte != 0 || shift == 0).then_some(number);
             }
         }
@@ -140,8 +141,8 @@ impl<'a> ByteReader<'a> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// Reads the flags of a queue place and the place without its `seq`. Returns `None` if a flag
-    /// is set that belongs neither to the place nor to `others`.
+    /// Reads a byte of flags and a queue place without its `seq`. Returns `None` if a flag is set
+    /// that belongs neither to the place nor to `others`.
     pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
         if flags & !(PLACE_FLAGS | others) != 0 {
@@ -188,7 +189,7 @@ impl<'a> ByteReader<'a> {
         Some(Some(via))
     }
 
-    /// Returns `value` if no bytes are left.
+    /// Returns `value` if all bytes have been read, else `None`.
     pub(super) fn end<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }

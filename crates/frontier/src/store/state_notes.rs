@@ -1,24 +1,23 @@
-//! Notes: texts with the reasons why URLs failed or were excluded. There are few texts, and many
-//! URLs share each.
+//! Notes: the reasons why URLs failed or were excluded. There are few distinct notes, and many URLs
+//! share each.
 
 use foldhash::HashMap;
 
 use super::record_codec::StateNote;
 
-/// Maximum number of notes (texts of reasons) whose numbers are remembered. Before there are more,
-/// all remembered notes are forgotten. If one of their texts occurs again, it is written under a
-/// new number.
+/// Maximum number of notes whose numbers are remembered. When there would be more, all of them are
+/// forgotten. A forgotten note that occurs again is written again under a new number.
 const MAX_REMEMBERED: usize = 4096;
 
-/// The numbers of recently written notes.
+/// The numbers of recently written notes, by the encoded note.
 #[derive(Default)]
 pub(super) struct NoteNumbers {
     numbers: HashMap<Vec<u8>, u64>,
 }
 
 impl NoteNumbers {
-    /// Returns the number of a note. A new note gets the number after `last`, and is added to
-    /// `new`.
+    /// Returns the number of a note. If the note has none yet, increments `last`, assigns that
+    /// number, and adds the note to `new`.
     pub(super) fn number(
         &self,
         note: &StateNote,
@@ -39,7 +38,7 @@ impl NoteNumbers {
         *last
     }
 
-    /// Remembers notes that have just been written to disk.
+    /// Remembers the numbers of notes that have just been written to disk.
     pub(super) fn keep(&mut self, new: Vec<(Vec<u8>, u64)>) {
         if self.numbers.len() + new.len() > MAX_REMEMBERED {
             self.numbers.clear();

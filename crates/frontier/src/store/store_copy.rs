@@ -1,8 +1,8 @@
-//! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
+//! Copies the store of a frontier that no crawl uses, without some URLs and hosts.
 //!
-//! Rows removed from a store stay in its journal and its older files until compaction. So to erase
-//! data, a new store is written that leaves the data out, and this store then replaces the old one.
-//! The sieve's sorted runs stay, because they contain only fingerprints and no text.
+//! Rows removed from a store stay in its journal and its older files until compaction. To erase
+//! data at once, a new store is written without the data, and then replaces the old one. The
+//! sieve's sorted runs stay, because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::fingerprint::Fingerprint;
 use crate::sieve::{SieveRecord, SystemDisk};
 use crate::visit::StoredVisit;
 
-/// The number of rows written in one batch.
+/// The maximum number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
 /// Decides which URLs, hosts and values a copy of a store leaves out.
@@ -42,24 +42,25 @@ pub trait RemovalFilter {
     /// left out of the copy.
     fn is_named_in(&self, text: &str) -> bool;
 
-    /// Returns the bytes to store under `name` in place of the caller's `bytes`, or `None` to drop
-    /// them.
+    /// Returns the bytes to store in the copy in place of `bytes`, the caller's value under `name`,
+    /// or `None` to drop the value.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
-    /// Returns the bytes to store for a visit in place of the caller's `bytes`.
+    /// Returns the bytes to store in the copy in place of `bytes`, the caller's bytes of a visit.
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
 }
 
-/// The URLs left out of a copy.
+/// Numbers of URLs that were left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OmittedUrls {
-    /// The number of pending URLs that are not in the copy, by origin.
+    /// The number of pending URLs left out, by origin. Origins of a host that is left out as a
+    /// whole are not listed.
     pub pending: BTreeMap<String, u64>,
-    /// The number of deferred URLs that are not in the copy.
+    /// The number of deferred URLs left out.
     pub deferred: u64,
 }
 
-/// The frontier in a directory, while no crawl uses it. Holds the directory's lock.
+/// A frontier on disk that no crawl uses. Holds the lock of its directory.
 pub struct OfflineFrontier {
     dir: PathBuf,
     options: FjallFrontierOptions,
@@ -69,12 +70,12 @@ pub struct OfflineFrontier {
 }
 
 impl OfflineFrontier {
-    /// Opens the frontier in `dir`. Like every opening, this cuts off a torn end of the store's
-    /// journal.
+    /// Opens the frontier in `dir`. Cuts a torn commit off the store's journal, as
+    /// [`FjallFrontier::open`](super::FjallFrontier::open) does.
     ///
     /// # Errors
-    /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`DiskOpenError::Foreign`] if there
-    /// is no frontier.
+    /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`DiskOpenError::Foreign`] if
+    /// there is no frontier.
     pub fn open(
         dir: &Path,
         options: &FjallFrontierOptions,
@@ -106,7 +107,7 @@ impl OfflineFrontier {
         Ok(marks)
     }
 
-    /// Returns the caller's bytes stored under `name`.
+    /// Returns the bytes that the caller stored under `name`.
     ///
     /// # Errors
     /// [`DiskOpenError`] if the store fails.
@@ -116,10 +117,10 @@ impl OfflineFrontier {
         Ok(value.map(|bytes| bytes.to_vec()))
     }
 
-    /// Creates a store in the folder `to` with everything in this store that `removal` does not
-    /// leave out, with `marks` as the committed lengths, and with the caller's additional bytes
-    /// `more`, by name. When this returns, the new store is on disk. The caller then replaces the
-    /// folder `store` with `to`, while this frontier's lock is held.
+    /// Copies this store to the folder `to`, without what `removal` leaves out. The copy has
+    /// `marks` as the committed lengths of files, and the additional values `more`, by name. When
+    /// this returns, the copy is on disk. The caller then replaces the folder `store` with `to`,
+    /// before dropping this frontier and its lock.
     ///
     /// # Errors
     /// [`DiskOpenError`] if a store fails.
@@ -173,7 +174,7 @@ impl OfflineFrontier {
     }
 }
 
-/// A store that is being created from another store.
+/// A copy of a store, while it is being created.
 struct Copy<'f> {
     from: &'f OfflineFrontier,
     removal: &'f dyn RemovalFilter,
@@ -182,7 +183,7 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: StoreCounters,
-    /// URLs that were pending or deferred, were left out of the copy, and become settled. Each
+    /// Pending and deferred URLs that were left out of the copy, where they become settled. Each
     /// comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: OmittedUrls,
@@ -255,8 +256,7 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the queue of an origin without the URLs that `removal` leaves out. Returns the number
-    /// of URLs left out.
+    /// Copies the queue of an origin. Returns how many of its URLs `removal` left out.
     fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, DiskOpenError> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");
@@ -342,7 +342,7 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the states of hosts, and the stored copies of robots.txt.
+    /// Copies the stored state of hosts, and the stored copies of robots.txt files.
     fn hosts(&mut self) -> Result<(), DiskOpenError> {
         let (from, removal) = (self.from, self.removal);
         let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
@@ -390,8 +390,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the sieve's records that no sorted run contains yet. Adds a record for each URL that
-    /// was left out of the copy and becomes settled.
+    /// Copies the sieve's records that no sorted run contains yet. Adds records that settle the
+    /// URLs in `forgotten`.
     fn fresh(&mut self) -> Result<(), DiskOpenError> {
         let from = self.from;
         from.each(&from.tables.fresh, |key, value| {

@@ -25,8 +25,7 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
-/// The capacity in bytes reserved for the numbers of an encoded visit. The numbers rarely need
-/// more.
+/// The number of bytes reserved for the numbers of an encoded visit, which rarely need more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -70,7 +69,7 @@ fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
 }
 
 impl Tables {
-    /// Returns the stored visit of a URL.
+    /// Returns the stored visit of the URL with fingerprint `key`.
     pub(super) fn stored_visit(
         &self,
         from: &Snapshot,
@@ -84,7 +83,7 @@ impl Tables {
         visit.transpose()
     }
 
-    /// Returns the earliest due time that is later than `after`.
+    /// Returns the earliest time after `after` at which the visit of a settled URL is due.
     pub(super) fn next_due(
         &self,
         from: &Snapshot,
@@ -104,15 +103,16 @@ impl Tables {
         Ok(None)
     }
 
-    /// Parses a row of the table `due`, and returns it with its key.
+    /// Parses a row of the table `due`. Returns its key and the parsed row.
     fn due_row(&self, row: fjall::Guard) -> Result<(UserKey, DueRow), FrontierError> {
         let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
         let row = DueRow::parse(&key, &value).ok_or_else(|| self.corrupt("a row of due"))?;
         Ok((key, row))
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`, when its next visit is
-    /// due. Returns `None` if the URL is pending again, or was settled by another visit.
+    /// Returns the stored visit of a URL if the URL is settled and that visit is due at `due`.
+    /// Returns `None` if the URL is pending again, or another visit has replaced the one that was
+    /// due then.
     fn kept_until(
         &self,
         from: &Snapshot,
@@ -126,7 +126,7 @@ impl Tables {
 }
 
 impl FjallTransaction<'_> {
-    /// Returns the stored visit, as this transaction sees it.
+    /// Returns the stored visit of a URL, as this transaction sees it.
     fn stored_visit(&self, key: Fingerprint) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.get(&key) {
             Some(kept) => Ok(Some(kept.clone())),
@@ -134,8 +134,8 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Returns the visits that are due at `until`, longest due first. Also advances `due_from`, so
-    /// that all remaining visits are due at that time or later.
+    /// Returns up to `most` visits that are due at `until`, longest due first. Also sets `due_from`
+    /// to the due time of the last row read: all remaining visits are due then or later.
     pub(super) fn due(
         &mut self,
         until: u32,
@@ -168,15 +168,16 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Keep only the remaining entries in the row. The other entries are taken by this
-            // transaction, have a newer visit in this transaction, or are no longer valid.
+            // Keep only the remaining entries in the row. This transaction takes or replaces the
+            // visits of the other entries, or they are no longer valid.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// Returns the visits whose due time can't be right, judged at the time `now`.
+    /// Returns up to `most` visits whose due time can't be right if the current time is `now` and
+    /// visits are due at most `longest` seconds after they are made.
     pub(super) fn misdated(
         &mut self,
         now: u32,
@@ -211,8 +212,8 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Remove the visits taken by this call from the entry now, because the entry's due time
-            // may never come.
+            // Remove the entries of the visits taken by this call now. Their due time may never
+            // come, so no scan would remove them later.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }
@@ -221,8 +222,8 @@ impl FjallTransaction<'_> {
         Ok(misdated)
     }
 
-    /// Returns the stored visit of a URL if the URL is settled until `due`, and this transaction
-    /// has not stored another visit of the URL.
+    /// Like [`Tables::kept_until`], but returns `None` if this transaction has stored another visit
+    /// of the URL.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),
@@ -230,7 +231,7 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Makes the settled URLs of these visits pending again, and returns their number.
+    /// Makes the URLs of these visits pending again, and returns their number.
     pub(super) fn revisit_all(
         &mut self,
         all: Vec<(Fingerprint, StoredVisit)>,
@@ -242,7 +243,7 @@ impl FjallTransaction<'_> {
         Ok(count)
     }
 
-    /// Makes a settled URL pending again.
+    /// Makes the settled URL with fingerprint `key` pending again. Fails if it is not settled.
     fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit) -> Result<(), FrontierError> {
         let before = self.state(key)?;
         if !matches!(
@@ -300,8 +301,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // The rows need a commit number that no other commit has. If visits from another frontier
-        // are added without a change of any URL, the commit has no new number yet.
+        // Rows of the table `due` need a commit number of their own. A commit that changes no URL
+        // has no new number yet. For example, parts of another frontier may be only visits.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

@@ -1,4 +1,4 @@
-//! The tables of the store, and how they are read.
+//! The tables of the store, and functions that read them.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -13,7 +13,8 @@
 //! | `visits` | fingerprint | the last visit of a URL |
 //! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
 //!
-//! Origins are numbered in the order they are found, so two never share a queue.
+//! Each origin has its own number, which starts the keys of its queue, so two origins never share
+//! a queue.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -31,10 +32,10 @@ use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::lease_table::{QueueId, QueuePart, QueueReader};
 use crate::sieve::{RunListStore, RunManifest, SortedRunError};
 
-/// The number of commits whose records are removed in one batch.
+/// The maximum number of rows of `fresh` (one per commit) that are removed in one batch.
 const FORGET_STEP: usize = 1000;
 
-/// The result of a function that is called for each row: whether to continue.
+/// The result of a function that is called for each row: whether to continue, or an error.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 /// The tables of an open store.
@@ -86,8 +87,8 @@ impl Tables {
         }
     }
 
-    /// Returns the bytes of the block that holds the entry at `rank`, or `None` if there is no such
-    /// block.
+    /// Returns the encoded queue block that contains the entry at `rank` in queue number `id`, or
+    /// `None` if there is no such block.
     pub(super) fn block(
         &self,
         from: &Snapshot,
@@ -97,7 +98,7 @@ impl Tables {
         self.get(from, &self.queue, &queue_key(id, row_of(rank)))
     }
 
-    /// Returns the entry of a queue at `rank`.
+    /// Returns the entry at `rank` in queue number `id`, which is the queue of `origin`.
     pub(super) fn entry(
         &self,
         from: &Snapshot,
@@ -111,7 +112,7 @@ impl Tables {
         Ok(QueueBlock::parse(&bytes).and_then(|block| block.entry(&origin.url("/"), rank)))
     }
 
-    /// Returns the queue entry of a URL that is pending at `place`.
+    /// Returns the queue entry of a URL that is pending at `place`. Fails if there is none.
     pub(super) fn pending(
         &self,
         from: &Snapshot,
@@ -128,7 +129,8 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("`{url}` is not in its queue")))
     }
 
-    /// Splits the stored value of a host into wake time and bytes.
+    /// Splits the stored value of a host into its wake time (in microseconds since the Unix epoch)
+    /// and its opaque bytes.
     pub(super) fn host_value(
         &self,
         host: &str,
@@ -160,8 +162,8 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
-    /// Walks an origin's queue behind the rank `after` until `visit` breaks. An entry is parsed
-    /// only if `visit` reads it.
+    /// Calls `visit` for the entries of an origin's queue after the rank `after`, in order, until
+    /// `visit` breaks. `visit` gets the rank and a function that parses the entry.
     pub(super) fn walk_queue(
         &self,
         from: &Snapshot,
@@ -250,8 +252,8 @@ impl RunListStore for Tables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // Sync the batch, although it would do no harm if a removed row came back. A damaged
-            // end of the journal can be judged only if at most one batch is unsynced.
+            // Sync the batch, although it would do no harm if a removed row came back. Checking a
+            // damaged end of the journal relies on at most one unsynced batch.
             let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
@@ -272,8 +274,8 @@ impl RunListStore for Tables {
     }
 }
 
-/// The number of bytes of an origin's number, which has 40 bits. With this length a key of `queue`
-/// has 16 bytes, short enough for the store to keep it inline.
+/// The number of bytes of an origin's number (40 bits) in a key of the table `queue`. With it, a
+/// key has 16 bytes, short enough for the store to keep it inline.
 const ID_BYTES: usize = 5;
 
 pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {
@@ -288,7 +290,8 @@ pub(super) fn queue_key(id: u64, rank: QueueRank) -> [u8; ID_BYTES + RANK_BYTES]
     out
 }
 
-/// Returns the damage that a store error names, or `None` if the error is not about damage.
+/// Returns a description of the damage that a store error reports, or `None` if the error is not
+/// about damage.
 pub(super) fn damage(why: &fjall::Error) -> Option<String> {
     use fjall::{Error, LsmError};
     match why {

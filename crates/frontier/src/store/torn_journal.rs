@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// The content of a store's file `version`, if this module can read the store's journals. Each
-/// batch in a journal also ends with these bytes.
+/// The content of the store's file `version`, if its journals have the format that this module
+/// reads. Each batch in a journal also ends with these bytes.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
 /// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few
@@ -51,7 +51,7 @@ const CLEAR: u8 = 4;
 #[derive(Debug)]
 pub(super) enum JournalError {
     Io(PathBuf, io::Error),
-    /// The damage and the evidence.
+    /// A description of the damage, and why it can't be repaired.
     Damaged(String),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum JournalError {
 pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
     let version = fs::read(store.join("version")).unwrap_or_default();
     if !version.starts_with(FORMAT) {
-        // The store has another format. Opening the store reports that.
+        // This module can't read the format of the store. Opening the store reports the error.
         return Ok(());
     }
     let mut journals = list(store).map_err(|why| JournalError::Io(store.to_owned(), why))?;
@@ -101,7 +101,7 @@ pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
         .map_err(io)
 }
 
-/// Lists the journals of a store with their numbers. Other files are ignored.
+/// Lists the journals of a store, each with its number. Ignores other files.
 fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut journals = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -113,7 +113,7 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(journals)
 }
 
-/// Bytes behind the last complete batch that don't form a batch.
+/// Bytes after the last complete batch of a journal that don't form a complete batch.
 struct Damage {
     /// The offset of the end of the last complete batch.
     at: u64,
@@ -131,8 +131,8 @@ impl Damage {
     }
 }
 
-/// Reads a journal up to the first byte that belongs to no complete batch. Returns `None` if only
-/// zeros follow.
+/// Reads a journal up to the end of its last complete batch. Returns the damage after it, or `None`
+/// if only zeros follow.
 fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     let find = || -> io::Result<Option<Damage>> {
         let file = File::open(path)?;
@@ -149,7 +149,7 @@ fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     find().map_err(|why| JournalError::Io(path.to_owned(), why))
 }
 
-/// Returns the number of bytes up to the last nonzero byte.
+/// Returns the length of the remaining bytes without the zeros at their end.
 fn written(reader: &mut impl Read) -> io::Result<u64> {
     let mut block = vec![0; 1 << 16];
     let zeros = vec![0; block.len()];
@@ -171,15 +171,15 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
     }
 }
 
-/// Returns whether a complete batch begins anywhere in these bytes.
+/// Returns whether a complete batch begins at any offset in `bytes`.
 fn holds_batch(bytes: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START);
     let mut rests = starts.map(|(at, _)| &bytes[at..]);
     rests.any(|rest| matches!(read_batch(&mut &*rest, rest.len() as u64), Ok(Some(_))))
 }
 
-/// Returns the length of the next batch if it is complete and intact. Reads at most `available`
-/// bytes.
+/// Reads a batch of at most `available` bytes. Returns its length, or `None` if the bytes don't
+/// start with a complete and intact batch.
 fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>> {
     let mut batch = BatchReader {
         reader: reader.take(available),
@@ -195,7 +195,7 @@ fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>>
 
 struct BatchReader<R> {
     reader: io::Take<R>,
-    /// The checksum of the items.
+    /// The checksum of the items read so far.
     items: Xxh3,
 }
 
@@ -208,8 +208,8 @@ impl<R: Read> BatchReader<R> {
         }
         let items = u32::from_le_bytes(items);
         if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
-            // The remaining bytes can't contain this many items. Without this check, the search for
-            // a batch at each byte would be slow.
+            // The remaining bytes can't contain this many items. This check makes `holds_batch`
+            // fast, which tries to read a batch at every offset.
             return Ok(false);
         }
         for _ in 0..items {
@@ -229,8 +229,8 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Skips value type, compression and table. These fields and the lengths after them need no
-        // check of their own, because the batch's checksum covers them.
+        // Skip value type, compression and table. These fields need no check of their own, because
+        // the checksum of the batch covers them.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;

@@ -24,30 +24,31 @@ use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
-/// Maximum number of URLs for which a transaction reserves memory when it begins.
+/// Maximum number of URLs for which a transaction reserves memory at its beginning.
 const MAX_EXPECTED: usize = 4096;
 
-/// A transaction. Changes are collected here until the commit writes them as one batch.
+/// A transaction on the frontier on disk. Collects changes until the commit writes them as one
+/// batch.
 pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
     pub(super) sequence: StoreCounters,
-    /// The committed state at the beginning of this transaction, which stays current because only
-    /// this transaction can write.
+    /// The committed state at the beginning of this transaction. The snapshot stays current,
+    /// because only this transaction can write.
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
     /// Whether a settled URL becomes pending in this transaction.
     pub(super) reopens: bool,
-    /// The new [`Writer::due_from`] once this transaction is committed.
+    /// The value that [`Writer::due_from`] gets when this transaction is committed.
     pub(super) due_from: u32,
-    /// Rows of the table `due` from which this transaction takes entries, each with the entries
-    /// that remain.
+    /// The entries that remain in each row of the table `due` from which this transaction has taken
+    /// entries.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
-    /// A number that orders the new queue entries of this transaction. The commit replaces it by
-    /// the final sequence numbers, which depend on the blocks.
+    /// The number of provisional sequence numbers that were assigned to new queue entries. The
+    /// commit replaces them by the final ones, which depend on the blocks.
     order: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,
@@ -61,8 +62,8 @@ impl<'f> FjallTransaction<'f> {
         frontier: &'f FjallFrontier,
         writer: MutexGuard<'f, Writer>,
     ) -> FjallTransaction<'f> {
-        // Reserves as much as the last transaction needed, because a table that grows has to move
-        // all its entries.
+        // Reserve as much memory as the last transaction needed, because a hash table that grows
+        // has to move all its entries.
         let [changes, settled] =
             [writer.last_changes, writer.last_settled].map(|n| n.min(MAX_EXPECTED));
         FjallTransaction {
@@ -99,7 +100,7 @@ impl<'f> FjallTransaction<'f> {
         !self.settled.contains(&key) && self.frontier.leases().is_leased(key)
     }
 
-    /// Returns the queue entry of a URL that is pending at `place`.
+    /// Returns the queue entry of a URL that is pending at `place`, as this transaction sees it.
     fn queued(
         &self,
         key: Fingerprint,
@@ -112,8 +113,8 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a sequence number higher than that of every queued entry. No block has such a high
-    /// number.
+    /// Returns a provisional sequence number, which is higher than that of every queued entry. No
+    /// block has such a high number.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order
@@ -170,7 +171,8 @@ impl<'f> FjallTransaction<'f> {
         Ok(())
     }
 
-    /// Returns the queue entry of a leased URL that is pending at `place`.
+    /// Like [`FjallTransaction::queued`] for a leased URL, but takes the entry from `lease` if
+    /// neither a commit nor this transaction has changed it since.
     fn queued_of(
         &self,
         key: Fingerprint,
@@ -184,7 +186,7 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Sets the state of a URL after its lease ended with `outcome`.
+    /// Sets the new state of a URL whose lease ends with `outcome`.
     fn end(
         &mut self,
         key: Fingerprint,
@@ -232,8 +234,8 @@ impl<'f> FjallTransaction<'f> {
         }
         let ended = self.end(key, lease, outcome);
         match ended {
-            // The lease belongs to this transaction now. If the transaction is dropped without a
-            // commit, it releases the lease.
+            // From now on this transaction holds the lease, and releases it if dropped without a
+            // commit.
             Ok(()) => {
                 self.settled.insert(key);
             }
@@ -270,8 +272,9 @@ impl<'f> FjallTransaction<'f> {
         Ok(admitted)
     }
 
-    /// Looks up the committed states of URLs. If sorted runs have to be read, the URLs are looked
-    /// up in key order, because URLs of one origin are in the same blocks.
+    /// Looks up the committed states of URLs that this transaction has not changed. If there are
+    /// sorted runs, looks them up in key order, because the URLs of one origin are in the same
+    /// blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],
@@ -388,8 +391,7 @@ impl Transaction for FjallTransaction<'_> {
             merge,
         } = self.write()?;
         let sequence = self.sequence;
-        // The lease table is not locked here: a commit may take long, and leasing must not wait for
-        // it.
+        // Don't lock the lease table here: leasing must not wait for a commit, which may take long.
         let number = self.number;
         frontier.sieve.commit(sequence.commit, &records, || {
             batch.commit().map_err(|why| tables.failed(why))?;

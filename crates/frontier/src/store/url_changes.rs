@@ -1,4 +1,4 @@
-//! The changes of a transaction so far, URL by URL.
+//! The changes that a transaction has made so far, one per URL.
 
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt as _};
@@ -7,13 +7,13 @@ use super::record_codec::{SieveState, StateNote};
 use crate::admit_rule::{DeferredUrl, QueuedUrl};
 use crate::fingerprint::Fingerprint;
 
-/// The changes, in the order in which the URLs were first changed.
+/// The changes of a transaction, in the order in which their URLs were first changed.
 pub(super) struct Changes {
     list: Vec<Change>,
     places: HashMap<Fingerprint, usize>,
 }
 
-/// The new state of one URL.
+/// The change of one URL: its committed state and its new state.
 pub(super) struct Change {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,
@@ -22,7 +22,7 @@ pub(super) struct Change {
     pub(super) now: FullUrlState,
 }
 
-/// A state of a URL, with everything stored about it.
+/// The state of a URL, with everything that the store keeps about it.
 pub(super) enum FullUrlState {
     Pending(QueuedUrl),
     Deferred(DeferredUrl),
@@ -38,8 +38,8 @@ pub(super) enum FullUrlState {
 }
 
 impl FullUrlState {
-    /// Returns the state to store in the sieve. Its note has the number 0, because the commit
-    /// assigns the number.
+    /// Returns the state as stored in the sieve. A note has the number 0 in it, because only the
+    /// commit assigns the number.
     pub(super) fn state(&self) -> SieveState {
         match *self {
             FullUrlState::Pending(ref queued) => SieveState::Pending(queued.place),
@@ -80,8 +80,9 @@ impl Changes {
         self.places.get(&key).map(|index| &self.list[*index])
     }
 
-    /// Adds a change. `change.before` is the URL's state as this transaction saw it. If the
-    /// transaction has changed the URL before, the committed state in the first change is kept.
+    /// Adds a change, where `change.before` is the URL's state as this transaction saw it. If the
+    /// transaction has changed the URL already, only the new state is replaced, so that `before`
+    /// remains the committed state.
     pub(super) fn put(&mut self, change: Change) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,

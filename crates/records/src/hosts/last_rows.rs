@@ -48,7 +48,8 @@ impl HostSums {
     }
 }
 
-/// The lines of a row file that contain the last row of their URL. The set has one bit per line.
+/// A set of line numbers: the lines of a row file that contain the last row of their URL. Takes one
+/// bit per line.
 #[derive(Debug)]
 pub(crate) struct LastRowLines(Vec<u64>);
 

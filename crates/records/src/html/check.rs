@@ -14,9 +14,9 @@ pub(crate) struct ProblemShare {
     pub(crate) affected: u64,
     /// Number of items that were checked.
     pub(crate) items: u64,
-    /// The items: `pages`.
+    /// The items in the plural, for example `pages`.
     pub(crate) of: &'static str,
-    /// The problem, as words that follow the number of items: `have a broken link`.
+    /// The problem of the affected items, as the end of a sentence: `have a broken link`.
     pub(crate) have: &'static str,
     /// What causes the problem, if several items can share it: `2 moved addresses`.
     pub(crate) causes: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct SiteCheck {
     pub(crate) advice: &'static str,
     /// The findings in a few words, for the sentence above the grades: `3 slow pages`.
     pub(crate) summary: String,
-    /// The findings. `None` if there are none.
+    /// The rendered findings. `None` if there are none.
     pub(crate) findings: Option<Markup>,
 }
 
@@ -102,7 +102,7 @@ impl SiteCheck {
     }
 }
 
-/// Renders a grade so that it can be read without its colour.
+/// Renders a grade as a letter in a colour. Screen readers get a label such as `grade B`.
 fn chip(grade: Option<Grade>) -> Markup {
     html! {
         @if let Some(grade) = grade {

@@ -23,12 +23,12 @@ impl SiteOrigin {
         Some(origin.split_once("://").map_or(origin, |(_, host)| host))
     }
 
-    /// Renders a URL as a link. The text is only the path if the URL is one of the site.
+    /// Renders a URL as a link. If the URL is on this site, the link text is only its path.
     pub(crate) fn link(&self, url: &str) -> Markup {
         anchor(url, self.path(url))
     }
 
-    /// Renders a URL in a cell.
+    /// Creates a table cell with a link to `url`, as [`SiteOrigin::link`] renders it.
     pub(crate) fn cell(&self, url: &str) -> Cell {
         Cell::Markup(self.link(url))
     }
@@ -39,7 +39,7 @@ impl SiteOrigin {
     }
 }
 
-/// Renders a URL so that a long one is broken into lines between the parts of its path.
+/// Renders a URL as text that may break into lines after `/`, `?` and `&`.
 pub(super) fn breakable(url: &str) -> Markup {
     let url = safe_line(url);
     let parts: Vec<&str> = url.split_inclusive(['/', '?', '&']).collect();

@@ -29,7 +29,7 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// Renders text, which may come from a server.
+    /// Creates a cell with text, and escapes it, because the text may come from a server.
     pub(crate) fn text(text: &str) -> Cell {
         match text.is_empty() {
             true => Cell::Empty,
@@ -37,12 +37,12 @@ impl Cell {
         }
     }
 
-    /// Renders a URL as a link.
+    /// Creates a cell with a link to `url`.
     pub(crate) fn link(url: &str) -> Cell {
         Cell::Markup(link(url))
     }
 
-    /// Renders a count.
+    /// Creates a cell with a number. The column is sorted by the number.
     pub(crate) fn count(number: u64) -> Cell {
         Cell::Number(number, grouped(number))
     }
@@ -61,7 +61,7 @@ impl Cell {
 
 /// A table with named columns.
 pub(crate) struct Table<'a> {
-    /// The accessible name.
+    /// The table's name for screen readers (`aria-label`).
     pub(crate) name: &'a str,
     pub(crate) columns: &'a [&'a str],
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -87,8 +87,8 @@ impl Table<'_> {
         }
     }
 
-    /// Renders some rows. `all` is the number of the table's rows. If phones show fewer, a check
-    /// box follows.
+    /// Renders `rows` as one table. If `all`, the number of rows of the whole table, is more than
+    /// phones show, a check box follows that shows the others.
     fn part(&self, name: &str, rows: &[Vec<Cell>], all: usize) -> Markup {
         let class = match self.columns.len() {
             columns if columns <= MAX_PHONE_COLUMNS => "t",

@@ -49,7 +49,7 @@ struct MeasuredPage {
     /// Index of the page's host.
     host: u32,
     bytes: f64,
-    /// Number of pages that this one represents, if it was drawn at random.
+    /// For a page drawn at random, the number of pages that it represents. `None` for other pages.
     weight: Option<f64>,
 }
 
@@ -61,8 +61,7 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums over the squared weights. The first sum is of the squared weights alone, the second of
-    /// their products with the size, and the third of their products with the squared size.
+    /// Sums of squared weights: of w², of w² × size, and of w² × size².
     by_square: [f64; 3],
     least: f64,
     most: f64,
@@ -87,10 +86,11 @@ pub(super) struct BytesRange {
     /// Bytes of pages and sitemaps whose sizes are known.
     known: f64,
     expected: Option<f64>,
-    /// The lower bound of the bytes that are not estimated from random samples.
+    /// Lower bound before `error` is subtracted, in bytes.
     low: f64,
     high: f64,
-    /// The random error of the estimate, in both directions.
+    /// Half the width of the 99 % interval around a random sample's estimate, in bytes. 0 if the
+    /// pages were not drawn at random.
     error: f64,
     /// Whether all pages are known. False if there may be pages that no sitemap lists.
     is_listed: bool,
@@ -163,8 +163,8 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages that the planning run in `dir` found: by host, by template (the shape of
-    /// their URLs), and by whether they were measured.
+    /// Groups the pages that the planning run in `dir` found by host. Counts a host's unmeasured
+    /// pages by template (the shape of their URLs).
     pub(super) fn known_pages(
         &self,
         dir: &Path,
@@ -357,14 +357,14 @@ impl Sizes {
         self.sum / self.weights
     }
 
-    /// Returns the variance of a page's size.
+    /// Returns the variance of a single page's size.
     fn variance(&self) -> f64 {
         let mean = self.mean();
         (self.squares / self.weights - mean * mean).max(0.0) * self.correction()
     }
 
-    /// Returns the variance of the mean. The mean is a ratio of two totals, so this is the variance
-    /// of a ratio.
+    /// Returns the variance of the mean size. The mean is a ratio of two totals (weighted sizes and
+    /// weights), so the formula is that for a ratio.
     fn variance_of_mean(&self) -> f64 {
         let (mean, [weights, sizes, squares]) = (self.mean(), self.by_square);
         let residuals = squares - 2.0 * mean * sizes + mean * mean * weights;
@@ -384,7 +384,7 @@ impl PlannedPages {
 }
 
 impl BytesRange {
-    /// Adds known bytes to the range.
+    /// Adds `asked`, a known number of bytes, to all parts of the range, and sets `is_listed`.
     fn and(self, asked: f64, is_listed: bool) -> BytesRange {
         BytesRange {
             known: self.known + asked,
@@ -422,7 +422,8 @@ impl BytesRange {
         estimate
     }
 
-    /// Returns a single number if it is precise enough, and otherwise a range.
+    /// Converts the range to an estimate. The estimate has an expected number only if that is
+    /// precise enough.
     pub(super) fn estimate(&self) -> Estimate {
         Estimate {
             expected: self.expected.filter(|_| self.is_precise()),
@@ -441,8 +442,8 @@ impl BytesRange {
     }
 }
 
-/// Returns the range for a host with too few measured pages. Published figures are used for the
-/// unmeasured pages, and the measured sizes for the others.
+/// Returns the range for a host with too few measured pages: their measured sizes, and published
+/// figures for the other pages.
 fn usual(known: &PlannedPages, pages: u64) -> BytesRange {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();
@@ -467,7 +468,7 @@ fn usual(known: &PlannedPages, pages: u64) -> BytesRange {
     }
 }
 
-/// Returns how many of `pages` must be drawn so that the error of the sum is at most
+/// Returns how many of `pages` must be drawn so that the relative error of the sum is at most
 /// [`PRECISE_WITHIN`].
 fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let count = pages as f64;

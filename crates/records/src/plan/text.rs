@@ -88,7 +88,7 @@ pub(super) fn rule_words(rule: &PlanRule) -> String {
     )
 }
 
-/// Describes the Crawl-delay of an origin, its usage statements, and their verdict for the purpose.
+/// Describes the Crawl-delay of an origin, its usage statements, and whether these allow `purpose`.
 pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(delay) = origin.crawl_delay_ms {

@@ -82,8 +82,8 @@ fn folder(url: &str) -> &str {
     }
 }
 
-/// Reads the links between the hosts with the most requests; `origins` has their indexes in
-/// [`Report::hosts_asked`].
+/// Counts the links between the hosts with the most requests, or between folders if there is only
+/// one host. `origins` maps an origin to the index of its host in [`Report::hosts_asked`].
 pub(super) fn read(
     dir: &Path,
     report: &Report,
@@ -142,8 +142,8 @@ pub(super) fn read(
 }
 
 impl LinkGraphSketch {
-    /// Counts a link. `from` and `to` are the indexes of its source and target. Returns false if no
-    /// more links may be read.
+    /// Counts a link. `from` and `to` are indexes in `nodes`; `None` if the page belongs to no
+    /// node. Returns false once the maximum number of links has been read.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
         if self.read == MAX_LINKS {
             self.is_cut = true;

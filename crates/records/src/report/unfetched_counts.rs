@@ -20,8 +20,8 @@ pub struct ExcludedCounts {
     pub total: u64,
     /// Number of rows by reason: `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Number of rows by rule, for URLs excluded as traps, actions or duplicates. The text of the
-    /// rule names the evidence. Limited to a thousand rules.
+    /// Number of rows by rule, for URLs excluded as a trap, as a link that looks like an action, or
+    /// as a duplicate. The text of a rule names the evidence. At most a thousand rules are counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,
 }
@@ -112,7 +112,8 @@ impl ExcludedCounts {
         by_reason
     }
 
-    /// Counts the rule of a URL that was excluded as a trap, an action or a duplicate.
+    /// Counts the rule of a URL that was excluded as a trap, a link that looks like an action, or a
+    /// duplicate. Ignores other URLs.
     pub(super) fn note_rule(&mut self, row: &ExcludedRow) {
         let Some(rule) = &row.rule else {
             return;

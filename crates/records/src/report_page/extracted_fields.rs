@@ -16,7 +16,7 @@ const COLUMNS: [&str; 6] = [
     "without it",
 ];
 
-/// Renders a table of fields for each rule, with its warnings.
+/// Renders one table per rule: its fields, and warnings about the rule.
 pub(super) fn fields(extraction: &ExtractionReport) -> Markup {
     html! {
         h2 { "Fields" }

@@ -12,9 +12,9 @@ use super::svg_plots::{Figure, WIDTH, part, unit};
 
 const HEIGHT: f64 = 290.0;
 const CENTRE: (f64, f64) = (WIDTH / 2.0, HEIGHT / 2.0);
-/// Distance from the centre to the middle of each node.
+/// Radius of the circle of nodes, to the centres of the nodes, in view box units.
 const RADIUS: f64 = 115.0;
-/// The radii of the smallest and the largest node.
+/// The radii of the smallest and the largest node, in view box units.
 const NODE: (f64, f64) = (9.0, 20.0);
 
 /// Draws the links between hosts or folders. Returns `None` if there are no such links.
@@ -119,8 +119,8 @@ struct Node {
     radius: f64,
 }
 
-/// Draws a line from the rim of one node to the rim of another. The line is curved, so that the
-/// line of the links in the other direction is separate.
+/// Returns the path of a line from the rim of one node to the rim of another. The line is curved,
+/// so that it doesn't cover the line of the links in the other direction.
 fn arc(from: &Node, to: &Node) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let bend = (

@@ -17,7 +17,7 @@ use super::time_format::{moment, span};
 /// Maximum number of origins and rules listed per host.
 const MAX_LINES: usize = 10;
 
-/// Renders a section per host.
+/// Renders a section for each host in `figures`, with the answers to its owner's questions.
 pub(super) fn sites(report: &Report, figures: &PlotData) -> Markup {
     let (asked, _) = report.hosts_asked();
     let shown = asked.iter().zip(&figures.hosts);
@@ -39,7 +39,7 @@ pub(super) fn sites(report: &Report, figures: &PlotData) -> Markup {
     }
 }
 
-/// Explains how a site owner can exclude this crawl.
+/// Explains to a site owner how to opt out of this crawl.
 fn left_out(report: &Report, manners: &PolitenessSettings) -> Markup {
     let agent = manners.agent.as_deref().unwrap_or("crawl");
     html! {
@@ -68,7 +68,7 @@ fn contact_link(contact: &str) -> Markup {
     }
 }
 
-/// Renders a verdict with a sign that can be understood without its colour.
+/// Renders a coverage verdict as a word with a symbol.
 pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
     let Some(coverage) = coverage else {
         return Markup::default();
@@ -137,7 +137,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
     }
 }
 
-/// Returns the rules in descending order of the URLs that they excluded.
+/// Returns the rules of a site, those that excluded the most URLs first.
 fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
     let mut rules: Vec<_> = of.rules.iter().collect();
     rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));

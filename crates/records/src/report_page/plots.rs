@@ -25,8 +25,8 @@ const MAX_DEPTHS: usize = 15;
 /// Maximum number of hosts whose requests are drawn over time.
 const MAX_STRIPS: usize = 12;
 
-/// Returns all plots of a report that show something. A plot with a single bar or point in time is
-/// left out.
+/// Returns the plots of a report. Leaves out plots that would have only one bar or one point in
+/// time.
 pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &PlotData) -> Vec<Markup> {
     let of_time = figures.time.as_ref();
     let times = &figures.response_times;
@@ -64,7 +64,7 @@ fn plotted(counts: &[u64]) -> Option<Range<usize>> {
     Some(first..filled.next_back()? + 1)
 }
 
-/// Renders a table whose last line has the totals.
+/// Renders a data table with a last line of totals. `head` has the names of the columns.
 fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
     let columns = head.len() - 1;
     let sum = |column: usize| rows.iter().map(|(_, values)| values[column]).sum();
@@ -147,7 +147,7 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         span(time.axis.width_ms),
         parts.join("; "),
     );
-    // Leave out columns of kinds of answers that never came, and rows of times without a request.
+    // Omit columns of response kinds that never occurred, and rows of time bins without a request.
     let has_answers = ResponseClass::ALL.map(|answer| sum(answer) > 0);
     let shown = |answer: &ResponseClass| has_answers[*answer as usize];
     let rows = bins.iter().enumerate().filter(|(at, _)| sums[*at] > 0);
@@ -285,7 +285,7 @@ fn depths(report: &Report) -> Option<Markup> {
     Some(figure.draw())
 }
 
-/// Returns marks at the limits between the bins of a range.
+/// Returns axis marks at the limits between the bins in `range`, labelled by `show`.
 fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<Mark> {
     let starts = histogram.bins().map(|(start, _, _)| start).enumerate();
     let inner = starts.take(range.end).skip(range.start + 1);
@@ -294,7 +294,7 @@ fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> Str
         .collect()
 }
 
-/// Describes a bin: `below 1 kB`, `1 kB to 3 kB`, `10 MB and more`.
+/// Describes a bin: `below 1 kB`, `1 kB to 3 kB`, `10 MB or more`.
 fn bin_words(start: u64, end: Option<u64>, show: &dyn Fn(u64) -> String) -> String {
     match (start, end) {
         (0, Some(1)) => "0".to_owned(),

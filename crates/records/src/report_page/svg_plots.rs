@@ -11,18 +11,18 @@ use crate::html::scrolling_table;
 
 /// The width of every plot, in view box units.
 pub(super) const WIDTH: f64 = 340.0;
-/// The left edge of plots with a value axis.
+/// The left edge of the plot area in plots with a value axis, in view box units.
 const LEFT: f64 = 38.0;
 const TOP: f64 = 8.0;
-/// The height between the axes.
+/// The height of the plot area, in view box units.
 const HEIGHT: f64 = 120.0;
 const RIGHT: f64 = WIDTH - 6.0;
 const BOTTOM: f64 = TOP + HEIGHT;
 
-/// The height of a plot with axes.
+/// The total height of a plot with axes and axis labels, in view box units.
 pub(super) const AXES_HEIGHT: f64 = BOTTOM + 30.0;
 
-/// The height of a row of bars or strips.
+/// The height of a row of bars or strips with its label, in view box units.
 const ROW: f64 = 27.0;
 
 /// Maximum characters of a label in a plot; its table has the full label.
@@ -33,7 +33,7 @@ pub(crate) struct Figure<'a> {
     /// An id that is unique within the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
-    /// The plot described in words.
+    /// A sentence that describes the plot: its caption and its text for screen readers.
     pub(crate) words: &'a str,
     pub(crate) height: f64,
     pub(crate) drawing: Markup,
@@ -172,7 +172,8 @@ fn axes(top: u64, marks: &[Mark], step: f64, axis: &str) -> Markup {
     }
 }
 
-/// Aligns a label near an edge of the plot so that the label stays inside.
+/// Returns the CSS classes that align an axis label at `x`, so that it doesn't extend beyond the
+/// plot.
 fn anchor(x: f64) -> &'static str {
     match x {
         x if x > RIGHT - 16.0 => "soft end",
@@ -181,7 +182,7 @@ fn anchor(x: f64) -> &'static str {
     }
 }
 
-/// Draws one bar per row, with name and value.
+/// Draws one bar per row, labelled with the name and the value as `show` formats it.
 pub(crate) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Markup {
     let largest = rows.iter().map(|(_, value)| *value).max().unwrap_or(0);
     html! {
@@ -217,8 +218,8 @@ pub(super) fn shares(
     }
 }
 
-/// Draws one strip per row: a cell per time bin, darker for larger values. `shown` is the text on
-/// the right.
+/// Draws one strip per row: a cell per time bin, darker for larger values. A row has a name (on the
+/// left), a text (on the right), and the values of its bins.
 pub(super) fn strips<'a>(
     rows: impl Iterator<Item = (&'a str, String, &'a [u64])> + Clone,
     marks: &[Mark],
@@ -259,12 +260,12 @@ pub(super) fn strips<'a>(
     }
 }
 
-/// Returns the height of this many rows.
+/// Returns the height of a plot with this many bars.
 pub(crate) fn rows_height(rows: usize) -> f64 {
     ROW * rows.max(1) as f64
 }
 
-/// Returns the height of this many strips, with their axis labels.
+/// Returns the height of a plot with this many strips, including the labels of the time axis.
 pub(super) fn strips_height(rows: usize) -> f64 {
     rows_height(rows) + 30.0
 }
@@ -314,13 +315,13 @@ fn y_of(value: u64, top: u64) -> f64 {
     BOTTOM - part(value, top, HEIGHT)
 }
 
-/// Formats a length or a position for an attribute.
+/// Formats a length or a position in view box units for an SVG attribute.
 pub(super) fn unit(number: f64) -> impl Display {
     format!("{number:.1}")
 }
 
-/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. Every result above 1 is even, so that half of
-/// it is a whole number.
+/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. for the end of an axis. Every result above 1
+/// is even, so that the middle of the axis is a whole number.
 fn round_up(number: u64) -> u64 {
     let mut scale: u64 = 1;
     loop {

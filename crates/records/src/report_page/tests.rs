@@ -67,7 +67,7 @@ fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns the totals of a figure.
+/// Returns the totals in the table of the figure with this id.
 fn sums(html: &str, id: &str) -> Vec<u64> {
     let figure = all_between(html, &format!("<figure id=\"{id}\">"), "</figure>");
     let foot = all_between(figure[0], "<tfoot>", "</tfoot>")[0];
@@ -309,7 +309,7 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
     let words = crate::sample_report::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // The share of status 200 has the same value.
+        // Two shares have this value, that of pages and that of status 200. Each appears twice.
         4,
         "in the plot and in the table: {words}"
     );

@@ -6,12 +6,12 @@ use crate::histograms::TimeAxis;
 
 use super::svg_plots::Mark;
 
-/// Formats `2026-11-22 22:41`, in UTC.
+/// Formats a time in milliseconds since the Unix epoch: `2026-11-22 22:41`, in UTC.
 pub(super) fn moment(ms: u64) -> String {
     digits(ms, 0..16)
 }
 
-/// Formats `450 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`.
+/// Formats a duration: `450 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`.
 pub(super) fn span(ms: u64) -> String {
     let two = |large: u64, one: &str, small: u64, other: &str| match small {
         0 => format!("{large} {one}"),
@@ -30,7 +30,8 @@ pub(super) fn span(ms: u64) -> String {
     }
 }
 
-/// Returns the marks of a time axis, at most four.
+/// Returns up to four marks of a time axis. Their labels show dates, or times of day if the axis is
+/// short.
 pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
     let label = |ms: u64| match axis.width_ms.saturating_mul(axis.bins as u64) {
         ..4_000 => digits(ms, 11..23),
@@ -44,7 +45,8 @@ pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
         .collect()
 }
 
-/// Returns the characters at `places` of a time in RFC 3339. A space replaces the `T`.
+/// Formats a time in RFC 3339, and returns the characters at `places` with a space in place of the
+/// `T`.
 fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
     let text = Timestamp::from_micros(ms.saturating_mul(1000)).rfc3339_millis();
     text.get(places).unwrap_or_default().replace('T', " ")

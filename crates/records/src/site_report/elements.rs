@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PageWithoutAltTexts, SiteReport};
 
-/// Number of images listed for a page.
+/// Maximum number of images listed for a page.
 const MAX_SOURCES: usize = 5;
 /// English link texts that don't describe where the link leads.
 const VAGUE_TEXTS: [&str; 16] = [
@@ -40,7 +40,7 @@ pub struct PagesShowingImage {
     /// The URL of the image, or its `src` as written if that isn't a usable URL. Empty without a
     /// `src`.
     pub image: String,
-    /// The pages.
+    /// The URLs of the pages.
     pub pages: Vec<String>,
 }
 
@@ -51,25 +51,26 @@ pub struct VagueLinkText {
     pub text: String,
     /// Number of links with this text.
     pub links: u64,
-    /// The pages with these links.
+    /// The URLs of the pages with these links.
     pub pages: Vec<String>,
 }
 
 /// A page with `noindex` that other pages link to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoindexPage {
-    /// The page.
+    /// The URL of the page.
     pub url: String,
-    /// The META element or the header, as written.
+    /// The META element or the `X-Robots-Tag` header with `noindex`, as written.
     pub directive: String,
     /// Number of links from other pages.
     pub links: u64,
-    /// The first five pages that link to the page.
+    /// The first five pages with such a link.
     pub linked_from: Vec<String>,
 }
 
 impl NoindexPage {
-    /// Adds a link from another page. Lists at most `max_listed` pages.
+    /// Counts a link from another page, and lists that page unless `max_listed` pages are listed
+    /// already.
     pub(super) fn linked(&mut self, from: &str, max_listed: usize) {
         self.links += 1;
         let is_listed = self.linked_from.iter().any(|page| page == from);
@@ -88,8 +89,8 @@ pub(super) struct PageElements {
 }
 
 impl PageElements {
-    /// Adds a page. `base` is the base URL of its links, and `robots_tags` are the values of its
-    /// `X-Robots-Tag` headers.
+    /// Adds a page. `base` is the base URL of its links, `text` its decoded body, and `robots_tags`
+    /// are the values of its `X-Robots-Tag` headers.
     pub(super) fn add(
         &mut self,
         row: &PageRow,
@@ -187,7 +188,8 @@ fn add_images(
     }
 }
 
-/// Adds a page, unless it is already the last entry.
+/// Appends `page`, unless it is already the last entry. The pages come one after another, so that
+/// is enough to keep each only once.
 fn push_once(pages: &mut Vec<String>, page: &str) {
     if pages.last().is_none_or(|last| last != page) {
         pages.push(page.to_owned());
@@ -203,7 +205,7 @@ fn by_pages(images: BTreeMap<String, Vec<String>>) -> Vec<PagesShowingImage> {
     images
 }
 
-/// Returns the directive that keeps a page out of all search engines, as written.
+/// Returns the directive, as written, that keeps a page out of all search engines.
 fn noindex(page: &Page, robots_tags: &[String]) -> Option<String> {
     let agent = ProductToken::new("crawl").ok()?;
     let headers = robots_tags.iter().map(String::as_str);

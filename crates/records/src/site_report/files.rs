@@ -23,25 +23,25 @@ pub struct PageFiles {
     pub large: Vec<PageMeasurement>,
     /// The median of the files' sizes, in bytes. `None` without files.
     pub median_bytes: Option<u64>,
-    /// Number of files by time, in the bins of `times` of the report.
+    /// Number of files by time, in the bins of `SiteReport::times`.
     pub times: Vec<u64>,
-    /// Number of files by size, in the bins of `sizes` of the report.
+    /// Number of files by size, in the bins of `SiteReport::sizes`.
     pub sizes: Vec<u64>,
 }
 
 impl PageFiles {
-    /// Returns the number of slow files.
+    /// Returns the number of files that took [`SLOW_FROM`] milliseconds or more.
     pub(crate) fn slow_files(&self) -> u64 {
         count_from(SLOW_FROM, &TIME_BINS, &self.times)
     }
 
-    /// Returns the number of large files.
+    /// Returns the number of files with [`LARGE_FROM`] bytes or more.
     pub(crate) fn large_files(&self) -> u64 {
         count_from(LARGE_FROM, &SIZE_BINS, &self.sizes)
     }
 }
 
-/// Collects the times and sizes of files.
+/// Collects the times and sizes of files that pages load.
 #[derive(Default)]
 pub(super) struct FileSums {
     slow: Vec<(u64, String)>,
@@ -50,8 +50,7 @@ pub(super) struct FileSums {
 
 impl FileSums {
     /// Adds a response that isn't HTML. Skips types that browsers don't load to show a page, such
-    /// as PDF. If the body of a file was not fetched, the file has a size if the server declared
-    /// it, but no time.
+    /// as PDF. If the body was not fetched, only the size that the server declared is added.
     pub(super) fn add(&mut self, row: PageRow) {
         if !essence(row.content_type.as_deref()).is_some_and(|kind| is_page_file(&kind)) {
             return;

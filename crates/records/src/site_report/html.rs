@@ -94,7 +94,7 @@ fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
     Some(figure.draw())
 }
 
-/// Returns the bins, with names that show their limits.
+/// Returns the count of each bin with a name that shows the bin's limits: `100 ms to 200 ms`.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
     let starts = std::iter::once(None).chain(ends.iter().copied().map(Some));
     let ends = ends.iter().copied().map(Some).chain([None]);

@@ -1,4 +1,4 @@
-//! Bins, extremes and medians of pages.
+//! Counts the times and sizes of pages or files in bins, and finds the largest and the median.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,20 @@ pub(super) const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
 /// Upper limits of the size bins, in bytes.
 pub(super) const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
 
-/// A page with a number.
+/// A page or file with one measured number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageMeasurement {
-    /// The page.
+    /// The URL of the page or file.
     pub url: String,
     /// The number: clicks in the list `deep`, milliseconds in `slow`, bytes in `large`.
     pub number: u64,
 }
 
-/// Number of pages that are listed as the slowest or the largest.
+/// Maximum number of pages listed as the slowest or the largest.
 const MAX_EXTREMES: usize = 20;
 
-/// Counts a value in the bin with the first limit above it.
+/// Counts a value in the first bin whose upper limit in `ends` is above the value. The last bin has
+/// no limit.
 pub(super) fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
     let at = ends
         .iter()
@@ -36,7 +37,7 @@ pub(super) fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
     bins[at] += 1;
 }
 
-/// Returns the number of values that are at least `least`, which must be the limit of a bin.
+/// Returns how many counted values are at least `least`, which must be a limit in `ends`.
 pub(super) fn count_from(least: u64, ends: &[u64], bins: &[u64]) -> u64 {
     let first = ends.partition_point(|end| *end <= least);
     bins.iter().skip(first).sum()

@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::{SharedText, SiteReport};
 
-/// The texts that pages are compared by.
+/// Collects the titles, descriptions and headings of pages, to find those that several pages share.
 #[derive(Default)]
 pub(super) struct PageTexts {
     titles: SharedTexts,
@@ -16,7 +16,7 @@ pub(super) struct PageTexts {
 }
 
 impl PageTexts {
-    /// Adds the texts of the page at `url`, which is recorded as `row_url`.
+    /// Adds the texts of the page at `url`. Reports list the page as `row_url`, the URL in its row.
     pub(super) fn add(
         &mut self,
         page: &Page,
@@ -26,7 +26,7 @@ impl PageTexts {
     ) {
         let description = page.meta_pairs().find(|(name, _)| *name == "description");
         let description = description.map(|(_, content)| content.trim());
-        // If a page names another URL as its canonical one, its texts are not compared.
+        // Don't compare the texts of a page that names another URL as its canonical one.
         let is_own = page.stands_elsewhere(url, None).is_none();
         for (text, shared, without) in [
             (

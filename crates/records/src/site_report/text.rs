@@ -39,7 +39,7 @@ impl Display for SiteReport {
 }
 
 impl SiteReport {
-    /// Returns the lists with their headings, one line per entry.
+    /// Returns the lists of findings, each with its heading and one line per entry.
     pub(super) fn lists(&self) -> Vec<(String, Vec<String>)> {
         let deep = format!(
             "more than {} from the start",

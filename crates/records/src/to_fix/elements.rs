@@ -124,12 +124,12 @@ pub(super) fn language(site: &SiteReport) -> SiteCheck {
     )
 }
 
-/// A check for a part that every page should have.
+/// The texts of a check for an element that every page should have.
 struct Lacking {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// The problem, as words that follow the number of pages.
+    /// The problem, as words after the number of pages: `without a viewport`.
     problem: &'static str,
     table: &'static str,
     advice: &'static str,

@@ -1,4 +1,4 @@
-//! Checks of the pages themselves.
+//! Checks of single pages: texts, speed, size, reach and exclusions.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -33,15 +33,16 @@ pub(crate) fn of_pages(site: &SiteReport) -> Vec<SiteCheck> {
     ]
 }
 
-/// A check for a text that each page should have, and that no two pages should share.
+/// The texts of a check for a title, description or heading: each page should have one, and no two
+/// pages should share one.
 struct Texts {
     id: &'static str,
     title: &'static str,
     have: &'static str,
-    /// The problem, as words that follow the number of pages.
+    /// The problem, as words after the number of pages: `with a missing or shared title`.
     problem: &'static str,
     advice: &'static str,
-    /// The name of the text in tables.
+    /// The name of the table of shared texts: `shared title`.
     text: &'static str,
     without: &'static str,
     of: fn(&SiteReport) -> (&[String], &[SharedText]),
@@ -216,14 +217,15 @@ struct Extremes<'a> {
     /// The names of the columns: that of the URL, and that of the number.
     columns: [&'a str; 2],
     items: &'a [PageMeasurement],
-    /// The lowest number that is listed.
+    /// The lowest number in the table.
     from: u64,
     median: Option<u64>,
-    /// Number of all items with the lowest listed number or a higher one.
+    /// Number of pages or files with a number of at least `from`, including those that are not in
+    /// `items`.
     all: u64,
 }
 
-/// Renders the tables that have rows. `None` if no table has any.
+/// Renders the tables that have rows. Returns `None` if all are empty.
 fn extreme_tables(
     tables: &[Extremes<'_>],
     origin: &SiteOrigin,

@@ -56,7 +56,7 @@ fn links_are_grouped_by_target_with_the_pages_to_fix() {
     assert!(html.contains("not found (404)") && html.contains("<summary>4 more pages</summary>"));
     assert!(html.contains("“&lt;b&gt;the link&lt;/b&gt;”"));
     assert!(html.contains("href=\"https://e.example/new\""));
-    // Broken links come first. A kind without faults has a grade, but no section.
+    // Broken links come first. The two kinds without faults have grade A, but no section.
     assert!(html.find("id=\"broken-links\"") < html.find("id=\"redirects\""));
     assert_eq!(html.matches("g gA").count(), 2);
 }

@@ -24,11 +24,12 @@ use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::Visit;
 use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
 
-/// Requests stop before the end of a lease, by the lease's duration divided by this number.
+/// Requests must end some time before the worker's leases do: the duration of a lease divided by
+/// this number.
 const MARGIN_PARTS: u32 = 10;
-/// Prefix of the names of values that are stored for the crawl, not for one worker.
+/// Prefix of the names under which values are stored for the whole crawl, not for one worker.
 const CRAWL_META: &str = "crawl ";
-/// The name under which a worker stores the buckets that it has listed.
+/// The name under which a worker stores the buckets whose deferred URLs it has listed.
 const LISTED: &str = "listed";
 
 type Clock = dyn Fn() -> Instant + Send + Sync;
@@ -36,8 +37,8 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 /// A crawl that several workers share, in memory: a substitute for the database.
 ///
 /// Meets the contract of [`WorkerFrontier`], including leases, fencing and counts. Simulates one
-/// group of database servers, and no loss of a worker's directory. The clock is an argument, so
-/// that simulations have their own time.
+/// group of database servers, but not the loss of a worker's directory. Takes the clock as an
+/// argument, so that simulations can use virtual time.
 #[derive(Clone)]
 pub struct MemoryCrawl(Arc<Shared>);
 
@@ -55,7 +56,7 @@ struct Shared {
 
 impl MemoryCrawl {
     /// Creates a crawl without URLs. `term` is the duration of a lease, and `clock` returns the
-    /// time.
+    /// current time.
     #[must_use]
     pub fn new(
         buckets: u32,
@@ -105,7 +106,8 @@ impl MemoryCrawl {
         Ok(worker)
     }
 
-    /// Makes a worker hand over its hosts and end.
+    /// Requests that a worker hand over its hosts and end. The worker sees the request in its next
+    /// survey.
     pub fn drain(&self, worker: &str) {
         lock(&self.0.tables).drain(worker);
     }
@@ -145,14 +147,15 @@ struct Own {
     buckets: BTreeMap<i32, OwnedBucket>,
     /// The time at which the leases end if no heartbeat extends them.
     until: Instant,
-    /// The evidence that the leases are lost.
+    /// The evidence that the leases were lost. `None` while the worker has them.
     lost: Option<String>,
     /// Whether the worker can't reach the database.
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// The state that each URL of another worker's host gets from the links that this worker sent.
-    /// Cleared when buckets change owners.
+    /// For each URL of another worker's host to which this worker sent a link, the state that the
+    /// link gives the URL. Used to skip further links that would change nothing. Cleared when
+    /// buckets change owners.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 
@@ -187,7 +190,7 @@ impl MemoryWorker {
         lock(&self.own).is_cut_off = is_cut_off;
     }
 
-    /// Returns the time, and the end of a lease that begins now.
+    /// Returns the current time, and the end of a lease that begins now.
     fn time(&self) -> (Instant, Instant) {
         let now = (self.crawl.clock)();
         (now, now + self.crawl.term)
@@ -210,7 +213,8 @@ impl MemoryWorker {
         })
     }
 
-    /// Records that this worker has lost its hosts to another worker, and returns the error for it.
+    /// Records why this worker lost its hosts, unless a reason is recorded already. Returns the
+    /// error for `why`.
     fn lose(&self, why: &str) -> FrontierError {
         lock(&self.own).lost.get_or_insert_with(|| why.to_owned());
         self.lost(why)
@@ -337,8 +341,8 @@ impl WorkerFrontier for MemoryWorker {
         let epochs = lock(&self.crawl.tables).take(&self.life, most, now, until);
         let epochs: BTreeMap<i32, i64> = epochs.into_iter().collect();
         let is_taken = |site: &Site| epochs.contains_key(&self.crawl.bucket_of(site));
-        // URLs in these buckets may still be leased to the last owner, which is gone. Release these
-        // leases.
+        // URLs in these buckets may still be leased to the last owner, whose leases on the buckets
+        // have ended. So release the URLs.
         self.crawl
             .frontier
             .release_where(|url| is_taken(&url.site()));
@@ -548,7 +552,8 @@ impl Frontier for MemoryWorker {
     }
 }
 
-/// Returns the worker under whose name a value is stored: empty for a value of the whole crawl.
+/// Returns the worker under whose name a value is stored, or an empty name for a value of the whole
+/// crawl.
 fn meta_owner<'a>(worker: &'a str, name: &str) -> &'a str {
     match name.starts_with(CRAWL_META) {
         true => "",

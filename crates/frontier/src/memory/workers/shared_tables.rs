@@ -11,13 +11,13 @@ use crate::worker_frontier::WorkerSurvey;
 pub(super) struct CrawlTables {
     buckets: Vec<Bucket>,
     workers: BTreeMap<String, Worker>,
-    /// The links that wait for the owners of their hosts, by link number. Each link comes with its
-    /// bucket.
+    /// The links that wait for the owners of their hosts, by link number, each with the bucket of
+    /// its host.
     pub(super) links: BTreeMap<u64, (i32, Admission)>,
     last_link: u64,
     /// The committed lengths of each worker's files, by worker and file name.
     marks: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The stored values, by worker and name. Values of the whole crawl have an empty worker.
+    /// The stored values, by worker and name. The worker is empty for values of the whole crawl.
     meta: BTreeMap<(String, String), Vec<u8>>,
     lives: u64,
 }
@@ -114,13 +114,14 @@ impl CrawlTables {
         living.count() as u64
     }
 
-    /// Returns the number of buckets that each living worker should have.
+    /// Returns the number of buckets that each living worker should have: all buckets divided by
+    /// the living workers, rounded up.
     pub(super) fn fair_share(&self, now: Instant) -> u64 {
         (self.buckets.len() as u64).div_ceil(self.living(now).max(1))
     }
 
-    /// Takes up to `most` free buckets. Returns the number and the new epoch of each bucket. The
-    /// epoch counts how often the bucket was taken.
+    /// Gives the process `life` up to `most` free buckets. Returns the number and the new epoch of
+    /// each bucket. An epoch counts how often the bucket was taken.
     pub(super) fn take(
         &mut self,
         life: &str,
@@ -190,7 +191,7 @@ impl CrawlTables {
         }
     }
 
-    /// Returns whether the process `life` owns bucket `b` and took it at `epoch`.
+    /// Returns whether the process `life` owns bucket `b`, and the bucket's epoch is still `epoch`.
     pub(super) fn is_owner(&self, life: &str, b: i32, epoch: Option<i64>) -> bool {
         let bucket = usize::try_from(b).ok().and_then(|b| self.buckets.get(b));
         bucket.is_some_and(|bucket| bucket.owner == life && Some(bucket.epoch) == epoch)
@@ -202,7 +203,8 @@ impl CrawlTables {
         worker.is_some_and(|worker| worker.life == life)
     }
 
-    /// Surveys the workers. `pending` has the number of pending URLs in each bucket that has any.
+    /// Returns the survey of all workers for the process `life`. `pending` has the number of
+    /// pending URLs in each bucket that has any.
     pub(super) fn survey(
         &self,
         life: &str,
@@ -249,10 +251,10 @@ impl CrawlTables {
         }
     }
 
-    /// Grants pages to the process `life`, which has used `pages` and requests `more`, out of `of`
-    /// pages for the crawl. Each other living worker counts with the pages granted to it, and each
-    /// ended worker with the pages it used. Returns `None` if another process has the worker's
-    /// name.
+    /// Returns the page budget of the process `life`, which has used `pages` and requests `more`.
+    /// `of` is the page budget of the crawl. The other living workers reserve the pages granted to
+    /// them, the ended workers only the pages that they used. Returns `None` if another process has
+    /// the worker's name.
     pub(super) fn allow(
         &mut self,
         life: &str,
@@ -302,7 +304,7 @@ impl CrawlTables {
         self.meta.insert((worker.to_owned(), name), bytes);
     }
 
-    /// Returns the values that the other workers stored under a name.
+    /// Returns the values that workers other than `worker` stored under a name.
     pub(super) fn others_meta(&self, worker: &str, name: &str) -> Vec<Vec<u8>> {
         let all = self.meta.iter();
         let values = all.filter(|((by, of), _)| by != worker && !by.is_empty() && of == name);

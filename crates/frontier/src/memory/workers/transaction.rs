@@ -23,7 +23,8 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     base: MemoryTransaction<'f>,
     /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, Admission)>,
-    /// The state that the owner should store for each URL in `links`.
+    /// For each URL in `links`, the state that the links give the URL at its owner. Used to skip
+    /// further links that would change nothing.
     sent: HashMap<CanonicalUrl, CurrentState>,
     /// The numbers of links from other workers that this transaction admits.
     taken: Vec<u64>,
@@ -31,7 +32,7 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     meta: BTreeMap<String, Vec<u8>>,
     number: Option<u64>,
     spent: Option<(u64, u64)>,
-    /// Whether the transaction changed something in a bucket that this worker does not own.
+    /// Whether the transaction tried to change a bucket that this worker does not own.
     is_fenced_off: bool,
 }
 
@@ -51,7 +52,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
         }
     }
 
-    /// Fails if this worker does not own bucket `b`. The commit then refuses the whole transaction.
+    /// Fails if this worker does not own bucket `b`. The commit of this transaction then fails too.
     fn fence(&mut self, b: i32) -> Result<(), FrontierError> {
         let fenced = self.worker.fence(b);
         self.is_fenced_off |= fenced.is_err();
@@ -68,16 +69,17 @@ impl<'f> MemoryWorkerTransaction<'f> {
         let sent = sent.or_else(|| own(self.worker).sent.get(&link.url).copied());
         let state = match sent {
             Some(state) => state,
-            // Every start admits all seeds. If they were all sent as unknown URLs, the links would
-            // wait forever once the other workers have ended. So look up the seed's real state.
+            // Every start of a worker admits all seeds. If each start sent the seeds to their
+            // owners as unknown URLs, the links would wait forever once the other workers have
+            // ended. So look up the seed's real state.
             None if link.is_seed => self.base.state(&link.url),
             None => CurrentState::Unknown,
         };
         let sent = match meet(state, &link) {
             AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // The owner may have deferred the URL, and an excluded link does not change a deferred
-            // URL.
+            // An excluded link does not change a deferred URL, and the owner may have deferred this
+            // one. So assume that it is deferred at the greatest distance.
             _ if matches!(link.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -87,7 +89,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
             }
         };
         self.sent.insert(link.url.clone(), sent);
-        // Only the owner lists an excluded URL, so it is not new to this worker.
+        // The owner writes the row of an excluded URL, so this worker must not count it as new.
         let admitted = match link.state {
             RequestedState::Excluded(_) => AdmissionResult::Known,
             _ => AdmissionResult::New,
@@ -145,7 +147,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
     }
 
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
-        // The commit reports a failure.
+        // Ignore the error here: after a failed `fence`, the commit fails.
         let _ = self.fence(self.worker.crawl.bucket_of(&host.site()));
         self.base.keep_host(host, wake, bytes);
     }

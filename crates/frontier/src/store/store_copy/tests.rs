@@ -12,7 +12,7 @@ use crate::{
 
 const HOST: &str = "gone.example";
 
-/// A removal of all URLs of one host, and of one page of another host.
+/// Leaves out one host with all its URLs, and one page of another host.
 struct Gone;
 
 impl RemovalFilter for Gone {

@@ -1,4 +1,4 @@
-//! The batch that a transaction writes at its commit.
+//! Prepares the batch that a transaction writes at its commit.
 
 use crawl_weburl::Origin;
 use fjall::OwnedWriteBatch;
@@ -15,23 +15,24 @@ use crate::store::record_codec::{SieveState, encode_origin};
 use crate::store::tables::queue_key;
 use crate::store::url_changes::{Change, FullUrlState};
 
-/// A transaction's changes, ready to be committed.
+/// The changes of a transaction, encoded for the commit.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records for the sieve (the set of known URLs). `batch` contains these records too.
+    /// The records to add to the sieve (the set of known URLs). Also in `batch`.
     pub(super) records: Vec<SieveRecord>,
-    /// The notes that the batch adds.
+    /// The notes that the batch adds, each with its number.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
-    /// The changes for the lease table.
+    /// The changes to merge into the lease table after the commit.
     pub(super) merge: LeaseChanges,
 }
 
-/// The edits of one origin's queue. Each edit has the index of its change in the list of changes.
+/// The changes to one origin's queue. Each is a rank and the index of the change that it belongs
+/// to.
 #[derive(Default)]
 struct QueueEdit {
-    /// Entries that are removed, or rewritten at their rank.
+    /// Ranks of entries to remove, or to rewrite at the same rank.
     edits: Vec<(QueueRank, usize)>,
-    /// Entries that are added, or moved to another rank.
+    /// Provisional ranks of entries to add. An entry that moves to another rank is also in `edits`.
     arrivals: Vec<(QueueRank, usize)>,
 }
 
@@ -65,8 +66,8 @@ impl FjallTransaction<'_> {
         Ok(writing)
     }
 
-    /// Writes the blocks of an origin's queue, and gives added entries their final sequence
-    /// numbers.
+    /// Writes the changed blocks of an origin's queue, and gives the added entries their final
+    /// sequence numbers.
     fn write_queue(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -90,8 +91,8 @@ impl FjallTransaction<'_> {
         })
     }
 
-    /// Rewrites the blocks whose entries are removed or rewritten, and returns the number of
-    /// removed entries.
+    /// Rewrites the blocks in which entries are removed or rewritten. Returns the number of removed
+    /// entries.
     fn write_edits(
         &self,
         batch: &mut OwnedWriteBatch,
@@ -166,7 +167,8 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes the rows whose key is the URL's fingerprint, and adds the URL to the counts.
+    /// Adds the URL's record for the sieve and its row in `deferred` to the batch, and updates the
+    /// counts.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
@@ -245,7 +247,7 @@ fn rank_before(change: &Change) -> Option<QueueRank> {
     }
 }
 
-/// Returns how the lease table must change its entry of a URL: add, remove or move it.
+/// Converts a change of a URL to the change of its queue entry in the lease table.
 fn moved(change: Change) -> EntryMove {
     EntryMove {
         fingerprint: change.key,
@@ -257,8 +259,8 @@ fn moved(change: Change) -> EntryMove {
     }
 }
 
-/// Groups the changes by queue. Also returns, for each change, the index of its queue, or `None` if
-/// the change affects no queue.
+/// Groups the changes by the origin whose queue they affect. Also returns, for each change, the
+/// index of its group, or `None` if it affects no queue.
 fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
     let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
     let mut indexes: HashMap<&Origin, usize> = HashMap::new();

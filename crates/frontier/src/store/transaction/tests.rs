@@ -1,5 +1,5 @@
-//! Tests of the moment between a commit's batch and its merge into the lease table. No lock covers
-//! that moment.
+//! Tests what happens between the write of a commit and its merge into the lease table, when no
+//! lock is held.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
