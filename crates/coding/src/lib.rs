@@ -13,6 +13,8 @@
 //! assert_eq!(decoded.end, DecodeEnd::Whole);
 //! ```
 
+#[cfg_attr(not(feature = "libdeflate"), path = "whole_gzip_left_out.rs")]
+mod whole_gzip;
 #[cfg_attr(not(feature = "zstd"), path = "zstd_left_out.rs")]
 mod zstd_decoder;
 
@@ -154,6 +156,15 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
             end: DecodeEnd::Broken { what: message },
         };
     }
+    let (max, limit) = max_bytes(body.len(), limits);
+    if let [Coding::Gzip] = codings
+        && let Some(content) = whole_gzip::decode(body, max)
+    {
+        return Decoded {
+            bytes: content.into(),
+            end: DecodeEnd::Whole,
+        };
+    }
     let ran_out = Rc::new(Cell::new(false));
     let mut reader: Box<dyn BufRead + '_> = Box::new(Source {
         rest: body,
@@ -178,7 +189,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
             end: DecodeEnd::Whole,
         }
     } else {
-        drain(reader, body.len(), limits, &ran_out)
+        drain(reader, body.len(), (max, limit), &ran_out)
     };
     if let (Some(name), DecodeEnd::Whole) = (unknown, &decoded.end) {
         decoded.end = DecodeEnd::UnknownCoding { name };
@@ -186,28 +197,32 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
     decoded
 }
 
+/// Returns the maximum size of a decoded body, in bytes, and the limit that it follows from.
+fn max_bytes(encoded: usize, limits: &DecodeLimits) -> (usize, DecodeLimit) {
+    let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
+    if by_ratio < limits.bytes {
+        (by_ratio, DecodeLimit::Ratio)
+    } else {
+        (limits.bytes, DecodeLimit::Bytes)
+    }
+}
+
 /// Reads the decoder's output to its end or to a limit.
 fn drain(
     reader: Box<dyn BufRead + '_>,
     encoded: usize,
-    limits: &DecodeLimits,
+    (max, limit): (usize, DecodeLimit),
     ran_out: &Cell<bool>,
 ) -> Decoded {
-    let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
-    let (most, limit) = if by_ratio < limits.bytes {
-        (by_ratio, DecodeLimit::Ratio)
-    } else {
-        (limits.bytes, DecodeLimit::Bytes)
-    };
     let guess = encoded.saturating_mul(4).min(MAX_RESERVED);
-    let mut bytes = Vec::with_capacity(guess.min(most));
-    let one_more = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::with_capacity(guess.min(max));
+    let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     let result = reader.take(one_more).read_to_end(&mut bytes);
-    if bytes.len() > most {
-        bytes.truncate(most);
+    if bytes.len() > max {
+        bytes.truncate(max);
         return Decoded {
             bytes: bytes.into(),
-            end: DecodeEnd::Truncated { at: most, limit },
+            end: DecodeEnd::Truncated { at: max, limit },
         };
     }
     ended(bytes, result, ran_out)

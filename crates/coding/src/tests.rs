@@ -92,6 +92,17 @@ fn rfc1952_2_2_members_follow_each_other() {
 }
 
 #[test]
+fn rfc1952_2_2_equal_members_follow_each_other() {
+    let (one, other) = (gzip(TEXT), gzip(&TEXT.to_ascii_uppercase()));
+    let [twice, both] = [[one.clone(), one.clone()], [one.clone(), other]].map(|two| two.concat());
+    check(&["gzip"], twice, &TEXT.repeat(2), &DecodeEnd::Whole);
+    let expected = [TEXT, &TEXT.to_ascii_uppercase()].concat();
+    check(&["gzip"], both, &expected, &DecodeEnd::Whole);
+    let padded = [&one[..], &[0; 30]].concat();
+    check(&["gzip"], padded, TEXT, &DecodeEnd::Whole);
+}
+
+#[test]
 fn no_coding_is_no_copy() {
     let body = Bytes::from_static(TEXT);
     for codings in [&[][..], &["identity"], &["UTF-8"], &[""]] {

@@ -134,7 +134,7 @@ fn version_is_named() {
     let (_dir, cmd) = setup("version");
     let version = format!("crawl {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(cmd.run(&["-V"]).ok(), version);
-    let features = "features: +conformance +documents +exports +extract +fast-archive +http2 \
+    let features = "features: +conformance +documents +exports +extract +fast-codecs +http2 \
          +jemalloc +logins +mcp +render +search +shared-frontier +shell +tables +zstd\n";
     assert_eq!(cmd.run(&["--version"]).ok(), format!("{version}{features}"));
 }

@@ -7,7 +7,7 @@
     feature = "documents",
     feature = "exports",
     feature = "extract",
-    feature = "fast-archive",
+    feature = "fast-codecs",
     feature = "http2",
     feature = "jemalloc",
     feature = "logins",
@@ -68,7 +68,7 @@ fn commands_left_out_name_the_build_that_has_them() {
     let version = printed(&run(dir.path(), &["--version"]));
     assert!(
         version.ends_with(
-            "features: -conformance -documents -exports -extract -fast-archive -http2 -jemalloc \
+            "features: -conformance -documents -exports -extract -fast-codecs -http2 -jemalloc \
              -logins -mcp -render -search -shared-frontier -shell -tables -zstd\n"
         ),
         "{version}"

@@ -85,7 +85,7 @@ impl ElementAudit {
         let source = attributes.get("src").map(str::trim).unwrap_or_default();
         let is_sized = ["width", "height"].iter().all(|name| {
             let style = || attributes.get("style");
-            attributes.get(name).is_some() || style().is_some_and(|style| style.contains(name))
+            attributes.get(name).is_some() || style().is_some_and(|style| declares(style, name))
         });
         if !is_sized {
             keep(&mut self.unsized_sources, source);
@@ -102,6 +102,12 @@ impl ElementAudit {
         self.without_text += 1;
         keep(&mut self.sources, source);
     }
+}
+
+/// Returns whether the value of a `style` attribute declares a property.
+fn declares(style: &str, property: &str) -> bool {
+    let mut declarations = style.split(';').filter_map(|text| text.split_once(':'));
+    declarations.any(|(name, _)| name.trim().eq_ignore_ascii_case(property))
 }
 
 /// Adds a `src`, unless it is too long or the limit is reached.
@@ -132,9 +138,10 @@ mod tests {
     #[test]
     fn images_need_a_width_and_a_height() {
         let page = "<img src=1.png width=3><img src=2.png width=3 height=4>\
-                    <img src=3.png style='width: 3px; height: auto'><img src=4.png>";
+                    <img src=3.png style='Width: 3px; height : auto'><img src=4.png>\
+                    <img src=5.png style='max-width: 9px; line-height: 1; x: height'>";
         let texts = audit_elements(&PageText::decode(page.as_bytes(), Some("text/html")));
-        assert_eq!(texts.unsized_sources, ["1.png", "4.png"]);
+        assert_eq!(texts.unsized_sources, ["1.png", "4.png", "5.png"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ struct Forms {
 
 impl TagConsumer for Forms {
     fn start(&mut self, tag: &Tag<'_>, at: TagContext) {
-        if at.space != Namespace::Html {
+        if at.space != Namespace::Html || at.in_template {
             return;
         }
         let attributes = tag.attributes;
@@ -129,8 +129,8 @@ impl TagConsumer for Forms {
         }
     }
 
-    fn end(&mut self, tag: &Tag<'_>, _at: TagContext) {
-        if tag.name == element_name::FORM {
+    fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
+        if tag.name == element_name::FORM && !at.in_template {
             self.is_in_form = false;
         }
     }
@@ -169,10 +169,12 @@ mod tests {
             <input type=PASSWORD name=password><input type=hidden name=csrf value=7>\
             <input type=checkbox name=stay checked><input type=checkbox name=no>\
             <button type=button name=show>x</button>\
+            <template><input name=inert></form></template>\
             <input type=submit name=go value=1><input type=submit name=lost value=2>\
             <input type=file name=f><input value=nameless>\
             <input name=off disabled><form method=post><input name=nested></form>\
             <form method=post enctype=multipart/form-data><input name=file></form>\
+            <template><form method=post action=/inert></form></template>\
             <form method=post></form>";
         let login = "user=a&b&password=&csrf=7&stay=on&go=1&nested=";
         assert_eq!(

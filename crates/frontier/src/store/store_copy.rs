@@ -53,8 +53,7 @@ pub trait RemovalFilter {
 /// Numbers of URLs that were left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OmittedUrls {
-    /// The number of pending URLs left out, by origin. Origins of a host that is left out as a
-    /// whole are not listed.
+    /// The number of pending URLs left out, by origin.
     pub pending: BTreeMap<String, u64>,
     /// The number of deferred URLs left out.
     pub deferred: u64,
@@ -242,11 +241,11 @@ impl<'f> Copy<'f> {
             let (id, queued, origin) = record.ok_or_else(|| from.corrupt("an origin"))?;
             let removed = self.queue(&origin, id)?;
             let remaining = queued.saturating_sub(removed);
-            if self.removal.holds_host(&origin.host_key()) {
-                return Ok(());
-            }
             if removed > 0 {
                 self.left_out.pending.insert(origin.to_string(), removed);
+            }
+            if self.removal.holds_host(&origin.host_key()) {
+                return Ok(());
             }
             self.put(
                 "origins",

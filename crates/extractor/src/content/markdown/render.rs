@@ -110,7 +110,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
         // Limit the number of columns, because each row is padded to the width of the widest one.
-        let column = column.min(MAX_COLUMNS);
+        let column = column.min(MAX_COLUMNS - 1);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
         if !row[column].is_empty() {

@@ -153,6 +153,17 @@ fn a_table_has_rows() {
 }
 
 #[test]
+fn cells_beyond_the_last_column_are_joined_to_it() {
+    let cells: String = (1..=66).map(|cell| format!("<td>c{cell}")).collect();
+    let row = format!("<tr>{cells}");
+    let markdown = markdown(&format!("<main><table>{row}{row}</table></main>"));
+    assert!(
+        markdown.contains("| c63 | c64<br>c65<br>c66 |\n"),
+        "{markdown}"
+    );
+}
+
+#[test]
 fn a_layout_table_is_not_a_table() {
     check(
         "<table><tr><td><h2>a</h2><p>b<td><ul><li>c</ul></table>",

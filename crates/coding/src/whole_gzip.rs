@@ -1,0 +1,23 @@
+//! Decodes a whole gzip body at once, in less than half the time that the decoder for any body takes.
+
+use libdeflater::{Decompressor, crc32};
+use memchr::memmem;
+
+/// Returns the content of a body that is a single, valid gzip member (RFC 1952). `None` for any
+/// other body, and if the content is longer than `max` bytes.
+pub(super) fn decode(body: &[u8], max: usize) -> Option<Vec<u8>> {
+    let (_, trailer) = body.split_last_chunk::<8>()?;
+    let [crc, length] = [&trailer[..4], &trailer[4..]]
+        .map(|field| u32::from_le_bytes(field.try_into().unwrap_or_default()));
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|&length| length <= max)?;
+    let mut content = vec![0; length];
+    let written = Decompressor::new().gzip_decompress(body, &mut content);
+    // The decoder checks the first member only, and ignores what follows it. The first member ends
+    // with the body if it has the body's trailer, and this trailer occurs only once.
+    let is_single = written == Ok(length)
+        && crc32(&content) == crc
+        && memmem::find(body, trailer) == Some(body.len() - trailer.len());
+    is_single.then_some(content)
+}
