@@ -121,7 +121,8 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
     let marks = BTreeMap::from([("pages.jsonl".to_owned(), 5)]);
     let more = BTreeMap::from([("more".to_owned(), b"more".to_vec())]);
     let left_out = resting.copy_without(&to, &Gone, &marks, &more).unwrap();
-    let pending = BTreeMap::from([("http://a.example".to_owned(), 1)]);
+    let origins = ["http://a.example", "http://gone.example"];
+    let pending = BTreeMap::from(origins.map(|origin| (origin.to_owned(), 1)));
     assert_eq!((left_out.pending, left_out.deferred), (pending, 1));
     fs::rename(dir.path().join("store"), dir.path().join("old")).unwrap();
     fs::rename(&to, dir.path().join("store")).unwrap();
