@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: properties that must hold for any settings file and any line on
+//! The bodies of the fuzz targets. They check properties of any settings file and of any line on
 //! the control socket.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]

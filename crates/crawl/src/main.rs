@@ -60,8 +60,8 @@ use settings::{
 use terminal::{note, print};
 use values::FilePath;
 
-/// Retains less freed memory than the system allocator when many threads allocate and free.
-/// Configured in `.cargo/config.toml`.
+/// The allocator. jemalloc retains less freed memory than the system allocator when many threads
+/// allocate and free. `.cargo/config.toml` configures it.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -76,8 +76,8 @@ fn main() -> ExitCode {
         Err(CommandLineError::Syntax(error)) => return usage_error::show(&error),
         Err(CommandLineError::Value(refusal)) => return refuse(&refusal),
     };
-    // Raise the limit on open files, because a crawl or a server may need at least one connection
-    // for each host.
+    // Raise the limit on open files: a crawl has a connection for each host, and a server one for
+    // each client.
     connection_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
@@ -195,8 +195,8 @@ fn gather_settings(job: JobArgs) -> Result<settings::Settings, CommandError> {
     gather(job.layer, job.config.as_deref(), &UserFolders::of_process())
 }
 
-/// Replays the crawl in a directory. Settings that the user doesn't give are those of the original
-/// crawl.
+/// Replays the crawl in a directory. Without `--config`, settings that no flag sets are those of
+/// the original crawl.
 fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
     let ReplayArgs { dir, json, mut job } = args;
     crawl_records::CrawlSettings::read(&dir).map_err(error::records::of_records)?;
@@ -225,7 +225,7 @@ fn config(args: ConfigArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Reports every problem in the file of `--config`, with its position.
+/// Reports every problem in the file of `crawl config --check`, with its position.
 fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     let file = job.config.clone().unwrap_or_default();
     let flags = job.layer.clone();

@@ -112,7 +112,7 @@ pub(crate) fn renderer_of_replay(
     }
 }
 
-/// Returns the error for a browser that can't be used. The error's hint names our flags.
+/// Converts an error of the browser crate. The hint names the flags of `crawl`.
 fn of_browser(problem: &BrowserError) -> CommandError {
     let (hint, flag) = match problem {
         BrowserError::SandboxAsRoot => (
@@ -128,14 +128,14 @@ fn of_browser(problem: &BrowserError) -> CommandError {
     CommandError::usage(message(problem)).hint(hint).about(flag)
 }
 
-/// Returns the first line of a browser error. Its second line is a hint that doesn't name our
-/// flags.
+/// Returns the first line of a browser error. The second line is a hint that doesn't name the flags
+/// of `crawl`.
 fn message(problem: &BrowserError) -> String {
     let text = problem.to_string();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A browser that starts when the first page is rendered.
+/// A browser that starts when the first page is rendered, and that all pages share.
 struct SharedBrowser {
     config: BrowserConfig,
     version: Option<String>,
@@ -202,7 +202,7 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
     })
 }
 
-/// Passes the requests of a page to the crawl.
+/// Passes the requests of a rendered page to the crawl, which sends them.
 struct PageResources(ResourceRequestSender);
 
 impl PageRequests for PageResources {
@@ -238,11 +238,11 @@ impl PageRequests for PageResources {
     }
 }
 
-/// Returns the body of a POST that the page may send. `None` in these cases:
+/// Returns the body of a POST request that the page may send. `None` in these cases:
 ///
 /// - The method is not POST.
 /// - The body is unknown.
-/// - A document of another origin sends the request, e.g. a frame within the page.
+/// - The request crosses origins: its `Origin` field isn't the origin of its URL.
 fn post(wanted: &WantedRequest) -> Option<PostBody> {
     let origin = field(&wanted.headers, "origin");
     let is_foreign = |origin: HeaderValue| {
@@ -297,8 +297,7 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
 }
 
 /// Adds CORS header fields that let the page's script read a response. The server's own CORS fields
-/// would not, because our requests have no `Origin` field, so the server doesn't know which origin
-/// to allow.
+/// may not: our requests have no `Origin` field, so the server doesn't know which origin to allow.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

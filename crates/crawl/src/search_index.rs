@@ -11,10 +11,10 @@ use crate::error::{CommandError, no_crawl};
 
 /// The index folder in a crawl's directory.
 const FOLDER: &str = "index";
-/// Maximum bytes of a rules file.
+/// Maximum bytes read of a file of search rules.
 const MAX_RULES_BYTES: u64 = 4 << 20;
 
-/// Opens the index of the crawl in `dir`, to be searched with the rules in a file.
+/// Opens the index of the crawl in `dir`. Searches apply the rules in the file `rules`, if given.
 pub(crate) fn open_with_rules(
     dir: &Path,
     rules: Option<&Path>,
@@ -51,7 +51,7 @@ fn is_crawl(dir: &Path) -> bool {
     dir.join("pages.jsonl").exists() || dir.join("state").exists()
 }
 
-/// Opens the index of the crawl in `dir`, if it has one.
+/// Opens the index of the crawl in `dir`. `None` if the crawl has no index.
 pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandError> {
     match is_crawl(dir) && !dir.join(FOLDER).exists() {
         true => Ok(None),

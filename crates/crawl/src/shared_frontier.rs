@@ -14,7 +14,7 @@ use crate::child::PASSWORD_VARIABLE;
 use crate::error::CommandError;
 use crate::error::shared_frontier::of_shared;
 
-/// Number of heartbeats that a worker sends during a lease.
+/// Number of heartbeats that a worker sends within the duration of a lease.
 const HEARTBEATS: u32 = 3;
 
 /// Rejects a connection string that is unusable or contains a password: other users of this machine

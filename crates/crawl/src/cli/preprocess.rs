@@ -41,15 +41,16 @@ pub(super) fn matches(
         .map_err(CommandLineError::Syntax)
 }
 
-/// Returns the definition of the command line, completely built. Without this function, clap would
-/// build the definition only while parsing, which is too late for this module.
+/// Builds the complete definition of the command line. By default clap builds it only while
+/// parsing, which is too late for this module.
 pub(super) fn built() -> Command {
     let mut command = args::command();
     command.build();
     command
 }
 
-/// Rejects an unusable contact in the environment, where the user might not look for it.
+/// Rejects an unusable contact from the environment, with an error that names the variable: the
+/// user didn't type the contact, and might not look there.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     // Most subcommands have no `--contact`, so there is nothing to check.
@@ -72,7 +73,7 @@ fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
 /// `--seed=example.org`.
 ///
 /// # Errors
-/// An empty value, which usually comes from an unset shell variable.
+/// A word or a flag's value is empty, usually because of an unset shell variable.
 fn prepare(
     command: &Command,
     words: impl IntoIterator<Item = OsString>,

@@ -1,4 +1,4 @@
-//! The flags of `crawl report`, and the formats of faults.
+//! The flags of `crawl report`, and the formats of fault reports.
 
 use std::path::PathBuf;
 

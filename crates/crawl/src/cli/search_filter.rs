@@ -1,11 +1,11 @@
-//! `--filter FACET=VALUE` of `crawl search`.
+//! Parses `--filter FACET=VALUE` of `crawl search`.
 
 use std::str::FromStr;
 
 #[cfg(feature = "search")]
 use crawl_index::FacetFilters;
 
-/// A facet value that pages must have.
+/// A facet and the value that pages must have for it, such as `language=en`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SearchFilter {
     facet: Facet,

@@ -6,7 +6,7 @@ use clap::Command;
 
 use crate::error::{CommandError, left_out};
 
-/// The name of a shell.
+/// The name of a shell, which this build accepts but can't use.
 pub(crate) type Shell = String;
 
 /// Returns an error, because this build has no completion scripts.

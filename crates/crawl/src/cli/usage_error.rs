@@ -68,7 +68,7 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Returns the hint for a command line if clap has no advice.
+/// Returns the hint for an error about which clap has no advice.
 fn hint_for(error: &clap::Error) -> String {
     let command = args::command();
     let first = std::env::args().nth(1).unwrap_or_default();

@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A complete line without its terminator, or the last line if the peer closed the stream
-    /// within it.
+    /// A line without its terminator. The last line may lack a terminator if the peer closed the
+    /// stream.
     Whole(Vec<u8>),
     /// A line over the limit. The rest of it is not read.
     TooLong,
@@ -16,7 +16,7 @@ pub(crate) enum Line {
     End,
 }
 
-/// Reads a line of at most `max` bytes.
+/// Reads a line of at most `max` bytes, not counting the terminator.
 pub(crate) async fn next_line(
     from: &mut (impl AsyncBufRead + Unpin),
     max: usize,

@@ -24,8 +24,8 @@ const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 /// Minimum time between two processed lines, from all connections together.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum URLs added between rounds and held for the next one. There are few, since an added URL
-/// starts the next round immediately.
+/// Maximum URLs added between rounds and held for the next round. Few are enough, since the first
+/// added URL starts that round immediately.
 const MAX_KEPT_URLS: usize = 16;
 
 /// Executes the commands from all control connections.
@@ -108,8 +108,8 @@ impl ControlHandler {
     /// running. Returns notes on what changed.
     ///
     /// # Errors
-    /// Every problem in the settings, or why the crawl can't apply them. Nothing is changed in
-    /// either case.
+    /// Every problem in the settings, or why the crawl can't apply them. If the settings have
+    /// problems, nothing is changed.
     pub(crate) async fn reload(&self) -> Result<Vec<String>, CommandError> {
         let Some(settings) = &self.settings else {
             return Err(CommandError::usage("this command can't reload settings"));
@@ -143,8 +143,8 @@ impl ControlHandler {
         Ok(notes)
     }
 
-    /// Switches to a run that begins: its engine gets the pending commands and all later commands.
-    /// Must be called within a tokio runtime.
+    /// Attaches the handler to a run that begins: the run's engine gets the pending commands and
+    /// all later commands. Must be called within a tokio runtime.
     pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
         let mut state = self.lock();
         for (command, reply) in state.next.drain(..) {
@@ -252,7 +252,8 @@ impl ControlHandler {
         }
     }
 
-    /// Begins the next round, with this URL added.
+    /// Adds a URL to the next round, and starts that round immediately. Refused while the crawl is
+    /// paused.
     async fn add_at_rest(&self, rest: &RoundWait, url: String) -> Result<(), Refused> {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
@@ -292,7 +293,8 @@ impl ControlHandler {
         }
     }
 
-    /// Parks or unparks a host in the crawl's stored state, which no run has open between rounds.
+    /// Parks or unparks a host in the crawl's stored state. No run has that state open between
+    /// rounds.
     async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
         let change = if parks { park_at_rest } else { unpark_at_rest };
         let (dir, of) = (self.dir.clone(), host.clone());
@@ -346,8 +348,7 @@ impl ControlHandler {
         self.lock().mode.clone()
     }
 
-    /// Locks the state, even if a thread panicked with the lock, because every change leaves the
-    /// state consistent.
+    /// Locks the state. Ignores a poisoned lock, because every change leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

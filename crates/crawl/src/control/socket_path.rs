@@ -19,8 +19,9 @@ pub(crate) struct SocketPath {
 }
 
 impl SocketPath {
-    /// Returns the path of the socket `name` in `folder`. If the path is too long for a socket
-    /// address, it goes through the folder's descriptor (`/proc/self/fd`), on Linux only.
+    /// Returns the path of the socket `name` in `folder`. On Linux, a path that is too long for a
+    /// socket address is replaced by one through the folder's descriptor, such as
+    /// `/proc/self/fd/7/NAME`.
     ///
     /// # Errors
     /// `InvalidFilename` if the path doesn't fit into an address, or the error from opening the

@@ -15,7 +15,7 @@ use crawl_index::IndexError;
 use super::shared_frontier::of_shared;
 use super::{CommandError, INTERRUPTED};
 
-/// Converts an engine error that ended the crawl in `output`.
+/// Converts an engine error about the crawl in the directory `output`.
 pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
     let message = with_causes(error);
     match error {

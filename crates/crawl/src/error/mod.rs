@@ -14,20 +14,23 @@ use std::process::ExitCode;
 
 use crawl_weburl::safe_lines;
 
-/// Exit code of a command that finished, possibly at a budget. `crawl robots`: all URLs are
-/// allowed.
+/// Exit code of a command that succeeded. A crawl that stopped at a budget has succeeded, too.
 pub(crate) const FINISHED: u8 = 0;
-/// Exit code if no seed could be fetched, if pages failed under `--fail-on-error`, or if a host is
-/// incomplete under `--fail-on-partial`. `crawl plan`: no host could be reached. `crawl robots`: a
-/// URL is disallowed. `crawl report`: pages are broken, under `--fail-on-broken`.
+/// Exit code of a command that ran to its end with a negative result. Crawls: no seed could be
+/// fetched, or a `--fail-on-..` flag applies. `crawl plan`: no host could be reached. `crawl
+/// recheck`: the rules of every page are unknown. `crawl robots`: a URL is disallowed. `crawl
+/// check` and `crawl report --fail-on-..`: pages or links are faulty. `crawl identity`: the
+/// published keys can't be used, or no signature is valid.
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// Exit code if the command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code if the disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// Exit code if `crawl audit` found a breach, or `crawl verify` a defect.
+/// Exit code if a command found a violation: `crawl audit` a breach, `crawl verify` a defect,
+/// `crawl conformance` a failed clause, `crawl identity verify` an invalid signature.
 pub(crate) const BREACH: u8 = 4;
-/// Exit code of an interrupted command. The same command resumes.
+/// Exit code of a command that a signal interrupted. The same command resumes a crawl; other
+/// commands start over.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Maximum characters of a word in a message. A longer one is shortened in the middle.
@@ -212,7 +215,7 @@ impl CommandError {
         self
     }
 
-    /// Returns the exit code for the operating system.
+    /// Converts `code` to the exit code that `main` returns.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

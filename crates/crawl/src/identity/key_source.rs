@@ -33,7 +33,7 @@ pub(super) struct KeyFileStamp {
 }
 
 impl KeySource {
-    /// Returns `file` as the source, or the environment variable if the path is empty.
+    /// Returns the key file `file` as the source, or the environment variable if `file` is empty.
     pub(crate) fn of(file: &Path) -> KeySource {
         match file.as_os_str().is_empty() {
             true => KeySource::Environment,
@@ -41,7 +41,8 @@ impl KeySource {
         }
     }
 
-    /// Returns whether there is a file or an environment variable to read.
+    /// Returns whether a key file is named or the environment variable is set. The file may be
+    /// missing.
     pub(crate) fn is_given(&self) -> bool {
         match self {
             KeySource::File(_) => true,

@@ -15,11 +15,12 @@ use crate::error::CommandError;
 
 /// How often to check whether the key file has changed.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// Bytes of a nonce.
+/// Length of a signature's nonce, in bytes.
 const NONCE_BYTES: usize = 32;
 
-/// Signs requests with the key that is valid at the time. Rereads the key file when it has changed.
-/// While the file can't be read, the previous keys keep signing, so that no request goes unsigned.
+/// Signs each request with the key that is valid at that time. Rereads the key file when it has
+/// changed. While the file can't be read, the previous keys keep signing. If no key is valid,
+/// requests go unsigned with a warning.
 pub(crate) struct RotatingSigner {
     source: KeySource,
     /// The URL of the published keys.
@@ -30,7 +31,7 @@ pub(crate) struct RotatingSigner {
 
 struct Held {
     keys: KeySet,
-    /// The state of the key file when `keys` were read.
+    /// Metadata of the key file from just before `keys` were read.
     stamp: Option<KeyFileStamp>,
     /// When the key file was last checked.
     checked: Instant,

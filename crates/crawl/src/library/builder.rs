@@ -16,13 +16,14 @@ use super::error::CrawlError;
 use super::output::Output;
 use super::pages::Pages;
 
-/// Maximum pages that wait for the consumer. While that many wait, the crawl waits too.
+/// Maximum committed pages that wait for the consumer of [`Pages`]. The crawl pauses while this
+/// many wait.
 const MAX_WAITING_PAGES: usize = 64;
 
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
 ///
 /// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second
-/// between two requests to a host, the sites of the seeds as scope, no budget. Two crawls that a
+/// between two requests to a host, the hosts of the seeds as scope, no budget. Two crawls that a
 /// user starts with the command never request a host at the same time. Two crawls of the library
 /// may, unless both set `Config::host_locks` to the same file. Options without a method are fields
 /// of [`Config`], which [`Crawl::configure`] changes.
@@ -55,35 +56,36 @@ impl Crawl {
         self
     }
 
-    /// The contact of the operator: a mail address or a URL. Each request carries the contact in
-    /// `User-Agent`. Without a contact, only loopback and private addresses are requested.
+    /// Sets the contact of the operator: a mail address or a URL. Each request carries the contact
+    /// in `User-Agent`. Without a contact, only loopback and private addresses are requested.
     pub fn contact(mut self, contact: impl Into<String>) -> Crawl {
         self.contact = Some(contact.into());
         self
     }
 
-    /// The name that robots.txt files address, `crawl` by default: a single word.
+    /// Sets the product token, a single word by which robots.txt files address the crawler. The
+    /// default is `crawl`.
     pub fn agent(mut self, agent: impl Into<String>) -> Crawl {
         self.agent = agent.into();
         self
     }
 
-    /// The directory for the archive, the rows and the state. An interrupted crawl resumes from its
-    /// directory. Without this option the directory is temporary, and is removed with the last
-    /// [`Page`](crate::Page).
+    /// Sets the directory for the archive, the rows and the state. An interrupted crawl resumes
+    /// from its directory. Without this option the directory is temporary: it is removed when the
+    /// last [`Page`](crate::Page) is dropped.
     pub fn output(mut self, dir: impl Into<PathBuf>) -> Crawl {
         self.output = Some(dir.into());
         self
     }
 
-    /// The minimum gap between the end of one request to a host and the start of the next.
+    /// Sets the minimum gap between the end of one request to a host and the start of the next.
     /// robots.txt and slow answers make the gap longer. For other people's hosts the gap is at
     /// least 200 ms.
     pub fn delay(self, delay: Duration) -> Crawl {
         self.configure(move |config| config.politeness.delay = delay)
     }
 
-    /// Ends the crawl after this number of pages.
+    /// Ends the crawl after this many pages.
     pub fn max_pages(self, pages: u64) -> Crawl {
         self.configure(move |config| config.budgets.max_pages = Some(pages))
     }
@@ -140,7 +142,7 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Release the lock on the directory, because the engine no longer writes to it.
+            // Keep a temporary directory at least until the engine no longer writes to it.
             drop(held);
             ended
         });

@@ -1,4 +1,4 @@
-//! The errors with which a crawl fails to start or stops.
+//! Errors that prevent a crawl from starting, or end it.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum CrawlError {
     /// The folder for a crawl without an output directory can't be created.
     #[error("can't create a folder in `{}`: {source}", dir.display())]
     Folder {
-        /// The folder for temporary files.
+        /// The system's folder for temporary files.
         dir: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -11,7 +11,7 @@ use super::error::CrawlError;
 pub(super) enum Output {
     /// A directory named by the user, which is kept.
     Kept(PathBuf),
-    /// A temporary directory, which is removed with the last page.
+    /// A temporary directory, which is removed when the last page is dropped.
     Temporary(TempDir),
 }
 

@@ -1,4 +1,4 @@
-//! A page that was fetched.
+//! A requested page: its outcome, and its body in the archive.
 
 use std::sync::Arc;
 
@@ -25,49 +25,50 @@ impl Page {
         Page { row, output }
     }
 
-    /// The URL that was requested, in canonical form.
+    /// Returns the requested URL in canonical form.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.row.url
     }
 
-    /// The status code. `None` if the exchange failed: see [`Page::error`].
+    /// Returns the status code. `None` if the exchange failed: see [`Page::error`].
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.row.status
     }
 
-    /// The name of the failure. `None` if the exchange was complete.
+    /// Returns the name of the failure. `None` if the exchange was complete.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.row.error.as_deref()
     }
 
-    /// The title of an HTML page.
+    /// Returns the title of an HTML page.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.row.title.as_deref()
     }
 
-    /// The number of links from a seed to this page.
+    /// Returns the number of links from a seed to this page.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.row.depth
     }
 
-    /// The `Content-Type` of the answer, as sent.
+    /// Returns the `Content-Type` of the response, as sent.
     #[must_use]
     pub fn content_type(&self) -> Option<&str> {
         self.row.content_type.as_deref()
     }
 
-    /// The target of a redirect, in canonical form. `None` if the answer is not a redirect.
+    /// Returns the target of a redirect in canonical form. `None` if the response is not a
+    /// redirect.
     #[must_use]
     pub fn redirect(&self) -> Option<&str> {
         self.row.redirect.as_deref()
     }
 
-    /// All recorded facts about the page: its row in `pages.jsonl`.
+    /// Returns all recorded facts about the page: its row in `pages.jsonl`.
     #[must_use]
     pub fn row(&self) -> &PageRow {
         &self.row

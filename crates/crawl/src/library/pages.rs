@@ -19,10 +19,10 @@ use super::page::Page;
 /// The pages of a crawl, as they are committed to its directory: a [`Stream`], with a method
 /// [`next`](Pages::next) for programs that don't use streams otherwise.
 ///
-/// The crawl waits for a consumer that falls behind. The stream ends when no URL is left or a
-/// budget is spent; then [`Pages::summary`] has the result. An error is the last item. Dropping
-/// the stream ends the crawl at once: requests in flight are abandoned, and a crawl with an
-/// output directory resumes there.
+/// The crawl pauses while the consumer falls behind. The stream ends when no URL is left or a
+/// budget is spent; then [`Pages::summary`] has the result. An error is the last item. Dropping the
+/// stream ends the crawl at once: requests in flight are abandoned, and a crawl with an output
+/// directory can be resumed there.
 #[derive(Debug)]
 pub struct Pages(State);
 
@@ -66,14 +66,15 @@ impl Pages {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Ends the crawl gently: no further requests are sent, but pages in flight still arrive.
+    /// Drains the crawl: no new requests are sent, but pages in flight still arrive.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
             running.stop.send_replace(StopRequest::Drain);
         }
     }
 
-    /// Returns how the crawl went. `None` before the stream has ended, and after an error.
+    /// Returns the counts of the crawl and why it ended. `None` before the stream has ended, and
+    /// after an error.
     #[must_use]
     pub fn summary(&self) -> Option<&RunSummary> {
         match &self.0 {

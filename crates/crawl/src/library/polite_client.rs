@@ -19,21 +19,22 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::CrawlError;
 use pacer::{Call, Pacer};
 
-/// A client for programs that choose their URLs themselves: each request waits until it is polite.
+/// A client for programs that choose their URLs themselves: each request waits until politeness
+/// allows it.
 ///
 /// [`PoliteClient::get`] first requests the robots.txt of the URL's origin, and refuses URLs that
-/// it disallows (RFC 9309). The gap between the end of one request to a host and the start of the
-/// next is the `Crawl-delay`, and at least a second by default; the client slows down after errors,
-/// 429 and 503, and limits requests per address. Clones are the same client. Any number of calls
-/// may wait at once: calls for the same host are served in turn. Two clients, or a client and a
-/// crawl, don't coordinate their requests.
+/// this file disallows (RFC 9309). The gap between the end of one request to a host and the start
+/// of the next is the `Crawl-delay`, and at least a second by default; the client slows down after
+/// errors, 429 and 503, and limits requests per address. Clones share one queue and one pace. Any
+/// number of calls may wait at once: calls for the same host are served in turn. Two separate
+/// clients, or a client and a crawl, don't coordinate their requests.
 ///
 /// A call may wait for hours if robots.txt or `Retry-After` demands it: limit the wait with
 /// `tokio::time::timeout`.
 ///
-/// The client follows no redirect, since the target has a robots.txt of its own:
-/// [`PoliteResponse::redirect`] is the URL for another call. The client remembers each
-/// host until its last clone is dropped.
+/// The client follows no redirect, since the target may have another robots.txt: pass
+/// [`PoliteResponse::redirect`] to another call. The client remembers each host until the last
+/// clone of the client is dropped.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +69,7 @@ pub struct PoliteResponse(Exchange);
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoliteError {
-    /// The text is not a URL that can be requested.
+    /// The given text is not a URL that can be requested.
     #[error("unusable URL `{url}`: {why}")]
     Url {
         /// The text given as a URL.
@@ -146,21 +147,22 @@ impl PoliteClient {
 }
 
 impl PoliteClientBuilder {
-    /// The name that robots.txt files address, `crawl` by default: a single word.
+    /// Sets the product token, a single word by which robots.txt files address the client. The
+    /// default is `crawl`.
     pub fn agent(mut self, agent: impl Into<String>) -> PoliteClientBuilder {
         self.agent = agent.into();
         self
     }
 
-    /// The contact of the operator: a mail address or a URL. Each request carries the contact in
-    /// `User-Agent`. Without a contact, no public server is requested.
+    /// Sets the contact of the operator: a mail address or a URL. Each request carries the contact
+    /// in `User-Agent`. Without a contact, requests to public servers are refused.
     pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
         self.contact = Some(contact.into());
         self
     }
 
-    /// The minimum gap between the end of one request to a host and the start of the next. With a
-    /// contact, public servers may be requested, and the gap is at least 200 ms.
+    /// Sets the minimum gap between the end of one request to a host and the start of the next. If
+    /// a contact is set, the gap is at least 200 ms, because requests may go to public servers.
     pub fn delay(mut self, delay: Duration) -> PoliteClientBuilder {
         self.delay = delay;
         self
@@ -206,33 +208,34 @@ impl PoliteClientBuilder {
 }
 
 impl PoliteResponse {
-    /// The URL that was requested, in canonical form.
+    /// Returns the requested URL in canonical form.
     #[must_use]
     pub fn url(&self) -> &str {
         self.0.url.as_str()
     }
 
-    /// The status code.
+    /// Returns the status code.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.0.status
     }
 
-    /// The header fields of the answer.
+    /// Returns the header fields of the response.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap<HeaderValue> {
         &self.0.headers
     }
 
-    /// The body, without its content coding. Its encoded form has at most 10 MiB.
+    /// Returns the body without its content coding. The encoded body has at most 10 MiB; a longer
+    /// one is truncated.
     #[must_use]
     pub fn body(&self) -> Bytes {
         let codings = self.0.headers.get_all(CONTENT_ENCODING);
         decode(codings, &self.0.body, &DecodeLimits::default()).bytes
     }
 
-    /// The target of a redirect, to be given to [`PoliteClient::get`]. `None` if the answer is not
-    /// a redirect, or its target is not a URL.
+    /// Returns the target of a redirect, for another call of [`PoliteClient::get`]. `None` if the
+    /// response is not a redirect, or its target is not a URL.
     #[must_use]
     pub fn redirect(&self) -> Option<String> {
         let target = self.0.redirect_target()?.ok()?;

@@ -137,7 +137,8 @@ impl CrawlReader {
         Ok(Answer { text, data })
     }
 
-    /// Returns the text of a page that its directives allow to be shown.
+    /// Returns, as Markdown, the part of a page's text that the page's directives allow to be
+    /// shown.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),
@@ -248,7 +249,8 @@ impl CrawlReader {
         }
     }
 
-    /// Returns the locations of the pages' bodies. Reads them again if `pages.jsonl` has grown.
+    /// Returns the index of the archived bodies. Rebuilds it if the length of `pages.jsonl` has
+    /// changed.
     fn archived(&self) -> Result<Arc<ArchivedPages>, String> {
         let rows = fs::metadata(self.dir.join("pages.jsonl")).map_or(0, |file| file.len());
         let mut cached = self.archived.lock().unwrap_or_else(PoisonError::into_inner);

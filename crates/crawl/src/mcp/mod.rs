@@ -19,7 +19,7 @@ use crate::error::{CommandError, FINISHED, no_threads};
 use crawl_reader::CrawlReader;
 use server::Server;
 
-/// Runs `crawl mcp` until its input ends or a signal comes.
+/// Runs `crawl mcp` until stdin ends, or until SIGINT or SIGTERM arrives.
 pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
     let reader = Arc::new(CrawlReader::open(&args.dir)?);
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;

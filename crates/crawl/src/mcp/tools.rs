@@ -1,4 +1,4 @@
-//! Definitions of the tools: names, descriptions and arguments.
+//! Definitions of the MCP tools: names, descriptions and arguments.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) struct SearchCall {
 #[serde(deny_unknown_fields)]
 pub(super) struct PageCall {
     pub(super) url: String,
-    /// Characters to skip.
+    /// Number of characters of the page's Markdown to skip.
     #[serde(default)]
     pub(super) from: usize,
 }
@@ -101,7 +101,7 @@ fn read<T: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<T, Str
         .map_err(|why| format!("can't read the arguments of `{name}`: {why}"))
 }
 
-/// All tools.
+/// Returns the definitions of all tools.
 pub(super) fn all() -> Vec<Tool> {
     let url = || {
         json!({"type": "string", "format": "uri",

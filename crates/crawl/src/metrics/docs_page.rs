@@ -8,7 +8,7 @@ use expect_test::expect_file;
 use super::families::families;
 use super::process::ProcessNumbers;
 
-/// The heading above the list, which runs to the end of the page.
+/// The heading above the list of metrics. The list runs to the end of the page.
 const HEADING: &str = "## The metrics\n";
 
 #[test]

@@ -15,7 +15,7 @@ const PHASES: [(Phase, &str); 6] = [
     (Phase::Writing, "writing"),
 ];
 
-/// Returns all metrics at one moment of a crawl.
+/// Returns all metrics with their current values.
 pub(super) fn families(now: &Progress, process: ProcessNumbers) -> Vec<Family> {
     let mut families = of_counters(now);
     families.extend(of_state(now));

@@ -40,7 +40,7 @@ const ROOM: ServerConnectionLimits = ServerConnectionLimits {
 /// Requests per second from one client. Bursts may be twice as large.
 const RATE: NonZeroU32 = NonZeroU32::new(10).expect("a constant that is not 0");
 
-/// A metrics server that runs until the runtime ends.
+/// A metrics server that runs until the tokio runtime ends.
 #[derive(Clone)]
 pub(crate) struct MetricsServer(Arc<Inner>);
 
@@ -88,8 +88,7 @@ impl MetricsServer {
     }
 
     fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<Progress>> {
-        // Ignore that a thread panicked with the lock: the value is only replaced as a whole, so it
-        // is complete.
+        // Ignore a poisoned lock: the value is only replaced as a whole, so it is complete.
         let progress = self.0.progress.lock();
         progress.unwrap_or_else(PoisonError::into_inner)
     }

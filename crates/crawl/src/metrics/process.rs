@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Metrics of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessNumbers {
-    /// Resident memory. `None` if the system does not report it.
+    /// Resident memory in bytes. `None` if the system does not report it.
     pub(super) resident_bytes: Option<u64>,
     /// When the crawl started, in seconds since the Unix epoch.
     pub(super) started: f64,
 }
 
-/// Returns the metrics of this process, which started crawling at this time.
+/// Returns the metrics of this process. `started` is the start of the crawl.
 pub(super) fn numbers(started: SystemTime) -> ProcessNumbers {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
     ProcessNumbers {

@@ -11,7 +11,7 @@ use crate::terminal::StatusLine;
 
 /// Runs `work` with a progress line, and returns its result. `work` receives a function that
 /// returns whether a signal has arrived, and one that takes the number of pages read so far. A
-/// second signal ends the process.
+/// later SIGINT or SIGTERM ends the process.
 pub(crate) fn while_reading<T>(
     work: impl FnOnce(&dyn Fn() -> bool, &mut dyn FnMut(u64)) -> T,
 ) -> Result<T, CommandError> {

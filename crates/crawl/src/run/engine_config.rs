@@ -1,4 +1,4 @@
-//! Conversion of settings into the engine's configuration.
+//! Converts settings into the engine's configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finishing a `crawl forget` that a crash interrupted.
+//! Finishes a `crawl forget` that a crash interrupted.
 
 use std::path::Path;
 
@@ -8,8 +8,11 @@ use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::settings::{MarkStatus, Purpose, UserFolders, verify};
 
-/// Finishes an interrupted erasure in `dir`, if this user began it. Commands that write to a crawl
-/// directory call this first.
+/// Finishes an interrupted erasure in `dir`. Commands that write to a crawl directory call this
+/// function first.
+///
+/// # Errors
+/// Another user began the erasure, or it can't be finished.
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = UserFolders::of_process();

@@ -27,7 +27,8 @@ pub(crate) enum DirectoryReuse {
     Temporary,
 }
 
-/// A crawl that can start: its checked settings, and the sources from which settings are reloaded.
+/// A crawl that can start: its checked settings, and the sources from which the settings can be
+/// reloaded.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// The settings at the start. `in_force` has the current ones.
@@ -139,8 +140,8 @@ impl Job {
         self.settings.display.fail_on_partial.is_on()
     }
 
-    /// Locks the current settings, even if a thread panicked with the lock, because they are only
-    /// replaced as a whole.
+    /// Locks the current settings. Ignores a poisoned lock, because the settings are only replaced
+    /// as a whole.
     fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }

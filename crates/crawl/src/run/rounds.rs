@@ -27,7 +27,8 @@ use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, nothing_reached, show};
 
-/// How often to check the system clock, since someone may set it and the machine may sleep.
+/// How often to compare the wait for the next round with the system clock. The clock may be set,
+/// and the machine may be suspended.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A finished round.
@@ -49,7 +50,8 @@ struct Rounds<'a> {
     metrics: Option<MetricsServer>,
 }
 
-/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
+/// Crawls and reports the outcome. Returns the exit code, or the error that prevented or ended the
+/// crawl.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(StopRequest::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
@@ -105,7 +107,7 @@ impl Rounds<'_> {
                     again = next_try(&ended.summary);
                     last = LastRoundCounts::of(&ended.summary);
                 }
-                // Skip the round, because another process has locked the directory.
+                // Skip this round: another process has locked the directory.
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
@@ -237,8 +239,8 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the time `at` or until a command starts the round, but no longer than `most`.
-    /// Returns false if the crawl is stopped.
+    /// Waits until the time `at` or until a command starts the round, but no longer than `most`
+    /// unless the crawl is paused. Returns false if the crawl is stopped.
     async fn wait(
         &mut self,
         at: Timestamp,
@@ -270,13 +272,13 @@ impl Rounds<'_> {
         let mut stopped = self.stopped.clone();
         tokio::select! {
             () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
-            // The task that listens for signals owns the sender, so the receiver doesn't fail.
+            // The task that listens for signals owns the sender, so `wait_for` doesn't fail.
             _ = stopped.wait_for(|stop| *stop != StopRequest::No) => false,
         }
     }
 
-    /// Returns when the last round of an earlier process began, and its counts. `None` if that
-    /// round isn't over.
+    /// Returns when the last round of an earlier process began, with its number and its parked
+    /// hosts. `None` if there was no round, or if the last one isn't over.
     fn last(&self) -> Result<Option<(Timestamp, LastRoundCounts)>, CommandError> {
         let last = last_round(self.job.dir());
         let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
@@ -327,8 +329,8 @@ fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Waits until the next round must begin: until the time `at`, unless the crawl is paused, or until
-/// a command starts the round. Waits at most `most`, even if the clock is set back.
+/// Waits until the time `at`, or until a command starts the next round. While the crawl is paused,
+/// only a command ends the wait. If the clock is set back, the remaining wait is at most `most`.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());

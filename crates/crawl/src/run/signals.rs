@@ -1,12 +1,11 @@
 //! Handling of SIGINT, SIGTERM and SIGHUP.
 //!
 //! The first signal drains the crawl: it waits for requests in flight. A second SIGINT or SIGTERM
-//! stops the crawl at once, and a third kills the process. Two signals within a second count as
-//! one.
+//! stops the crawl at once, and a third ends the process. Two signals within a second count as one.
 //!
-//! SIGHUP means that the terminal was closed. Since the system and the shell may both send it, a
-//! repeated SIGHUP only drains the crawl. A crawl without a terminal reloads its settings instead,
-//! as daemons do. Under `nohup`, SIGHUP stays ignored.
+//! SIGHUP means that the terminal was closed. Since the system and the shell may both send SIGHUP,
+//! a repeated one is ignored. A crawl without a terminal reloads its settings on SIGHUP instead, as
+//! daemons do. Under `nohup`, SIGHUP stays ignored.
 
 use std::fs;
 use std::sync::Arc;
@@ -37,7 +36,8 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// Starts listening for signals. The first one sets `noted`, the second one kills the process.
+/// Starts listening for signals. The first one sets `noted`. A later SIGINT or SIGTERM ends the
+/// process.
 ///
 /// Must be called within a tokio runtime.
 pub(super) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {

@@ -20,7 +20,8 @@ use crate::settings::{
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
-/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
+/// Crawls and reports the outcome. Returns the exit code, or the error that prevented or ended the
+/// crawl.
 pub(crate) fn crawl(
     settings: &Settings,
     sources: InitialLayers,
@@ -191,7 +192,7 @@ mod tests {
     use crate::settings::seeds::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
-    /// This many seeds would take minutes if each were compared with every other.
+    /// Guards against comparing each seed with every other, which would take minutes for this many.
     #[test]
     fn a_hundred_thousand_seeds_are_resolved_and_reported_by_number() {
         const SEEDS: usize = 100_000;

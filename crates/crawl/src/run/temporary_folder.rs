@@ -27,12 +27,13 @@ pub(super) const MAX_REST: Duration = Duration::from_secs(10);
 pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// Creates the folder in the system's temporary directory.
+    /// Creates the folder in the system's temporary directory. `purpose`, such as `plan`, is part
+    /// of its name.
     pub(crate) fn make(purpose: &str) -> Result<TemporaryFolder, CommandError> {
         let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Fails if the path exists already, because that file belongs to another process.
+        // Fails if the path exists already, because it then belongs to another process.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let failed = |why: io::Error| {
             CommandError::disk(format!("can't create the folder {}: {why}", path.display()))
@@ -86,8 +87,8 @@ impl TemporaryFolder {
     }
 }
 
-/// A wait after a run's last request, so that a crawl that is started right afterwards doesn't
-/// request the same host too soon.
+/// A wait before the program exits, so that a crawl started right afterwards doesn't send a request
+/// to the same host too soon.
 pub(super) struct ExitDelay(watch::Receiver<StopRequest>);
 
 impl ExitDelay {
@@ -96,8 +97,9 @@ impl ExitDelay {
         ExitDelay(stopped)
     }
 
-    /// Waits until the gap has passed, but at most for `MAX_REST`, or until the user stops the
-    /// program. If the user has already stopped the run, only a further stop ends the wait.
+    /// Waits for `gap`, but at most for `MAX_REST`, or until the user stops the program. If the run
+    /// is already draining, only a further signal ends the wait. If the run was stopped at once,
+    /// doesn't wait.
     pub(super) async fn keep(mut self, gap: Duration) {
         if *self.0.borrow_and_update() == StopRequest::Now {
             return;

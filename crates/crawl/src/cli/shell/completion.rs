@@ -18,7 +18,7 @@ pub(crate) fn script(shell: Shell, command: &Command) -> String {
     }
 }
 
-/// Returns the command line without subcommands that only the program itself starts.
+/// Returns the command line without hidden subcommands, which only the program itself starts.
 fn visible(command: &Command) -> Command {
     let commands = command
         .get_subcommands()
@@ -88,9 +88,9 @@ fn with_positionals(script: &str, command: &Command) -> String {
         })
 }
 
-/// Changes how the bash script completes one command. `label` is the first line of that command's
-/// case in the script, and `option` is bash's option for completing the arguments. If the command
-/// has subcommands, their names come after the first argument.
+/// Makes the bash script complete paths as arguments of one command. `label` is the first line of
+/// that command's case in the script, and `option` is the option of `compopt` that selects files or
+/// folders. If the command has subcommands, their names are completed after the first argument.
 fn with_positional(script: &str, label: &str, option: &str, has_subcommands: bool) -> String {
     const FLAGS: &str = "COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
     let Some(start) = script.find(label) else {
@@ -117,7 +117,7 @@ fn with_positional(script: &str, label: &str, option: &str, has_subcommands: boo
 }
 
 /// Makes the fish script complete the values of a crawl's flags. The script that clap generates
-/// rejects a flag that still lacks its value, and mistakes a seed for a command.
+/// fails on a flag that still lacks its value, and mistakes a seed for a command.
 fn with_values(script: &str, command: &Command) -> String {
     const PARSED: &str = "    argparse -s (__fish_crawl_global_optspecs) -- $cmd 2>/dev/null\n";
     const WITHOUT_LAST: &str =

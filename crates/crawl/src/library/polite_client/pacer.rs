@@ -1,5 +1,5 @@
-//! The task behind a polite client. It owns the scheduler, and uses the scheduler's permits for the
-//! calls that wait.
+//! The task behind a polite client. The task owns the scheduler, and spends the scheduler's permits
+//! on the waiting calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ const ROBOTS_BYTES: u64 = 64 << 20;
 
 pub(super) type Answer = Result<Box<Exchange>, PoliteError>;
 
-/// A call of the client that waits for a permit.
+/// A call of `PoliteClient::get` that waits for a permit.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) url: CanonicalUrl,
@@ -52,8 +52,8 @@ enum RequestKind {
     },
 }
 
-/// Owns the scheduler. [`Pacer::run`] accepts calls, uses permits for them, and reports each
-/// finished request to the scheduler.
+/// The state of the task behind a polite client. [`Pacer::run`] accepts calls, spends permits on
+/// them, and reports each finished request to the scheduler.
 pub(super) struct Pacer {
     fetcher: Arc<Fetcher>,
     scheduler: Scheduler,
@@ -68,7 +68,7 @@ pub(super) struct Pacer {
     tasks: JoinSet<Done>,
 }
 
-/// The end of a task that the pacer started.
+/// The result of a task that the pacer started.
 enum Done {
     /// A request has ended.
     Request(Box<Ended>),
@@ -126,7 +126,7 @@ impl Pacer {
     }
 
     /// Uses all permits that are available now. Returns when to poll the scheduler again. `None` if
-    /// there is no such time.
+    /// only a new call or the end of a task can make another permit available.
     fn issue(&mut self) -> Option<Tick> {
         loop {
             match self.scheduler.poll(self.fetcher.clock().now()) {
@@ -137,8 +137,8 @@ impl Pacer {
         }
     }
 
-    /// Accepts a call. First looks up the address of its host, because several hosts may share a
-    /// server, and the limits per address count from the first request.
+    /// Accepts a call. First looks up the address of the call's host: several hosts may share a
+    /// server, and the limits per address apply from the first request on.
     fn take_in(&mut self, call: Call) {
         if self.scheduler.has_address(&call.url.host_key()) {
             return self.admit(call);
@@ -174,8 +174,8 @@ impl Pacer {
         }
         let calls = self.waiting.entry(origin.clone()).or_default();
         calls.push_back(call);
-        // Remove abandoned calls now and then. Callers may give up and call again if the gap is
-        // long, so the queue would grow.
+        // Remove abandoned calls whenever the length reaches a power of two. If the gap is long,
+        // callers may give up and call again, and the queue would grow without bound.
         if calls.len().is_power_of_two() {
             calls.retain(|call| !call.reply.is_closed());
         }
