@@ -8,7 +8,6 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::run::{DirectoryReuse, TemporaryFolder, crawl};
 use crate::settings::{UserFolders, check_defaults, gather_over, refuse_plain_crawl};
 
-/// Runs `crawl check`.
 pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
     let report = FaultReportOptions::new(
         args.format,

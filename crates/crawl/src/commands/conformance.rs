@@ -20,7 +20,6 @@ use crate::terminal::{note, print, print_as_is, print_json_lines};
 /// Whether SIGINT, SIGTERM or SIGHUP has arrived.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Runs `crawl conformance`.
 pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
     let wanted = wanted(&args.only)?;
     if args.list {
@@ -113,14 +112,15 @@ fn listing(clauses: &[Clause]) -> String {
     text
 }
 
-/// Rejects a command that has no way to learn its start URL.
+/// Rejects a command that seems to have no way to learn its start URL. A single word is accepted:
+/// it may be a script that reads `CRAWL_URL`.
 fn check_words(words: &[OsString]) -> Result<(), CommandError> {
     let names_start = |word: &OsString| {
         let word = word.to_string_lossy();
         word.contains("{url}") || word.contains("{host}")
     };
-    // A script may read CRAWL_URL instead of a placeholder. For any other command, a missing
-    // placeholder is most likely a mistake.
+    // If an argument is a file or contains `CRAWL_URL`, the command may read the URL from the
+    // environment. Otherwise, a missing placeholder is most likely a mistake.
     match words.len() > 1 && !words.iter().any(names_start) && !reads_environment(words) {
         true => Err(
             CommandError::usage("COMMAND has no `{url}`, so it can't know where to start")
@@ -137,7 +137,8 @@ fn reads_environment(words: &[OsString]) -> bool {
         .any(|word| is_file(word) || word.to_string_lossy().contains("CRAWL_URL"))
 }
 
-/// Ends the check, and so the running commands, on SIGINT, SIGTERM and SIGHUP.
+/// Starts a thread that sets `STOP` on SIGINT, SIGTERM or SIGHUP. This ends the check and the
+/// commands that it runs.
 fn stop_on_signals() -> Result<(), CommandError> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |why: std::io::Error| CommandError::disk(format!("can't wait for signals: {why}"));

@@ -14,7 +14,6 @@ use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, no_threads};
 use crate::terminal::{print, print_json_lines};
 
-/// Runs `crawl control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| no_threads(&why))?;
@@ -41,7 +40,7 @@ async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> 
                 let lines = notes.iter().map(|line| format!("{line}\n"));
                 return print(lines.collect::<String>().as_bytes());
             }
-            // `None` if the crawl has ended since it executed the command.
+            // The state is `None` if the crawl has ended since it executed the command.
             let state = client.state().await.ok();
             print(format!("{}\n", confirmation(&command, state.as_ref())).as_bytes())
         }

@@ -14,7 +14,6 @@ use crate::error::CommandError;
 #[cfg(not(all(feature = "search", feature = "tables")))]
 use crate::error::left_out;
 
-/// Runs `crawl export`.
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let has_rounds = matches!(
         args.to,

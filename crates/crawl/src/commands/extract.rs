@@ -12,10 +12,9 @@ use crate::run::while_reading;
 use crate::settings::rules_of_file;
 use crate::terminal::{note, print, print_json};
 
-/// The files in a crawl's directory that `crawl extract` changes.
+/// The files and folders in a crawl's directory that `crawl extract` changes.
 const CHANGED: [&str; 3] = ["extracts.jsonl", "extract-rules.json", "state"];
 
-/// Runs `crawl extract`.
 pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
     let dir = args.dir.as_path();
     let rules = rules_of_file(&args.config)?;

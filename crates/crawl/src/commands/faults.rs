@@ -28,8 +28,8 @@ pub(super) enum FaultCheckResult {
 }
 
 impl<'a> FaultReportOptions<'a> {
-    /// Prepares a report. An empty list of kinds selects all. The baseline is read now, so that an
-    /// unreadable one is reported before any slow work.
+    /// Prepares a report. An empty list of kinds selects all kinds. Reads the baseline now, so that
+    /// an unreadable one is reported before any slow work.
     pub(super) fn new(
         format: FaultFormat,
         kinds: &'a [FaultKind],
@@ -72,7 +72,7 @@ impl<'a> FaultReportOptions<'a> {
         }?;
         let failing = match self.kinds {
             [] => faults.failing(),
-            // With --kinds, listed redirects make a check fail too.
+            // If the user named the kinds with --kinds, listed redirects make a check fail too.
             _ => faults.faults.len(),
         };
         Ok(match failing > 0 && self.write_baseline.is_none() {

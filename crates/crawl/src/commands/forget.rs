@@ -20,10 +20,9 @@ use crate::run::finish_interrupted;
 use crate::settings::{Purpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
-/// The reason in a tombstone if the user gives none.
+/// The reason recorded in a tombstone if the user gives none.
 const ASKED: &str = "asked for";
 
-/// Runs `crawl forget`.
 pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
     if !dir.join("crawl.toml").is_file() {

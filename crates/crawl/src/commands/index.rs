@@ -16,7 +16,6 @@ use crate::run::while_reading;
 use crate::settings::{ProfileName, default_of, document_rules};
 use crate::terminal::{index_counts, note, print_json};
 
-/// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
     let Some(done) = build(args)? else {
         note("interrupted; the index was not changed");
@@ -52,8 +51,9 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
     Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
-/// Returns the settings of the rebuild, from the crawl's crawl.toml: the product token that META
-/// elements and headers may use for the crawler, and the profile for reading them.
+/// Returns the settings of the rebuild: the document types (`--index-types`, or else those in
+/// crawl.toml), and from crawl.toml the product token and the robots profile, which decide which
+/// page directives apply to the crawler.
 fn rules(args: &IndexArgs) -> Result<RebuildRules, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);

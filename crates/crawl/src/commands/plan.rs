@@ -8,7 +8,6 @@ use crate::run::plan;
 use crate::settings::Settings;
 use crate::terminal::{note, print, print_json};
 
-/// Runs `crawl plan`.
 pub(crate) fn run(
     settings: &Settings,
     as_json: bool,

@@ -14,7 +14,6 @@ use crate::error::{CommandError, FINISHED};
 /// Maximum open descriptors: stdin, stdout and stderr, which are open from the start.
 const MAX_DESCRIPTORS: u64 = 3;
 
-/// Runs `crawl read-document`.
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),

@@ -16,7 +16,6 @@ use crate::terminal::{note, print, print_json_lines};
 /// How many bytes to buffer before writing to stdout.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Runs `crawl recheck`.
 pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
     let Some(counts) = recheck(settings)? else {
         note("interrupted; the results of the last recheck were not changed");
@@ -29,7 +28,7 @@ pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError
     })
 }
 
-/// Writes the rows to stdout in chunks.
+/// Prints a summary, unless `as_json`, and then all rows of the recheck.
 fn show(dir: &Path, counts: &RulesRecheck, as_json: bool) -> Result<(), CommandError> {
     let mut text = match as_json {
         true => String::new(),

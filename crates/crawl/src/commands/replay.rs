@@ -27,29 +27,31 @@ struct ReplayReport {
     ended: String,
     /// Duration of the replay in virtual time, in milliseconds.
     took_ms: u64,
-    /// Number of requests without an answer in the archive.
+    /// Number of requests without a response in the archive.
     not_archived: u64,
-    /// Requests whose answers are not in the archive because the site forbids archiving.
+    /// Number of requests whose responses are not in the archive because the site forbids
+    /// archiving.
     withheld: u64,
-    /// URLs not fetched because the archive lacks the rules of their site.
+    /// Number of URLs not fetched because the archive lacks the robots.txt of their site.
     without_rules: u64,
-    /// Bodies that the crawl truncated, but that the replay's settings would keep whole.
+    /// Number of bodies that the crawl truncated, but that the replay's settings would keep whole.
     cut_bodies: u64,
     /// How a replay with unchanged settings first diverges from the records. `None` if it doesn't
     /// diverge.
     ///
     /// - `other`: the replay sends a request that differs from the recorded one.
-    /// - `later`: the replay sends the recorded request later.
+    /// - `later`: the replay sends a request after the end of its recorded exchange.
     /// - `beyond`: the replay sends a request after the last recorded one.
     /// - `fewer`: the replay ends before the last recorded request.
     difference: Option<&'static str>,
-    /// The request at which the replay diverges. `None` if it doesn't diverge or only sends fewer
-    /// requests.
+    /// URL of the request at which the replay diverges. `None` if the replay doesn't diverge or
+    /// only sends fewer requests.
     first_difference: Option<String>,
     /// The first divergence from the records in words, for the text output.
     #[serde(skip)]
     differs: Option<String>,
-    /// The result of rendering pages again. `None` if no page was rendered.
+    /// The result of rendering pages again. `None` if the replay used no rendered pages and no
+    /// browser was missing.
     rendered: Option<RenderedReport>,
     /// A comparison of the crawl (A) with its replay (B).
     comparison: Comparison,
@@ -79,7 +81,7 @@ struct DomReport {
     again: Option<String>,
     /// Why the page could not be rendered again. `None` if it was rendered.
     error: Option<&'static str>,
-    /// The first resource that the page requested now, but not in the crawl.
+    /// URL of the first resource that the page requested in the replay, but not in the crawl.
     requested: Option<String>,
 }
 
@@ -115,7 +117,7 @@ impl RenderedReport {
     }
 }
 
-/// Formats the lines about rendered pages.
+/// Formats the lines about rendered pages for the text output.
 impl Display for RenderedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rendered = self.same + self.different;
@@ -163,7 +165,6 @@ impl Display for RenderedReport {
     }
 }
 
-/// Runs `crawl replay`.
 pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
     let FinishedReplay {
         replayed,

@@ -131,8 +131,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         explanation.map_err(of_records)
     };
     let (mut url, mut explanation) = (url.clone(), explained(&url)?);
-    // If the host was typed without a scheme, the crawl may have fetched it over http, so try the
-    // http URL too.
+    // If the user typed the host without a scheme, the crawl may have fetched the page over http,
+    // so try the http URL too.
     if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
         let http_explanation = explained(&over_http)?;
         if http_explanation.state != "unknown" {
@@ -155,8 +155,8 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// Returns the keys for verifying the signatures of a crawl: those of `--keys`, or else the public
-/// keys that belong to the crawl's own settings.
+/// Returns the public keys for verifying the signatures of a crawl: those of `--keys`, or else
+/// those of the private keys that the crawl's own settings name.
 fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
     if !args.keys.is_empty() {
         return published_keys(&args.keys);
@@ -165,7 +165,7 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
         Ok(Some((url, keys))) => Ok(vec![KeyDirectory::new(&url, keys.public())]),
         Ok(None) => Ok(Vec::new()),
         Err(why) => {
-            // Only add the reason here, because the audit itself reports that signatures are not
+            // Print only the reason, because the audit itself reports that signatures are not
             // verified.
             note(&format!(
                 "the crawl's own keys can't be read: {}",
@@ -204,7 +204,8 @@ fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> 
     Ok(Some((url, keys)))
 }
 
-/// Writes the page about a host. Signs it if the user has a key that signed the crawl's requests.
+/// Writes the HTML page about the crawl's requests to a host. Signs the page with the key that the
+/// crawl's own settings name, if there is one.
 fn write_conduct(
     args: &AuditArgs,
     host: &str,
@@ -243,8 +244,8 @@ fn write_conduct(
     fs::write(file, page).map_err(|why| unwritable(file, &why))
 }
 
-/// Checks that one of `keys` signed requests of the crawl. Otherwise the signed page would seem to
-/// come from another crawler.
+/// Checks that one of `keys` signed requests of the crawl, if any request was signed. Otherwise the
+/// signed page would seem to come from another crawler.
 fn hold_crawl_keys(keys: &KeySet, audit: &crawl_records::Audit) -> Result<(), CommandError> {
     let mut own = keys.public().into_iter().map(|key| key.thumbprint());
     let Some(crawl_key) = audit.signers.keys().next() else {

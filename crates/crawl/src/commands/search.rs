@@ -26,7 +26,8 @@ const MAX_COLUMNS: usize = 100;
 /// Maximum lines of an excerpt.
 const EXCERPT_LINES: usize = 3;
 
-/// Runs `crawl search`, which also accepts the directories of several workers.
+/// Runs `crawl search`. If the first directory belongs to a worker of a shared crawl, further
+/// directories may follow it.
 pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
     let is_worker = |dir: &Path| {
         let settings = stored_settings(dir);

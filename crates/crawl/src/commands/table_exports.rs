@@ -12,7 +12,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the tables.
+/// Writes the tables, and prints how many rows each has.
 pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandError> {
     let rounds = rounds(args);
     let (tables, (of_rules, read)) = folder(args, |out| {
@@ -42,7 +42,7 @@ pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandErr
     Ok(FINISHED)
 }
 
-/// Writes the link graph.
+/// Writes the link graph, and prints its size.
 pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
     let rounds = rounds(args);
     let graph = folder(args, |out| {
@@ -96,7 +96,7 @@ fn folder<T>(
     Ok(written)
 }
 
-/// Formats row counts as `pages 1,024 rows, hosts 1 row ..`.
+/// Formats row counts as `pages 1,024 rows, hosts 1 row`.
 fn rows(tables: &[WrittenTable]) -> String {
     let count = |table: &WrittenTable| {
         let rows = counted(table.rows, "row", "rows");

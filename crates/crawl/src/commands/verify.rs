@@ -10,7 +10,6 @@ use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, unwritable};
 use crate::terminal::{print, print_json};
 
-/// Runs `crawl verify`.
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
     let scratch = Scratch::create()?;
     let report = verify(&args.dir, scratch.path());

@@ -19,15 +19,15 @@ pub(crate) const FINISHED: u8 = 0;
 /// Exit code of a command that ran to its end with a negative result. Crawls: no seed could be
 /// fetched, or a `--fail-on-..` flag applies. `crawl plan`: no host could be reached. `crawl
 /// recheck`: the rules of every page are unknown. `crawl robots`: a URL is disallowed. `crawl
-/// check` and `crawl report --fail-on-..`: pages or links are faulty. `crawl identity`: the
-/// published keys can't be used, or no signature is valid.
+/// check` and `crawl report --fail-on-..`: there are faults, broken pages or incomplete hosts.
+/// `crawl identity`: the published keys can't be used, or no signature is valid.
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// Exit code if the command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code if the disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// Exit code if a command found a violation: `crawl audit` a breach, `crawl verify` a defect,
-/// `crawl conformance` a failed clause, `crawl identity verify` an invalid signature.
+/// Exit code if a command found a violation, for example `crawl audit` a breach, `crawl verify` a
+/// defect, `crawl conformance` a failed clause, or `crawl identity verify` an invalid signature.
 pub(crate) const BREACH: u8 = 4;
 /// Exit code of a command that a signal interrupted. The same command resumes a crawl; other
 /// commands start over.

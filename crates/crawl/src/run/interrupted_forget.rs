@@ -12,7 +12,7 @@ use crate::settings::{MarkStatus, Purpose, UserFolders, verify};
 /// function first.
 ///
 /// # Errors
-/// Another user began the erasure, or it can't be finished.
+/// The erasure isn't proven to be this user's, or can't be finished.
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = UserFolders::of_process();

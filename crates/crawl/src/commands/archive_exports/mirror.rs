@@ -10,7 +10,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the mirror.
+/// Writes the mirror, and prints what it lacks.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let report = mirror(&args.dir, &args.out).map_err(|error| of_mirror(error, args))?;
     let written = format!(
@@ -30,7 +30,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     Ok(FINISHED)
 }
 
-/// Returns a message for each kind of page that is missing or incomplete.
+/// Returns a message for each reason why pages are missing from the mirror, and one about
+/// incomplete files.
 fn omissions(report: &MirrorReport) -> Vec<String> {
     let left_out = [
         (

@@ -33,7 +33,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     if parent.is_some_and(|parent| !parent.exists()) {
         return Err(unwritable(out, &io::ErrorKind::NotFound.into()));
     }
-    // Create the folder for sorting. It is removed when this function returns.
+    // Create a temporary folder for sorting and for the unfinished WACZ file. It is removed when
+    // this function returns.
     let scratch = AtomicFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
     let options = WaczOptions {
         round: match args.round {

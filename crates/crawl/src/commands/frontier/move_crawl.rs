@@ -22,7 +22,7 @@ use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
 /// The row file with URLs that were not fetched. At the end of a run, a worker appends rows to this
-/// file outside of any commit.
+/// file outside of any commit. An export copies only the committed rows.
 const EXCLUDED: &str = "excluded.jsonl";
 
 pub(super) fn import_crawl(

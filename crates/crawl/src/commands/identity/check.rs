@@ -95,13 +95,13 @@ struct Answer<'a> {
     headers: &'a HeaderMap,
     /// The body as sent, still with its content coding.
     body: &'a Bytes,
-    /// Whether the body was cut at the maximum length.
+    /// Whether the body was truncated at the maximum length.
     is_cut: bool,
 }
 
 impl Answer<'_> {
-    /// Lists the faults of the response. `keys` are the operator's private keys, whose public
-    /// halves must be published. `now` is in seconds since 1970.
+    /// Lists the faults of the response and possible improvements. `keys` are the operator's
+    /// private keys, whose public halves must be published. `now` is in seconds since 1970.
     fn judge(&self, keys: Option<&KeySet>, now: u64) -> Found {
         let mut findings = Found::default();
         if self.status != 200 {

@@ -6,7 +6,7 @@ use jiff::fmt::strtime;
 
 use super::logged_request::LoggedRequest;
 
-/// The header fields at the end of a line, after `Host`.
+/// Names of the three header fields at the end of a line, after `Host`.
 const FIELDS: [&str; 3] = ["signature-agent", "signature-input", "signature"];
 
 /// Parses a line. `None` if it isn't in this format.
@@ -65,8 +65,8 @@ fn quoted_strings(text: &str) -> Vec<String> {
             ('\\', Some(string)) => match chars.next() {
                 Some('x') => {
                     let hex: String = chars.by_ref().take(2).collect();
-                    // Replace a byte that isn't ASCII, because it doesn't occur in a valid
-                    // signature.
+                    // A byte becomes the character with the same number, and a broken escape
+                    // U+FFFD. A valid signature has only ASCII bytes.
                     string.push(u8::from_str_radix(&hex, 16).map_or('\u{fffd}', char::from));
                 }
                 Some(escaped) => string.push(escaped),

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::combined_log_format;
 use super::logged_request::LoggedRequest;
 
-/// Reads a line of a log: JSON, or the form of [`text_line`]. `None` if the line doesn't describe a
-/// request.
+/// Reads a line of a log: JSON, or the format of [`combined_log_format`]. `None` if the line
+/// doesn't describe a request.
 pub(super) fn read(line: &str) -> Option<LoggedRequest> {
     match line.trim_start().starts_with('{') {
         true => read_json(line),
@@ -57,7 +57,7 @@ fn read_json(line: &str) -> Option<LoggedRequest> {
     })
 }
 
-/// The members that hold all header fields of a request.
+/// Names of the JSON members that may hold all header fields of a request.
 const HEADERS: [&str; 2] = ["headers", "request_headers"];
 
 fn header_fields(object: &Map<String, Value>) -> Vec<(String, String)> {
@@ -114,7 +114,7 @@ fn begun(line: &Map<String, Value>) -> Option<u64> {
     (begun >= 0.0).then_some(begun as u64)
 }
 
-/// Returns a number that may be written as a string.
+/// Returns a JSON number, or parses a JSON string as a number.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),

@@ -15,7 +15,6 @@ use crate::error::CommandError;
 use crate::settings::{Layer, Settings, UserFolders, gather};
 use crate::values::Span;
 
-/// Runs `crawl identity`.
 pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
     match args.command {
         IdentityCommand::New {

@@ -23,7 +23,7 @@ use crate::values::Span;
 /// Maximum seconds from the date of a request in a WARC file to its signature. The crawler takes
 /// the date before it looks up the host's address, and signs the request after the look-up.
 const WARC_DELAY: u64 = 60;
-/// Number of bytes at the start of a file that identify its format.
+/// Number of bytes at the start of a file in which to look for `<`, which marks an HTML page.
 const MAGIC_BYTES: usize = 16;
 /// Maximum bytes of a line of a log that `crawl identity verify` reads.
 /// Beyond the limit: the line is skipped.
@@ -33,7 +33,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 pub(super) struct SignatureCheckOptions<'a> {
     pub(super) logs: &'a [PathBuf],
     pub(super) keys: &'a [PublishedKeysFile],
-    /// The hosts for which signatures may be valid. Empty for all hosts.
+    /// The hosts for which signatures may be valid. If empty, signatures for any host may be.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: Span,
     pub(super) clock_tolerance: Span,
@@ -43,7 +43,7 @@ pub(super) struct SignatureCheckOptions<'a> {
 /// Verifies the signatures of all requests in the given files, and counts the verdicts.
 struct Verifier {
     keys: Vec<KeyDirectory>,
-    /// The hosts for which signatures may be valid. Empty for all hosts.
+    /// The hosts for which signatures may be valid. If empty, signatures for any host may be.
     hosts: Vec<HostKey>,
     max_lifetime: u64,
     clock_tolerance: u64,
@@ -88,7 +88,8 @@ struct Document {
 }
 
 impl Verifier {
-    /// Reads a log, or verifies a document.
+    /// Judges the requests in a log or a WARC file, and returns `None`. If the file is an HTML
+    /// page, verifies its signature instead, and returns the result.
     fn read(&mut self, path: &Path, keys: &[PublicKey]) -> Result<Option<Document>, CommandError> {
         let failed = |why: std::io::Error| unreadable(path, &why);
         let input: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -190,7 +191,7 @@ impl Verifier {
         };
         let mut verdicts = verify(message, &self.keys, &terms);
         if request.at.is_none() {
-            // Without a time in the log, judge a request as of the time when it was signed.
+            // If the log has no time, judge the request as of the time when it was signed.
             let created = verdicts.iter().filter_map(|verdict| verdict.created).max();
             terms.at = created.unwrap_or(0);
             verdicts = verify(message, &self.keys, &terms);

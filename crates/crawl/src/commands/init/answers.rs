@@ -23,7 +23,7 @@ impl Purpose {
         false => &[Purpose::Check, Purpose::Research],
     };
 
-    /// Returns the purpose's name, and what the crawl keeps for this purpose.
+    /// Returns the purpose's name, and in words what the crawl keeps for this purpose.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
             Purpose::Search => ("search index", "pages that visitors can search"),
@@ -76,7 +76,8 @@ impl Answers {
         self.seed.as_ref().map(|(_, seed)| &seed.url)
     }
 
-    /// Returns whether a page describes the study, so that its other facts are required too.
+    /// Returns whether the user named a page that describes the study. If so, the other facts about
+    /// the study are required too.
     pub(super) fn has_study_page(&self) -> bool {
         self.study_page
             .as_ref()

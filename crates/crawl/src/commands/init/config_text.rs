@@ -152,7 +152,7 @@ fn output(answers: &Answers) -> String {
 struct Entries(String);
 
 impl Entries {
-    /// Adds a key, with a comment above it unless that is empty.
+    /// Adds a key, with `comment` above it unless `comment` is empty.
     fn add(&mut self, comment: &str, key: &str, value: impl Into<toml::Value>) {
         if !comment.is_empty() {
             self.note(comment);

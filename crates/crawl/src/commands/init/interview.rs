@@ -80,7 +80,7 @@ pub(super) struct Interview {
 }
 
 impl Interview {
-    /// Starts the dialogue.
+    /// Creates a dialogue without answers.
     pub(super) fn new(surroundings: InterviewContext) -> Interview {
         Interview {
             surroundings,
@@ -298,7 +298,7 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
     }
 }
 
-/// Checks the crawl's folder, which must not be the folder of the config file.
+/// Returns `text` if it can be the crawl's folder: a crawl can't use the folder of the config file.
 fn read_output(text: String, surroundings: &InterviewContext) -> Result<String, CommandError> {
     let output = surroundings.working_folder.join(&text);
     // Compare components, because they leave out `.` and trailing slashes.
@@ -328,7 +328,7 @@ mod tests {
         })
     }
 
-    /// Answers the questions in turn. Returns the topic of each question.
+    /// Answers the questions in order. Returns the topic of each question.
     fn answered(interview: &mut Interview, answers: &[&str]) -> Vec<Topic> {
         answers
             .iter()

@@ -28,7 +28,6 @@ enum Mode {
     Scripted,
 }
 
-/// Runs `crawl init`.
 pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
     // Check the path of the file before the first question. Otherwise the user might answer all
     // questions in vain.
@@ -128,7 +127,8 @@ fn surroundings(file: &Path) -> Result<InterviewContext, CommandError> {
 /// Asks all questions and records the answers.
 ///
 /// # Errors
-/// Interactive: the user ended the input. Scripted: an answer is missing or unusable.
+/// In interactive mode, the user closed the input. In scripted mode, an answer is missing or
+/// unusable.
 fn converse(
     interview: &mut Interview,
     mode: Mode,
@@ -195,7 +195,7 @@ fn read_line(input: &mut impl BufRead) -> Result<Option<String>, CommandError> {
         .map_err(|_| CommandError::usage("an answer is not valid UTF-8"))
 }
 
-/// Prints a text without a line break. If stderr is closed, the text is lost, as any message is.
+/// Prints a text without a line break. Ignores errors, such as a closed stderr.
 fn write_text(output: &mut impl Write, text: &str) {
     let _ = output.write_all(text.as_bytes());
     let _ = output.flush();

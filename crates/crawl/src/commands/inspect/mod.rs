@@ -22,7 +22,6 @@ use content_json::text_object;
 /// Maximum bytes read from a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Runs `crawl inspect`.
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let base = seeds::read(&args.base).map_err(|why| {
         CommandError::usage(format!("unusable --base `{}`: {why}", args.base)).hint(

@@ -12,9 +12,10 @@ use crate::error::{CommandError, FINISHED, USAGE};
 /// A line of input: the robots.txt, the agent and the URL to judge.
 #[derive(Debug, Deserialize)]
 struct Question {
-    /// The text of robots.txt. Null if the site has no robots.txt.
+    /// The content of robots.txt, as text or as base64. Null if the site has no robots.txt.
     robots: Option<Body>,
-    /// A product token. Anything after it, such as a version, is ignored.
+    /// A product token. Anything after the token, such as a version, is ignored. Null for the agent
+    /// of the command line.
     agent: Option<String>,
     /// A URL or a path.
     url: String,

@@ -23,7 +23,7 @@ use crate::settings::{
 pub(super) struct FetchedRobots {
     /// The body of robots.txt. Empty if the host has no robots.txt, `None` if it is unreachable.
     pub(super) body: Option<Bytes>,
-    /// The result in words: a status or a failure.
+    /// The result of the request in words: a status or a failure.
     pub(super) answer: String,
 }
 
@@ -148,7 +148,7 @@ impl RobotsFetcher {
                     url: None,
                 },
             };
-            // Ignore the returned wait, because the host gets only one request.
+            // Ignore the returned wait: `permit` waits until the scheduler allows the next request.
             let _ = self.scheduler.done(now, spent, signal);
             match RobotsAnswer::of(&request, &result, hops) {
                 RobotsAnswer::Redirect { to, .. } => {

@@ -24,7 +24,6 @@ use crate::terminal::{print, print_json_lines};
 /// Maximum bytes read from a rules file. The policy crate has its own, smaller limit.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Runs `crawl robots`.
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     let agent = check_agent(&args.agent)?;
     let profile = args.robots.meaning();
@@ -98,7 +97,7 @@ struct Source {
     /// The rules for the agent. `None` if the file is unreachable, which disallows everything (RFC
     /// 9309 section 2.3.1.4).
     robots: Option<AgentRules>,
-    /// The result of fetching the file, in words.
+    /// The result of fetching or reading the file, in words.
     answer: String,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct NonRuleLine {
     pub(super) value: String,
 }
 
-/// Returns the lines other than rules, sorted by line number.
+/// Returns the lines other than rules that the parser understands, sorted by line number.
 pub(super) fn records(robots: &AgentRules) -> Vec<NonRuleLine> {
     let record = |line, field, value| NonRuleLine { line, field, value };
     let mut records = Vec::new();
