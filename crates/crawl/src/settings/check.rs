@@ -86,8 +86,8 @@ pub(crate) struct CheckedSettings {
 }
 
 impl CheckedSettings {
-    /// Replaces each typed seed by the URL that was chosen for it, such as its http URL, and
-    /// removes duplicates. `seeds` are in the order of the typed seeds.
+    /// Replaces the seeds by `seeds`, the URLs chosen for the typed seeds, such as their http URLs,
+    /// in the same order. Removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -120,7 +120,7 @@ pub(crate) fn check(settings: &Settings) -> Result<CheckedSettings, CommandError
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Only the seeds can be missing here, because any other missing value was noted as a problem.
+    // Only the seeds can be missing here, because any other missing value is one of the problems.
     checked.ok_or_else(no_seed)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<Vec<String>, Co
     Ok(login_warnings(&logins))
 }
 
-/// Notes settings that need a feature which this build doesn't have.
+/// Adds a problem for each setting that needs a feature which this build doesn't have.
 fn check_features(settings: &Settings, problems: &mut Problems) {
     let mut lacks = |what: &str, feature, key| {
         problems.note::<()>(Err(left_out(what, feature).about(key)));
@@ -167,7 +167,8 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Notes all problems, and returns the checked settings. `None` if parts of them are missing.
+/// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if
+/// parts of them are missing.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<CheckedSettings> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
@@ -258,7 +259,7 @@ fn check_render(
         let problem = CommandError::usage(message).hint("remove --screenshots or --warc off");
         return Err(problem.about("screenshots").resting_on(&["warc"]));
     }
-    // Problems with agent and contact are noted elsewhere.
+    // Problems with agent and contact are reported elsewhere.
     let (Some(agent), Some(contact)) = (agent, contact) else {
         return Ok(None);
     };
@@ -317,13 +318,13 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
     .resting_on(&["output"]))
 }
 
-/// Returns whether `--resolve` sends a name to a public address.
+/// Returns whether an entry of `--resolve` maps its host to a public address.
 fn names_public(resolve: &AddressOverride) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)
 }
 
-/// Returns the error for requesting from a public host without a contact.
+/// Returns the error for a crawl of the public host of `url` without a contact.
 pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     CommandError::usage(format!("no contact given, which is required to crawl {}", url.host())).hint(
         "add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach \
@@ -351,7 +352,8 @@ pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandErr
     })
 }
 
-/// Checks that a study names its operator and its subject.
+/// Checks the URL of the study page, and that a research crawl describes its operator and its
+/// study.
 fn check_study(operator: &Operator, problems: &mut Problems) {
     let page = operator.study_page.as_str();
     if let (false, Err(why)) = (page.is_empty(), canonicalize(None, page)) {
@@ -589,7 +591,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Notes a problem for each setting that is too fast for the public host `host`. `dashes` precedes
+/// Adds a problem for each setting that is too fast for the public host `host`. `dashes` precedes
 /// the names of settings in messages: `--` for flags, empty for keys.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {

@@ -48,8 +48,8 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<Rules, CommandError> {
     extract_rules::compile(&rules)
 }
 
-/// Reads the usable parts of a settings file. Everything else is noted as a problem with its place,
-/// even a value of the right type if it is unusable.
+/// Reads the usable parts of a settings file. Adds everything else to `problems` with its position,
+/// even a value of the right type if the value is unusable.
 ///
 /// # Errors
 /// The file can't be read.
@@ -58,7 +58,8 @@ pub(super) fn read_usable(path: &Path, problems: &mut Problems) -> Result<Layer,
     Ok(usable(&text, &path.display().to_string(), problems))
 }
 
-/// Returns the error for a settings file that can't be read.
+/// Returns a function that converts an I/O error into the error for a settings file that can't be
+/// read.
 pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError {
     move |why| {
         CommandError::usage(format!(
@@ -93,10 +94,10 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     problems.or(layer)
 }
 
-/// Adds the place in the file to a problem, if the file sets the key concerned and no flag
-/// overrides it.
+/// Adds the position in the file to a problem, if the file sets the key concerned and no flag
+/// overrides the key.
 pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
-    // If the file can't be read any more, the problem is reported without a place.
+    // If the file can't be read any more, the problem is reported without a position.
     let text = fs::read_to_string(file).unwrap_or_default();
     let text = readable(&text).text;
     let name = file.display().to_string();
@@ -130,8 +131,8 @@ struct Source<'a> {
 type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
 impl<'a> Source<'a> {
-    /// Returns the text with everything that isn't TOML blanked out, and notes the faults as
-    /// problems.
+    /// Returns the text with everything that isn't TOML blanked out, and adds the faults to
+    /// `problems`.
     fn without_faults(&self, problems: &mut Problems) -> String {
         let readable = readable(self.text);
         for TomlFault {
@@ -162,7 +163,8 @@ impl<'a> Source<'a> {
         problems.note(layer).unwrap_or_default()
     }
 
-    /// Returns an entry of the file without its unreadable values. `None` if no value is readable.
+    /// Returns an entry of the file without its unreadable values. `None` if nothing of the entry
+    /// is readable, or if it is the table [`NOTES`].
     fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
         let at = name.span().start;
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
@@ -377,8 +379,8 @@ impl<'a> Source<'a> {
             .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
-    /// Checks values whose text has a syntax of its own, e.g. regular expressions, and removes
-    /// unusable values from the layer.
+    /// Checks values whose text has a syntax of its own (regular expressions, contact and agent),
+    /// and removes unusable values from the layer.
     fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
@@ -435,7 +437,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the byte offset of a key, if the file has the key.
+    /// Returns the byte offset of a key, at the top level or in the table of that key. `None` if
+    /// the file lacks the key.
     fn place(&self, key: &str) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let named = |keys: &DeTable<'_>| {
@@ -562,8 +565,8 @@ fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
     Spanned::new(span, DeValue::Table(DeTable::from_iter([(name, value)])))
 }
 
-/// Rewords a type error of serde, `invalid type: string \"x\", expected u32`. `None` for other
-/// errors. If `is_secret`, the message leaves out the value.
+/// Rewords a type error of serde, such as `invalid type: string "x", expected u32`. `None` for
+/// other errors. If `is_secret`, the message leaves out the value.
 fn other_type(message: &str, is_secret: bool) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ");
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
@@ -584,8 +587,9 @@ fn other_type(message: &str, is_secret: bool) -> Option<String> {
     Some(format!("expected {wanted}, found {actual}"))
 }
 
-/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, or the same about a key, and
-/// returns the message with the variant nearest to the word. `None` for other errors.
+/// Rewords serde's error ``unknown variant `x`, expected one of `a`, `b` ``, or its error about an
+/// unknown field. Returns the new message, and the name nearest to the wrong one. `None` for other
+/// errors.
 fn no_variant(message: &str) -> Option<(String, String)> {
     let key = message.strip_prefix("unknown field ");
     let names = key.or_else(|| message.strip_prefix("unknown variant "))?;

@@ -38,7 +38,7 @@ const KEY_BYTES: usize = 32;
 /// Whether a crawl.toml is proven to be this user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkStatus {
-    /// This program wrote it for this user and this directory.
+    /// This program wrote the file for this user and this directory.
     Ours,
     /// The file has no mark, so anyone may have written it.
     Not,
@@ -49,7 +49,7 @@ pub(crate) enum MarkStatus {
 }
 
 impl MarkStatus {
-    /// Returns in words why the file isn't proven to be the user's own.
+    /// Describes why the file isn't proven to be the user's own.
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkStatus::Ours => "it is",
@@ -186,7 +186,8 @@ fn message(dir: &Path, purpose: Purpose, payload: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Returns the path of a directory with links resolved, even if it doesn't exist yet.
+/// Returns the absolute path of a directory with symbolic links resolved, even if the directory
+/// doesn't exist yet.
 fn place(dir: &Path) -> PathBuf {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let mut missing = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) const PATTERN_HINT: &str = "for the syntax, see https://docs.rs/regex
 /// Parses a contact; `None` if it is empty.
 ///
 /// # Errors
-/// The text, and what is wrong with its form.
+/// The text is neither an email address nor an http or https URL.
 pub(crate) fn read_contact(text: &str) -> Result<Option<Contact>, BadContact> {
     match text.trim() {
         "" => Ok(None),

@@ -91,7 +91,7 @@ impl GroupSettings {
     }
 }
 
-/// Returns the groups by host.
+/// Returns the budgets of the groups, by host.
 ///
 /// # Errors
 /// All problems found.
@@ -140,7 +140,7 @@ pub(super) fn host_groups(
     problems.or(table)
 }
 
-/// Returns the politeness of the groups by host. Problems are ignored here, since [`host_groups`]
+/// Returns the politeness settings of the groups, by host. Ignores problems, since [`host_groups`]
 /// reports them.
 pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostPoliteness> {
     let mut table = HostTable::default();

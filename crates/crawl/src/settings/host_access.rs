@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::login_settings::{IN_ENVIRONMENT, LoginSettings};
 use crate::values::{SchemaValue as _, Switch};
 
-/// A value that is never displayed or written: either the secret itself, or `env:NAME` for the
-/// environment variable that contains the secret.
+/// A secret, or `env:NAME` for the environment variable that contains it. A literal secret is never
+/// displayed or written; `env:NAME` may be.
 #[derive(Clone, PartialEq, Deserialize)]
 pub(crate) struct Secret(String);
 
@@ -129,8 +129,8 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Only a reference such as `env:NAME` is written here, because literal secrets were removed
-        // before.
+        // Write only references such as `env:NAME`. Literal secrets are removed before; `Debug`
+        // would redact any that is left.
         serializer.collect_str(&format_args!("{self:?}"))
     }
 }

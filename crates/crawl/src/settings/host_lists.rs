@@ -53,7 +53,7 @@ fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> Comm
     problem.about(key).about_table(table).hiding(unread)
 }
 
-/// Returns the readable hosts of a list file.
+/// Returns the readable hosts in a list file. Adds a problem for each unreadable line.
 fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
     let Some(list) = problems.note(read_file(file, MAX_HOST_LIST_BYTES + 1)) else {
         return Vec::new();
@@ -83,7 +83,7 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
     hosts
 }
 
-/// Returns the hosts of a list, without duplicates.
+/// Returns the hosts of a list as a table, without duplicates.
 pub(crate) fn host_table(listed: &[ListedHost]) -> HostTable<()> {
     let mut table = HostTable::default();
     for name in names(listed) {

@@ -5,14 +5,14 @@ use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_
 
 use crate::values::AddressOverride;
 
-/// The network that a URL's host is in, if that can be known without a DNS lookup.
+/// The network that a URL's host is assumed to be in, without a DNS lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostNetwork {
     /// This machine.
     Loopback,
     /// Addresses in private ranges.
     Private,
-    /// Public addresses, and every name except localhost.
+    /// Public addresses, and names whose address isn't known without a DNS lookup.
     Public,
 }
 

@@ -57,7 +57,7 @@ impl HostPoliteness {
         }
     }
 
-    /// Returns the longer of the two delays, or the only one that is set.
+    /// Returns the longer of `delay` and `site_delay`. `None` if neither is set.
     pub(super) fn longest_delay(&self) -> Option<Duration> {
         self.delay.max(self.site_delay).map(Span::get)
     }

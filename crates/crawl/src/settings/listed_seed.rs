@@ -15,7 +15,7 @@ use crate::values::{BadValue, SchemaValue};
 
 /// The keys of a seed with its own settings.
 const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
-/// The values of `scope`.
+/// The words that the key `scope` accepts.
 const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
 
 /// Maximum length of a label in bytes. Short, because the label is repeated in the row of each
@@ -39,7 +39,7 @@ pub(crate) struct ListedSeed {
 /// A problem with a seed, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeedProblem {
-    /// The key with the problem.
+    /// The key with the problem. `None` if the problem concerns the seed as a whole.
     pub(super) key: Option<String>,
     pub(super) message: String,
     pub(super) hint: Option<String>,

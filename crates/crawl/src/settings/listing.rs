@@ -99,9 +99,9 @@ pub(crate) fn defaults_listing() -> String {
 }
 
 /// Returns the built-in default of a field, in the form in which a flag takes it. `None` if the
-/// default is empty.
+/// default is empty, 0 or a list.
 pub(crate) fn default_of(field: &str) -> Option<String> {
-    // Serialized only once, because the help of every flag needs its default.
+    // Serialize the defaults only once, because the help of every flag needs its default.
     static DEFAULTS: LazyLock<Table> = LazyLock::new(|| table_of(&Settings::default()));
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     match DEFAULTS
@@ -122,9 +122,9 @@ pub(crate) fn effective(settings: &Settings) -> String {
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// Returns the text of a crawl.toml. It contains the settings in force, the versions, the times
-/// (RFC 3339) of the crawl's first and last start, and the mark, if any, that proves the file to be
-/// its user's.
+/// Returns the text of a crawl.toml. It contains the settings in force, the versions of the program
+/// and of the WARC format, the times (RFC 3339) of the crawl's first and last start, and the mark,
+/// if any, that proves the file to be its user's.
 pub(crate) fn record(
     settings: &Settings,
     first_start: &str,
@@ -150,7 +150,8 @@ pub(crate) fn with_browser(record: String, version: Option<&str>) -> String {
     }
 }
 
-/// Returns the crawl.toml for a running crawl that switches to these settings.
+/// Returns the text of crawl.toml for a running crawl that switches to these settings. `older` is
+/// its current crawl.toml, from which the times and the browser are taken.
 pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str>) -> String {
     let note = |key: &str| {
         let note = older.get(NOTES).and_then(|notes| notes.get(key));
@@ -217,14 +218,15 @@ pub(crate) fn audited(settings: &Settings) -> serde_json::Map<String, serde_json
         }
         true
     });
-    // TOML without dates converts to JSON without loss.
+    // The conversion can't fail or lose anything, because the settings contain no TOML dates.
     match serde_json::to_value(tables) {
         Ok(serde_json::Value::Object(tables)) => tables,
         _ => serde_json::Map::new(),
     }
 }
 
-/// Converts to TOML. This can't fail: all keys are strings and all values scalars or lists.
+/// Converts settings to TOML. This can't fail: all keys are strings, and all values scalars, lists
+/// or tables.
 pub(super) fn table_of(settings: &Settings) -> Table {
     Table::try_from(settings).unwrap_or_default()
 }

@@ -163,7 +163,7 @@ impl SecretSource {
     }
 }
 
-/// How the requests of a login reach the site.
+/// How the requests of a login are sent to the site.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LoginTransport {
     /// Whether the login may use plain http.

@@ -9,14 +9,14 @@ use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 
 /// Maximum jitter, the random part of a delay, as a fraction of the delay. A larger jitter would
-/// hide nothing from a server and only cost time.
+/// only cost time.
 const MAX_JITTER: f64 = 0.01;
-/// Minimum size of a log file. A smaller file has no room for several lines, so the kept files
-/// would hold next to nothing.
+/// Minimum size at which a log file is rotated. With smaller files, the rotated files that are kept
+/// would cover too little time.
 const MIN_LOG_SIZE: Size = Size(64 << 10);
 /// Maximum age of a robots.txt copy (RFC 9309 section 2.4).
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
-/// How long the last valid robots.txt may be used while the current one is unreachable (RFC 9309
+/// Maximum time to use the last valid robots.txt while the current one is unreachable (RFC 9309
 /// section 2.3.1.4).
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 

@@ -11,12 +11,12 @@ const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"]
 /// The contact in the example files. Other addresses at [`EXAMPLE_DOMAINS`] are accepted, because
 /// someone typed them on purpose.
 const EXAMPLE_CONTACT: &str = "you@example.org";
-/// Placeholders in `config/research.toml`.
+/// The placeholder for the operator's name in `config/research.toml`.
 const EXAMPLE_NAME: &str = "Your Name";
 const EXAMPLE_INSTITUTION: &str = "Your Institute";
 
-/// Notes each placeholder in the settings of a crawl that fetches from public hosts. Seeds are
-/// checked only for a study: a general crawl may well start at `https://example.org/`.
+/// Adds a problem for each placeholder in the settings of a crawl that fetches from public hosts.
+/// Seeds are checked only for a study: a general crawl may well start at `https://example.org/`.
 pub(super) fn check_placeholders(
     settings: &Settings,
     seeds: &[CanonicalUrl],
@@ -122,7 +122,7 @@ mod tests {
             let message = problems(&format!("{crawl}\"{contact}\""));
             assert!(message.contains("`contact` is still"), "{message}");
         }
-        // On loopback no contact is needed.
+        // On loopback no contact is needed, so a placeholder is accepted.
         let local = "seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"you@example.org\"";
         assert_eq!(problems(local), "");
     }

@@ -19,9 +19,9 @@ use crate::values::Switch;
 /// The key that marks a crawl.toml as that of a replay, and names the replayed crawl.
 pub(super) const REPLAY_OF: &str = "replay-of";
 
-/// Tables that don't affect what is fetched, or when.
+/// Tables that don't affect what is fetched, or when, except for [`AGENT`].
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
-/// Keys of `[render]` that describe the browser and the machine.
+/// Keys of `[render]` that describe the browser and the machine. A replay may change them.
 const BROWSER_KEYS: [&str; 4] = [
     "browser",
     "browser-sandbox",
@@ -67,8 +67,8 @@ pub(crate) fn fill_in(
     Ok(())
 }
 
-/// Returns the settings that differ from those of the crawl in `dir` and affect what is fetched or
-/// when, each as `table.key = VALUE, was VALUE`.
+/// Describes the settings that differ from those of the crawl in `dir` and affect what is fetched
+/// or when, such as `politeness.delay = "2s", was "1s"`.
 pub(crate) fn other_settings(
     dir: &Path,
     settings: &Settings,

@@ -17,8 +17,7 @@ use crate::settings::CheckedSettings;
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// The sources from which a running crawl's settings are read again, with their values at the
-/// start.
+/// The sources from which a running crawl's settings are reread, with their values at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialLayers {
     /// Flags and the environment, before the host files that they name were read.
@@ -111,7 +110,7 @@ impl InitialLayers {
     }
 }
 
-/// The settings that the files request now.
+/// The settings according to the current content of the files.
 struct Asked {
     settings: Settings,
     /// Keys of seed settings that changed.
@@ -168,7 +167,8 @@ impl Difference {
         }
     }
 
-    /// Returns the key with its value; for a list, how many entries were added and removed.
+    /// Formats the key with its new value; for a list, with the numbers of added and removed
+    /// entries.
     fn to_line(&self) -> String {
         let name = self.name();
         let list = |value: &Option<Value>| match value {

@@ -52,8 +52,8 @@ pub(super) fn read_in(
     }
 }
 
-/// Reads the seeds of a list, or of a sitemap if it starts with `<`. Notes all problems with their
-/// lines; `name` is the list's name in messages.
+/// Reads the seeds of a list, or of a sitemap if the list starts with `<`. Adds all problems with
+/// their lines to `problems`. `name` is the list's name in messages.
 fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let list = without_bom(list);
     let mut refuse = |message: String, hint: &str| {
@@ -106,7 +106,8 @@ impl From<String> for LineProblems {
 }
 
 /// Parses each line of a list with `read`, which gets the line and its number. Skips empty lines
-/// and comments. Notes a problem for each line that `read` rejects.
+/// and comments. Adds the problems of each line that `read` rejects, up to `MAX_LINES_REPORTED`
+/// lines.
 pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
@@ -190,7 +191,8 @@ fn column_of(line: &str, key: Option<&str>) -> usize {
     line[..at.unwrap_or_default()].chars().count() + 1
 }
 
-/// Returns the pages that a sitemap file lists. Notes a problem for each unusable URL.
+/// Returns the pages that a sitemap file lists. Adds a problem for each of the first
+/// `MAX_LINES_REPORTED` unusable URLs.
 fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let sitemap = read_sitemap(list, None, &ReadingLimits::default());
     let mut refuse = |message: &str, hint: &str| {

@@ -1,4 +1,4 @@
-//! Seeds as they are typed: a whole URL, or a host as one types it into a browser.
+//! Seeds as users type them: a whole URL, or a host as in the address bar of a browser.
 //!
 //! A bare host is requested over https. If no https connection can be made, the crawl falls back to
 //! http and reports it. Loopback names and addresses use http from the start, because servers there
@@ -35,7 +35,8 @@ impl Seed {
     }
 }
 
-/// Returns whether a word is a seed rather than a command: a URL, or a host with a dot or a port.
+/// Returns whether a word is a seed rather than a command: a URL, `localhost`, an IPv6 address in
+/// brackets, or a host with a dot or a port.
 pub(crate) fn is_seed(word: &str) -> bool {
     if word.starts_with('-') {
         return false;
@@ -55,7 +56,7 @@ pub(crate) fn is_seed(word: &str) -> bool {
 /// Parses a seed.
 ///
 /// # Errors
-/// The reason why a crawler can't fetch it.
+/// The reason why a crawler can't fetch the seed.
 pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     let typed = typed.trim();
     if has_scheme(typed) || !is_seed(typed) {
@@ -95,8 +96,8 @@ fn authority(word: &str) -> &str {
     word.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Returns whether a character may be in a host. Letters beyond ASCII may, since they are written
-/// as Punycode.
+/// Returns whether a character may occur in a typed host name. Letters beyond ASCII may, since they
+/// are converted to Punycode.
 fn may_be_in_host(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }

@@ -74,7 +74,7 @@ pub(super) fn sessions(
     problems.or((sessions, logins))
 }
 
-/// Returns the key of a login that other settings make useless, and why.
+/// Returns the key of a login that conflicts with other settings, and the reason.
 fn contradiction(
     site: &str,
     access: &AccessSettings,
@@ -98,8 +98,8 @@ fn contradiction(
     })
 }
 
-/// Returns a warning for each login whose pages can't show by their contents that a session is
-/// over.
+/// Returns a warning for each login without signs (`logged-in`, `logged-out`): the contents of
+/// pages then don't show that a session is over.
 pub(crate) fn login_warnings(logins: &[Arc<SiteLogin>]) -> Vec<String> {
     let without_signs = logins.iter().filter(|login| !login.has_signs());
     let warnings = without_signs.map(|login| {

@@ -30,12 +30,12 @@ use crate::values::{
 /// How a later run treats a key that the directory's crawl.toml sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingPersistence {
-    /// Holds in every later run, so that all pages of the crawl are kept alike.
+    /// Applies in every later run, so that the same records are kept of all pages of the crawl.
     Kept,
-    /// Holds in a run that names no seed, and so continues the last one.
+    /// Applies in a later run that names no seed, and so continues the last run.
     GoesOn,
-    /// Like `GoesOn`, but only if the key is known to be this user's own setting. The text names
-    /// what the key could do otherwise.
+    /// Like `GoesOn`, but only if the key is proven to be this user's own setting. The text
+    /// describes the harm that the key could do otherwise.
     Guarded(&'static str),
     /// Never remembered: each run sets it.
     EachRun,

@@ -61,7 +61,7 @@ pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandErr
     }
 }
 
-/// Notes problems with the settings of a crawl that workers share.
+/// Adds the problems with the settings of a crawl that workers share.
 pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     let place = &settings.frontier;
     for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
@@ -121,7 +121,7 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Returns settings that a shared crawl doesn't support, each with its key.
+/// Returns the key and the name of each given setting that a shared crawl doesn't support.
 fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let (scope, recrawl) = (&settings.scope, &settings.recrawl);
     let spends = settings
@@ -147,7 +147,8 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the engine groups (PostgreSQL servers) and the crawl that a settings file names, if any.
+/// Returns the engine groups (PostgreSQL servers) that a settings file names, and the name of its
+/// crawl: the key `crawl`, or else the host of the first seed.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;

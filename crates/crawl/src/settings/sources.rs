@@ -2,8 +2,8 @@
 //!
 //! 1. built-in defaults,
 //! 2. the contact in the user's own config.toml,
-//! 3. the [remembered](super::remembered) part of the continued crawl's crawl.toml,
-//! 4. the defaults of a [link check](super::link_check),
+//! 3. the part of the continued crawl's crawl.toml that takes [effect](super::stored_config),
+//! 4. the defaults of a [link check](super::link_check_defaults),
 //! 5. `--config FILE`,
 //! 6. `CRAWL_CONTACT`,
 //! 7. flags.
@@ -42,8 +42,9 @@ pub(crate) fn gather_with_sources(
     gather_over(flags, config, environment, Layer::default())
 }
 
-/// Merges all sources as [`gather_with_sources`] does, with the defaults of a command below them.
-/// `defaults` wins over the remembered settings and the built-in defaults.
+/// Merges all sources as [`gather_with_sources`] does, and also `defaults`, the defaults of a
+/// command. They override the settings in crawl.toml and the built-in defaults, but not `--config`
+/// or flags.
 pub(crate) fn gather_over(
     flags: Layer,
     config: Option<&Path>,
@@ -103,8 +104,8 @@ pub(crate) fn gather_over(
     Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Notes further problems in the flags, the file and the user's own settings, so that all are
-/// reported at once. Skips problems that may only be a consequence of one already noted.
+/// Adds further problems in the flags, the file and the user's own settings, so that all problems
+/// are reported at once. Skips problems that may only be a consequence of one in `problems`.
 fn note_further(problems: &mut Problems, explicit: Layer) {
     let mut further = Problems::default();
     check_all(&explicit.clone().settle(), &mut further);

@@ -30,9 +30,9 @@ use crate::values::ListedHost;
 /// The name that stands for the top level of the file, outside all tables.
 const TOP: &str = "";
 
-/// Guarded keys, which are respected only if the user set them, that [`memory`] doesn't list. Each
-/// comes with its table and the harm that it could do. The remaining keys of `[site]` are harmless,
-/// because they have the same bounds as the keys for every host.
+/// The guarded keys that [`memory`] doesn't list, each with its table and the harm that it could
+/// do. Guarded keys are respected only if the user set them. The remaining keys of `[site]` are
+/// harmless, because they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 6] = [
     (TOP, "seed", "could be in a private network"),
     (sites::TABLE, "basic-auth", "sends a secret"),
@@ -52,7 +52,7 @@ pub(super) struct StoredConfig {
 }
 
 impl StoredConfig {
-    /// Reads the file. `None` if there is none.
+    /// Reads the crawl.toml in `dir`. `None` if there is none.
     pub(super) fn read(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         if dir.join(WORKERS).exists() {
             let dir = dir.to_owned();
@@ -109,13 +109,14 @@ impl StoredConfig {
         }))
     }
 
-    /// Returns the layer below `explicit`, which contains the flags and the file of `--config`.
+    /// Returns the stored settings that take effect. They are overridden by `explicit`, the layer
+    /// of the flags and the file of `--config`.
     ///
     /// If `explicit` names seeds, the stored seeds are appended to them, and settings that apply
     /// only to a crawl continued without named seeds are dropped.
     ///
     /// # Errors
-    /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
+    /// The file isn't proven to be this user's, and has a guarded key that `explicit` doesn't set.
     pub(super) fn beneath(
         mut self,
         explicit: &mut Layer,
@@ -185,7 +186,7 @@ impl StoredConfig {
         };
         let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
-        // A seed that can't be parsed is listed, as if `explicit` didn't name it.
+        // List a seed that can't be parsed, as if `explicit` didn't name it.
         let older = older.filter(|seed| {
             let is_explicit = seeds::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
             !is_explicit.unwrap_or(false)
