@@ -287,9 +287,9 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     }
 }
 
-/// Prepares a message for display. Long words and then long lines are shortened, so that a value
-/// pasted by mistake doesn't push its explanation off the screen. Control characters and bidi
-/// controls are removed, since a quoted value may come from someone else.
+/// Prepares a message for display. Shortens long words and then long lines, so that a value pasted
+/// by mistake doesn't push its explanation off the screen. Makes control characters and bidi
+/// controls harmless, since a quoted value may come from someone else.
 pub(crate) fn cut(message: &str) -> String {
     let message = safe_lines(message);
     let line = |line: &str| {

@@ -21,7 +21,7 @@ use super::state::{App, seconds_now};
 /// The description of the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
 
-/// Returns each route with its path. Paths use OpenAPI syntax (`{name}`).
+/// Returns the path and the handler of each endpoint. Paths use OpenAPI syntax (`{name}`).
 pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
     [
         ("/api/search", get(search)),
@@ -106,7 +106,7 @@ async fn crawl(State(app): State<Arc<App>>) -> Result<Json<CrawlSnapshot>, Probl
 
 async fn events(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
     let events: Sse<Events> = app.live.events()?;
-    // Keeps buffering proxies from delaying events.
+    // Keep buffering proxies from delaying events.
     Ok(([("x-accel-buffering", "no")], events))
 }
 

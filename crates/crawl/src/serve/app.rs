@@ -70,7 +70,8 @@ pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receive
         .with_state(app)
 }
 
-/// Rejects forbidden requests, and limits the time for a response.
+/// Rejects requests that are forbidden, too large or too frequent, and limits the time for a
+/// response.
 async fn gate(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match admitted(&app, &request) {
         Err(problem) => problem.into_response(),

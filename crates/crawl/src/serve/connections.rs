@@ -45,7 +45,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a shutdown waits for requests to finish.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The client's end of the connection that a request came from.
+/// The client's address and port, of the connection that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
@@ -118,7 +118,7 @@ pub(crate) async fn serve(
         spawn(stream, peer, &router, &graceful, &silent, (permit, seat));
     }
     drop(listener);
-    // Clients that are still connected after the timeout are cut off.
+    // After the timeout, the connections that are still open are dropped.
     let _ = timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
 }
 
@@ -195,8 +195,8 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     Box::pin(stream)
 }
 
-/// What a connection holds: a permit, which counts toward [`MAX_CONNECTIONS`], and a seat, which
-/// counts toward the maximum of its address.
+/// What a connection holds: a permit, which counts toward the limit of all connections, and a seat,
+/// which counts toward the limit of the client's address.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
 /// Connections that have not sent a request head yet, oldest first.

@@ -45,9 +45,9 @@ impl Guard {
         }
     }
 
-    /// Checks the host name in a request. A server on loopback accepts only loopback names:
-    /// otherwise a page of another site could use DNS rebinding to read everything served. A
-    /// request with more than one origin is rejected.
+    /// Checks the host name in a request. A server on loopback accepts only loopback names, unless
+    /// it is behind a proxy: otherwise a page of another site could use DNS rebinding to read
+    /// everything served. A request with more than one origin is rejected.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";
@@ -88,8 +88,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether clients may control the crawl. Control needs a token even for clients on
-    /// this machine, because a local proxy makes every client look local.
+    /// Returns whether clients may control the crawl. Even clients on this machine need a token,
+    /// because a local proxy makes every client look local.
     pub(crate) fn controls(&self) -> ControlAccess {
         match self.token {
             Some(_) => ControlAccess::Token,
@@ -97,7 +97,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether this request may control the crawl.
+    /// Checks that a request may control the crawl: no page of another site sends it, and it
+    /// contains the token.
     pub(crate) fn may_control(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         same_origin(uri, headers)?;
         let Some(token) = &self.token else {
@@ -133,7 +134,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         return refused("a page of another site may not control the crawl".to_owned());
     }
     let Some(origin) = headers.get(header::ORIGIN) else {
-        // The request doesn't come from a browser.
+        // Browsers send `Origin` with every POST, so the request doesn't come from a browser.
         return Ok(());
     };
     let text = String::from_utf8_lossy(origin.as_bytes()).to_ascii_lowercase();

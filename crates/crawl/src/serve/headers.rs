@@ -8,7 +8,7 @@ pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; sty
      img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Content security policy of other responses, in case a browser takes one for a page.
+/// Content security policy of other responses, in case a browser mistakes one for a page.
 const DATA_POLICY: &str =
     "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -41,7 +41,8 @@ const ALWAYS: [(HeaderName, &str); 8] = [
     ),
 ];
 
-/// Adds the common header fields that a response lacks.
+/// Sets the header fields that all responses have, and adds the defaults of those that a response
+/// may override.
 pub(crate) fn complete(response: &mut Response) {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
@@ -64,7 +65,7 @@ pub(crate) fn complete(response: &mut Response) {
     }
 }
 
-/// Controls which sites may load a resource without CORS.
+/// Name of the header field that controls which sites may load a resource without CORS.
 pub(crate) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 

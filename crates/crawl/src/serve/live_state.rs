@@ -22,7 +22,6 @@ use crate::control::protocol::State;
 /// connections aren't available for searches.
 /// Beyond the limit: 503.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
-/// How often to send something while nothing happens, so that neither a proxy nor the client
 /// How often to send a comment while the state doesn't change. Otherwise a proxy or the client
 /// might consider the connection dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
@@ -34,7 +33,7 @@ const MAX_QUEUED_STATES: usize = 4;
 /// The event stream of one client.
 pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
 
-/// A snapshot of the running crawl, or the information that none is running.
+/// A snapshot of the running crawl, or the fact that no crawl is running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct CrawlSnapshot {
     /// Whether a crawl is running in the directory.
@@ -53,10 +52,11 @@ impl CrawlSnapshot {
     }
 }
 
-/// Follows the crawl on behalf of all clients.
+/// Follows the running crawl over one control connection, on behalf of all clients.
 #[derive(Debug)]
 pub(crate) struct LiveStateFeed {
-    /// The latest snapshot. `None` while there are no followers, since it would become outdated.
+    /// The latest snapshot. `None` while there are no followers, since the snapshot would become
+    /// outdated.
     moment: watch::Sender<Option<Arc<CrawlSnapshot>>>,
     wanted: Notify,
     seats: Arc<Semaphore>,
@@ -64,7 +64,7 @@ pub(crate) struct LiveStateFeed {
 }
 
 impl LiveStateFeed {
-    /// Starts following the crawl in `dir` whenever there are followers.
+    /// Starts a task that follows the crawl in `dir` while there are clients to inform.
     pub(crate) fn start(dir: PathBuf, stop: watch::Receiver<bool>) -> Arc<LiveStateFeed> {
         let live = Arc::new(LiveStateFeed {
             moment: watch::Sender::new(None),

@@ -21,17 +21,17 @@ const MAX_TITLE_CHARS: usize = 200;
 pub(crate) struct Options {
     /// The crawl's directory.
     pub(crate) dir: PathBuf,
-    /// The site owner's file of search rules.
+    /// The file of search rules of `--search-rules`.
     pub(crate) search_rules: Option<PathBuf>,
     /// The address to listen on.
     pub(crate) listen: SocketAddr,
     /// The token that authorizes control of the crawl, if one is set.
     pub(crate) token: Option<Token>,
-    /// Sites whose pages may show results.
+    /// Origins whose pages may read search results.
     pub(crate) origins: Vec<HeaderValue>,
     /// Requests per second from each client.
     pub(crate) rate: NonZeroU32,
-    /// The title of the search page. `None` if it is derived from the site's name.
+    /// The title of the search page. `None` if it is derived from the first host of the index.
     pub(crate) title: Option<String>,
     /// Whether clients connect through a reverse proxy.
     pub(crate) behind_proxy: bool,

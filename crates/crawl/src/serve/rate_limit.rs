@@ -52,13 +52,13 @@ impl ClientRateLimits {
         })
     }
 
-    /// Returns whether all rate accounts are in use by active clients, so that a new client must
-    /// share one.
+    /// Returns whether active clients use all rate accounts, so that all requests must share one
+    /// account.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
-        // Ignore that a thread panicked with the lock: the value can't be half updated.
+        // Ignore a poisoned lock: the value can't be half updated.
         let mut swept = self
             .swept
             .lock()

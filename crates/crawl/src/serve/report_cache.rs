@@ -13,9 +13,9 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::problem::Problem;
 
-/// Minimum time for which a report is served, even if the records change in that time.
+/// Minimum time for which a report is cached, even if the records change in that time.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
-/// A report is served for at least this multiple of its build time, so that building reports uses
+/// A report is cached for at least this multiple of its build time, so that building reports uses
 /// at most a tenth of one processor.
 const TIMES: u32 = 10;
 
@@ -43,7 +43,8 @@ impl ReportCache {
         }
     }
 
-    /// Returns the report, which may be a few seconds old, or older if building it takes long.
+    /// Returns the report. It may lag the records by [`MIN_REPORT_AGE`], or by [`TIMES`] times its
+    /// build time if that is longer.
     pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);

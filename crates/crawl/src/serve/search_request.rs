@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::problem::Problem;
 
-/// Maximum bytes of a query.
+/// Maximum bytes of a query or of a filter's value.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 /// Maximum results in one answer of `crawl serve`.
 /// Beyond the limit: 400.
@@ -37,7 +37,7 @@ pub(crate) struct SearchRequest {
     pub(crate) query: String,
     /// Maximum number of results.
     pub(crate) limit: usize,
-    /// Results to skip.
+    /// Number of ranked results to skip.
     pub(crate) offset: usize,
     /// Filters that select the pages to search.
     pub(crate) filters: FacetFilters,

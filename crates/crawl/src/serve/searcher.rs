@@ -39,7 +39,7 @@ pub(crate) struct Searcher {
 }
 
 impl Searcher {
-    /// Opens the index of the crawl in `dir`. An index that doesn't exist yet is opened later.
+    /// Opens the index of the crawl in `dir`. If there is no index yet, a later search opens it.
     /// `rules` is a file of search rules.
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<Searcher, CommandError> {
         let rules = search_index::rules(rules)?;
@@ -81,7 +81,8 @@ impl Searcher {
         }
     }
 
-    /// Returns the best pages for a request. `now` is in seconds since 1970 UTC.
+    /// Returns the results of a search. An empty query has no results. `now` is in seconds since
+    /// 1970 UTC.
     pub(crate) async fn search(
         &self,
         request: SearchRequest,

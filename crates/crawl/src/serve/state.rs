@@ -1,4 +1,4 @@
-//! Server state shared by all handlers.
+//! The state of `crawl serve`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::searcher::Searcher;
 /// Beyond the limit: 413.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
 
-/// Everything needed to answer requests.
+/// State that the handlers of all requests share.
 pub(crate) struct App {
     pub(crate) dir: PathBuf,
     pub(crate) title: Option<String>,

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 /// Minimum length of a token. A random token of 16 characters can't be guessed at the rate of
 /// requests that a client is allowed.
 const MIN_TOKEN_BYTES: usize = 16;
-/// Maximum bytes of a token file.
+/// Maximum bytes of a token.
 const MAX_TOKEN_BYTES: usize = 4096;
 
 /// A token, of which only the digest is stored.
@@ -45,7 +45,7 @@ impl Token {
                 format!("has fewer than {MIN_TOKEN_BYTES} characters")
             }
             length if length > MAX_TOKEN_BYTES => format!("has more than {MAX_TOKEN_BYTES} bytes"),
-            // Header fields allow only these characters (RFC 6750 section 2.1).
+            // A token in a header field has only printable ASCII characters (RFC 6750 section 2.1).
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 "has characters that aren't printable ASCII".to_owned()
             }

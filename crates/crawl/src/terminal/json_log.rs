@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Keys of an event's time and level in a JSON log line.
+/// Key of an event's time in a JSON log line.
 const AT: &str = "at";
 const LEVEL: &str = "level";
 
@@ -71,8 +71,8 @@ impl<'writer> FormatFields<'writer> for JsonMembers {
         current: &'writer mut FormattedFields<Self>,
         recorded: &tracing::span::Record<'_>,
     ) -> fmt::Result {
-        // `recorded` may contain nothing, e.g. if the value is an `Option` that is `None`. Don't
-        // add a comma then.
+        // `recorded` may contain nothing, e.g. if the value is an `Option` that is `None`. In that
+        // case, don't add a comma.
         let more = members(recorded);
         if !current.fields.is_empty() && !more.is_empty() {
             current.fields.push(',');

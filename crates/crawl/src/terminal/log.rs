@@ -23,7 +23,7 @@ use crate::settings::{Display, LogFormatName, Settings};
 /// Prefix of our crates' names, to which `-v` applies. Other crates log only warnings and errors.
 const OURS: &str = "crawl";
 
-/// Starts logging. Must be called once.
+/// Starts logging. Must be called at most once.
 pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), CommandError> {
     let display = &settings.display;
     let stderr_level = match display.verbose {
@@ -89,7 +89,7 @@ fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(OURS, level)
-        // Off, because the records and the report name certificates that don't verify.
+        // Silence this crate: the records and the report name certificates that can't be verified.
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 

@@ -27,7 +27,8 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens a file and truncates it to its last whole line, since a power cut may have torn one.
+    /// Opens a file and truncates it after its last whole line, since a power cut may have torn the
+    /// line after that.
     pub(super) fn open(
         path: &Path,
         max_bytes: Option<u64>,
@@ -54,8 +55,8 @@ impl LogFile {
         })
     }
 
-    /// Renames the full files and starts a new one. The new file is opened first, so that the
-    /// oldest log isn't lost if opening fails.
+    /// Renames the full files and starts a new one. Opens the new file first, so that the oldest
+    /// file isn't lost if that fails.
     fn rotate(&mut self) -> io::Result<()> {
         let with_suffix = |end: &str| {
             let mut name = self.path.clone().into_os_string();
@@ -74,8 +75,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Renames each file to the next name, last one first, so that a crash in between loses no
-    /// line.
+    /// Renames each file to the next name, the oldest file first, so that a crash in between loses
+    /// no line.
     fn rename_all(&self, with_suffix: &impl Fn(&str) -> PathBuf) -> io::Result<()> {
         for number in (0..self.keep).rev() {
             let from = match number {
@@ -156,7 +157,8 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(match last {
         Some(last) => from + last as u64 + 1,
         None if from == 0 => 0,
-        // A file without a line end is not one of our logs, so don't truncate it.
+        // The file has no line end in its last `MAX_LINE_BYTES`, so it is not one of our logs.
+        // Don't truncate it.
         None => metadata.len(),
     })
 }

@@ -37,7 +37,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Creates the terminal that the settings call for.
+    /// Creates the terminal with the progress mode of the settings.
     pub(crate) fn new(settings: &Settings) -> Terminal {
         let quiet = settings.display.quiet.is_on();
         let mode = match settings.display.progress {
@@ -60,13 +60,13 @@ impl Terminal {
         }
     }
 
-    /// Writes a message even with `--quiet`, for a run that failed at its purpose.
+    /// Writes a message even with `--quiet`, such as an error.
     pub(crate) fn insist(&self, message: &str) {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Writes whole lines, hiding the bar for that time. Control characters from servers are made
-    /// harmless.
+    /// Writes whole lines, and hides the bar while writing. Makes control characters harmless,
+    /// since they may come from servers.
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
         // A closed stderr is no reason to stop a crawl.
@@ -81,14 +81,15 @@ impl Terminal {
     }
 }
 
-/// Writes text to stdout. Text from a server or a page can neither control the terminal nor change
-/// the direction of surrounding text.
+/// Writes text to stdout. Makes control characters and bidi controls harmless, since the text may
+/// come from servers and pages.
 pub(crate) fn print(text: &[u8]) -> Result<u8, CommandError> {
     let text = String::from_utf8_lossy(text);
     print_as_is(safe_lines(&text).as_bytes())
 }
 
-/// Writes safe data to stdout. A reader that has gone (`| head`) is not an error.
+/// Writes data to stdout unchanged, so the data must be safe for a terminal. A closed pipe (`|
+/// head`) is not an error.
 pub(crate) fn print_as_is(data: &[u8]) -> Result<u8, CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(data).and_then(|()| stdout.flush()) {
@@ -127,7 +128,7 @@ fn escaped_json(text: &str) -> String {
     escaped
 }
 
-/// Writes a line to stderr.
+/// Writes a message and a line break to stderr.
 pub(crate) fn note(message: &str) {
     // Failing to write to a closed stderr is not an error.
     let _ = writeln!(io::stderr(), "{}", safe_lines(message));

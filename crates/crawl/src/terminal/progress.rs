@@ -86,7 +86,7 @@ fn bar(share_done: f64) -> String {
     format!("[{done:BAR_STEPS$}]")
 }
 
-/// How much room the numbers and words of the status line may take.
+/// How long the numbers and words of the status line may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     Full,
@@ -153,7 +153,8 @@ fn essentials(now: &Progress, detail: Detail) -> Vec<String> {
     .collect()
 }
 
-/// Describes what the run waits for, or how long it will take. `None` if that is unknown.
+/// Describes what the run waits for, or how long it will still take. `None` if the time left is
+/// unknown.
 fn phase(now: &Progress, detail: Detail) -> Option<String> {
     let is_short = detail == Detail::Short;
     Some(match (now.phase, now.left) {
@@ -191,7 +192,7 @@ fn extras(now: &Progress) -> Vec<String> {
     parts
 }
 
-/// Rounds a count to two or three digits: `12k`, `1.2M`. Counts below 10,000 are exact.
+/// Rounds a count down to two or three digits: `12k`, `1.2M`. Counts below 10,000 are exact.
 fn rounded(count: u64) -> String {
     let (unit, name) = match count {
         0..10_000 => return grouped(count),
@@ -234,7 +235,7 @@ fn object(now: &Progress) -> serde_json::Value {
         "bytes": now.bytes,
         "pages_per_second": now.pages_per_second,
         "elapsed_ms": millis(now.elapsed),
-        // The share is rounded to thousandths.
+        // Round the share to thousandths.
         "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
         "left_by": now.left.map(|_| match now.is_left_by_slowest_host {

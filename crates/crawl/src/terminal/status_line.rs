@@ -16,9 +16,9 @@ const MIN_BETWEEN_DRAWS: Duration = Duration::from_millis(50);
 
 /// A line of the terminal that is redrawn in place. Clones redraw the same line.
 ///
-/// The cursor rests at the start of the line. If the window gets narrower, the terminal may wrap
-/// the line, but the cursor stays at its start, so that the next redraw erases all of it. Otherwise
-/// the first part of a wrapped line would remain.
+/// The cursor is left at the start of the line. If the window gets narrower, the terminal may wrap
+/// the line, but the cursor stays at its start, so that the next redraw erases the whole line. With
+/// the cursor at the end, the first part of a wrapped line would remain.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusLine(Option<Arc<Mutex<Shown>>>);
 

@@ -1,4 +1,4 @@
-//! Summary of a run, and its exit code.
+//! The summary that a run prints at its end, and the run's exit code.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::unreached::{MAX_NAMED, all_parked, hints, moment, name_unreached, out
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
-/// Counters of skipped links that are worth reporting: the counter's name and its description.
+/// Counters in `RunSummary::unusable` that the summary reports, each with its description.
 const LEFT_OUT: [(&str, &str); 4] = [
     (
         "sitemap_limit",
@@ -43,9 +43,8 @@ pub(crate) enum HasMark {
 /// it.
 ///
 /// Pages, bytes and failures are those of the whole crawl as `report` counts them, so the summary
-/// agrees with `crawl report`. `exe` is the command that continues the crawl: the program's name,
-/// and `check` for a link check. `mark` indicates whether
-/// the next start trusts the crawl's own crawl.toml.
+/// agrees with `crawl report`. `exe` is the command that continues the crawl: `crawl` or `crawl
+/// check`. `mark` indicates whether the next start trusts the crawl's own crawl.toml.
 pub(crate) fn closing(summary: &RunSummary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_problems(summary, &mut text);

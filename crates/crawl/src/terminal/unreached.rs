@@ -12,7 +12,7 @@ use crawl_scheduler::Tick;
 /// How many unreachable hosts and failed seeds are named. The others are only counted.
 pub(super) const MAX_NAMED: usize = 10;
 
-/// The error text for an untrusted certificate.
+/// End of the failure of a certificate whose issuer isn't trusted.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
 /// Advice about a host that can't be fetched from.
@@ -211,7 +211,7 @@ enum Cause<'a> {
     /// The robots.txt of `origin` had a status that forbids fetching its pages for now. `words`
     /// begins with that status.
     Robots { origin: &'a str, words: &'a str },
-    /// The host must wait for another reason, such as a failed login, which these words describe.
+    /// The host can't be fetched from for another reason, in words, such as a failed login.
     Rests(&'a str),
 }
 
@@ -259,7 +259,7 @@ impl Cause<'_> {
     fn advice(self) -> Option<Advice> {
         let failure = match self {
             Cause::Failed { failure, .. } => failure,
-            // Give no advice, because the user's own setting is the cause.
+            // Give no advice, because the cause is the user's own setting.
             Cause::Robots { words, .. } if words.contains("--exclude-host") => return None,
             Cause::Robots { .. } => return Some(Advice::RepairRobots),
             Cause::Rests(why) if why.starts_with(LOGIN_FAILED) => return Some(Advice::CheckLogin),

@@ -13,13 +13,13 @@ pub(crate) struct BrowserSettings {
     /// Path of the browser's program. `None` if it must be searched for.
     pub(crate) program: Option<PathBuf>,
     pub(crate) sandbox: bool,
-    /// Number of pages to render at once.
+    /// Maximum pages to render at once.
     pub(crate) tabs: usize,
     /// How long a page may run, by the page's own clock.
     pub(crate) page_time: Duration,
     /// How long the browser may take for a page, in real time.
     pub(crate) timeout: Duration,
-    /// Maximum memory in bytes.
+    /// Maximum memory of the browser, in bytes.
     pub(crate) memory: u64,
     /// Maximum requests per page.
     pub(crate) max_requests: u32,

@@ -9,9 +9,9 @@ use super::text_serde::as_string;
 /// A span of each day in UTC. If the end is before the start, the span crosses midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DayHours {
-    /// Minutes since midnight.
+    /// Start of the span, in minutes since midnight.
     pub(crate) from: u16,
-    /// Minutes since midnight, exclusive.
+    /// End of the span, in minutes since midnight, exclusive.
     pub(crate) until: u16,
 }
 

@@ -28,7 +28,7 @@ impl FrontierUrl {
     }
 }
 
-/// Returns the range of `:PASSWORD` before the hosts.
+/// Returns the byte range of `:PASSWORD` before the hosts.
 fn password_in_authority(url: &str) -> Option<(usize, usize)> {
     let from = url.find("://")? + 3;
     let end = url[from..].find('?').map_or(url.len(), |at| from + at);

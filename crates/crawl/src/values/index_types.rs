@@ -27,13 +27,13 @@ pub(crate) struct IndexTypes {
     kinds: BTreeSet<DocumentKind>,
 }
 
-/// The bounds for reading one document.
+/// Limits for reading one document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentBounds {
     pub(crate) timeout: Duration,
     /// Maximum memory of the process that reads the document, in bytes.
     pub(crate) memory: u64,
-    /// Maximum size of the document as HTML, in bytes.
+    /// Maximum size of the document after its conversion to HTML, in bytes.
     pub(crate) text: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The time between two repeated events, e.g. between rounds, as users write it.
+//! The time between two repeated events, such as the starts of rounds, as users write it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -43,7 +43,7 @@ pub(crate) use span::Span;
 pub(crate) use surt::Surt;
 pub(crate) use switch::Switch;
 
-/// An unreadable value; the message is lower case and quotes the value.
+/// The error for a value that can't be parsed. The message is in lower case and quotes the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadValue(String);

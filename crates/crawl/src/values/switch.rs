@@ -9,9 +9,7 @@ use super::text_serde::as_text;
 /// A setting that is `on` or `off`. TOML also allows `true` and `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// The setting is `on`.
     On,
-    /// The setting is `off`.
     #[default]
     Off,
 }

@@ -19,7 +19,7 @@ macro_rules! as_text {
         $crate::values::text_serde::read_from_text!($value);
     };
 }
-/// Like `as_text`, but deserializes only strings: a number could be mistaken for a name.
+/// Like `as_text`, but deserializes only strings, so that a number isn't mistaken for a name.
 macro_rules! as_string {
     ($value:ident) => {
         impl serde::Serialize for $value {
@@ -102,7 +102,7 @@ where
             f.write_str("a string")
         }
 
-        // Parse inside the visitor, so that an error has the place of this value in a list.
+        // Parse inside the visitor, so that an error has the position of this value within a list.
         fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
             text.parse().map_err(E::custom)
         }

@@ -181,8 +181,8 @@ fn next(host: &HostWork) -> String {
     }
 }
 
-/// Renders the controls of the crawl, hidden. The page's script reveals them, because they need the
-/// script to work.
+/// Renders the controls of the crawl, hidden. The page's script reveals the controls, because they
+/// don't work without it.
 fn steering(state: Option<&State>, controls: ControlAccess) -> Markup {
     let is_paused = state.is_some_and(|state| state.paused);
     if controls == ControlAccess::Closed {
@@ -294,8 +294,8 @@ fn summary(report: &Report, is_running: bool) -> Markup {
     }
 }
 
-/// Returns the label of a number. If the crawl has several rounds, the label says that the number
-/// is a sum over all rounds.
+/// Returns the label of a number that is a sum over all rounds. The label mentions the rounds if
+/// the crawl has several.
 fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str> {
     match report.pages.all_rounds {
         Some(_) => format!("{name} in all rounds").into(),

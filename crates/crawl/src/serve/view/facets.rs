@@ -8,7 +8,8 @@ use maud::{Markup, html};
 use super::addresses::{link, place};
 use crate::serve::search_request::SearchRequest;
 
-/// A facet, its values, and a function that returns the filter for the chosen value.
+/// A facet: its label, its values, and a function that returns the facet's field in the filters,
+/// which holds the chosen value.
 struct Facet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
