@@ -14,12 +14,12 @@ use super::bounded_lines::{Line, next_line};
 use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// Maximum length of an answer in bytes. This is ample, because a state lists only a few dozen URLs
-/// and hosts.
+/// Maximum length of an answer in bytes. Answers are far shorter: a state lists only a few dozen
+/// URLs and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum wait for an answer. It allows for commands whose effect is written to disk before the
-/// answer is sent.
+/// Maximum wait for an answer. Long, because the effect of some commands is written to disk before
+/// the answer is sent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl, for one command at a time.
@@ -117,7 +117,7 @@ impl Client {
     /// Subscribes to the crawl's state, which is sent whenever it changes, at most once a second.
     ///
     /// # Errors
-    /// [`ClientError`] if the crawl is gone.
+    /// [`ClientError`] if the subscription can't be sent, for example because the crawl has ended.
     pub(crate) async fn watch(mut self) -> Result<StateSubscription, ClientError> {
         self.send_line(&Command::Watch {}).await?;
         Ok(StateSubscription { client: self })

@@ -96,7 +96,7 @@ impl Refused {
         }
     }
 
-    /// Converts an error, including its hint and the other errors found along with it.
+    /// Converts an error, including its hint and the other errors of the same pass.
     pub(crate) fn of(error: CommandError) -> Refused {
         Refused {
             error: error.message,
@@ -199,7 +199,6 @@ impl State {
 /// A settled page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LatestPage {
-    /// The page's URL.
     pub(crate) url: String,
     /// The HTTP status. `None` without an answer.
     pub(crate) status: Option<u16>,

@@ -50,7 +50,6 @@ pub(crate) struct CommandError {
     pub(crate) message: String,
     /// How to fix the cause.
     pub(crate) hint: Option<String>,
-    /// The exit code.
     pub(crate) code: u8,
     /// The settings that the error concerns, if any.
     pub(crate) subject: Box<AffectedSettings>,
@@ -173,7 +172,6 @@ impl CommandError {
         }
     }
 
-    /// Adds a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> CommandError {
         CommandError {
             hint: Some(hint.into()),

@@ -53,7 +53,7 @@ impl KeySource {
     /// Reads the keys.
     ///
     /// # Errors
-    /// The source and what is wrong with it. A file that other users may read is an error too.
+    /// The error names the source and the problem, for example a file that other users may read.
     pub(crate) fn read(&self) -> Result<KeySet, CommandError> {
         let text = match self {
             KeySource::File(path) => read_file(path).map_err(|why| self.refused(&why))?,

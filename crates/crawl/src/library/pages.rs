@@ -118,7 +118,8 @@ impl Stream for Pages {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Stops the crawl. Its task ends by itself, once the crawl's threads have ended.
+        // Stop the crawl instead of aborting its task: the task ends once the crawl's threads have
+        // ended.
         self.stop.send_replace(StopRequest::Now);
     }
 }

@@ -79,7 +79,7 @@ fn as_crawled(dir: &Path, checked: &mut CheckedSettings) {
     checked.crawl_at(seeds);
 }
 
-/// Refuses to replay a crawl that logs in, because the archive has no answers of a login.
+/// Refuses to replay a crawl that logs in, because the archive has no responses to a login.
 fn refuse_login(settings: &Settings) -> Result<(), CommandError> {
     match settings.site.iter().find(|(_, terms)| terms.has_login()) {
         None => Ok(()),

@@ -50,7 +50,6 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    /// Adds a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
         Problem {
             hint: Some(hint.into()),

@@ -1,4 +1,4 @@
-//! Runs searches on threads of their own.
+//! Runs searches on separate threads.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

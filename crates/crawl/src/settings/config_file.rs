@@ -22,7 +22,8 @@ use crate::error::{CommandError, NamedTable, Problems, UnreadSettings, nearest};
 
 mod toml_recovery;
 
-/// The table where crawl.toml records which program wrote it; settings are never read from it.
+/// The table in which crawl.toml records the program that wrote the file. No settings are read from
+/// this table.
 pub(crate) const NOTES: &str = "crawl";
 
 /// Reads a settings file.

@@ -102,7 +102,7 @@ pub(crate) fn verify(
 /// Returns the mark (keyed digest) of a crawl.toml. Creates the user's key if there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or the key can't be read or written in it.
+/// There is no folder for the key, or the key in that folder can't be read or written.
 pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Result<String> {
     let payload = guarded.to_string();
     sign(around, dir, Purpose::Config, payload.as_bytes())
@@ -112,7 +112,7 @@ pub(super) fn make(around: &UserFolders, dir: &Path, guarded: &Table) -> io::Res
 /// there is none yet.
 ///
 /// # Errors
-/// There is no folder for the key, or the key can't be read or written in it.
+/// There is no folder for the key, or the key in that folder can't be read or written.
 pub(crate) fn sign(
     around: &UserFolders,
     dir: &Path,

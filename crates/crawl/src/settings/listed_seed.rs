@@ -22,8 +22,7 @@ const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
 /// page.
 const MAX_LABEL_BYTES: usize = 64;
 
-/// A seed as listed in the settings or in a seed file: a URL or a host, with optional settings of
-/// its own.
+/// A seed as listed in the settings or in a seed file: a URL or a host, with optional settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedSeed {
     /// The URL or the host, as typed.

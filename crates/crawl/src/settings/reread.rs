@@ -14,13 +14,13 @@ use super::{host_lists, sites};
 use crate::error::{CommandError, Problems};
 use crate::settings::CheckedSettings;
 
-/// The name that stands for the top level of the file, outside all tables.
+/// Stand-in for a table's name: the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The sources from which a running crawl's settings are reread, with their values at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialLayers {
-    /// Flags and the environment, before the host files that they name were read.
+    /// Flags and the environment. Entries that name host files aren't replaced by the hosts yet.
     pub(super) flags: Layer,
     /// The file of `--config`, and its values at the start.
     pub(super) config: Option<(PathBuf, Layer)>,

@@ -27,7 +27,7 @@ use crate::error::engine::of_engine;
 use crate::settings::seeds;
 use crate::values::ListedHost;
 
-/// The name that stands for the top level of the file, outside all tables.
+/// Stand-in for a table's name: the top level of the file, outside all tables.
 const TOP: &str = "";
 
 /// The guarded keys that [`memory`] doesn't list, each with its table and the harm that it could

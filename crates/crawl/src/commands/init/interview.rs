@@ -32,7 +32,7 @@ pub(super) enum Topic {
 }
 
 impl Topic {
-    /// Returns the config keys whose values may become unusable by an answer to this question.
+    /// Returns the config keys whose values an answer to this question can make invalid.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Topic::Seed => &["seed"],
@@ -57,7 +57,7 @@ pub(super) struct Question {
     pub(super) topic: Topic,
     /// Text of one or more lines, without a trailing line break.
     pub(super) text: String,
-    /// The answer that an empty line stands for, as displayed. `None` if an answer is required.
+    /// The answer that an empty line selects, as displayed. `None` if an answer is required.
     pub(super) default: Option<String>,
 }
 
@@ -185,11 +185,11 @@ impl Interview {
         (text, default)
     }
 
-    /// Records an answer to the next question. An empty answer stands for the default.
+    /// Records an answer to the next question. An empty answer selects the default.
     ///
     /// # Errors
-    /// [`CommandError`] if the answer is unusable, or if it is empty and there is no default. Nothing
-    /// is recorded then.
+    /// [`CommandError`] if the answer is unusable, or if it is empty and there is no default. In
+    /// both cases, nothing is recorded.
     pub(super) fn answer(&mut self, typed: &str) -> Result<(), CommandError> {
         let Some(question) = self.question() else {
             return Ok(());
@@ -301,7 +301,7 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
 /// Returns `text` if it can be the crawl's folder: a crawl can't use the folder of the config file.
 fn read_output(text: String, surroundings: &InterviewContext) -> Result<String, CommandError> {
     let output = surroundings.working_folder.join(&text);
-    // Compare components, because they leave out `.` and trailing slashes.
+    // Compare the components, because they ignore `.` and trailing slashes.
     match output
         .components()
         .eq(surroundings.config_folder.components())

@@ -48,8 +48,9 @@ pub(crate) fn run(file: &Path) -> Result<u8, CommandError> {
     print(format!("Wrote {shown}. Start the crawl with:\n  {command}\n").as_bytes())
 }
 
-/// Offers to create a config file if the program was started on a terminal and there is none yet.
-/// Returns the exit code of the dialogue; `None` if it wasn't offered or was declined.
+/// Offers to create a config file if the program was started on a terminal and there is no such
+/// file yet. Returns the exit code of the dialogue. `None` if the dialogue wasn't offered or was
+/// declined.
 pub(crate) fn offer() -> Result<Option<u8>, CommandError> {
     let file = Path::new(DEFAULT_CONFIG);
     let is_on_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();

@@ -21,7 +21,8 @@ use crate::input::read_file;
 use crate::settings::{check_agent, seeds};
 use crate::terminal::{print, print_json_lines};
 
-/// Maximum bytes read from a rules file. The policy crate has its own, smaller limit.
+/// Maximum bytes read from the robots.txt file of `--file`. The policy crate has another, smaller
+/// limit.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {

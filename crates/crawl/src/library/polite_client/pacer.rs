@@ -72,7 +72,8 @@ pub(super) struct Pacer {
 enum Done {
     /// A request has ended.
     Request(Box<Ended>),
-    /// A DNS look-up has ended. `call` waited for it.
+    /// The DNS look-up that `call` waited for has ended. `address` is `None` if it is still
+    /// unknown.
     LookUp { call: Call, address: Option<IpAddr> },
 }
 
