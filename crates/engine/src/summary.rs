@@ -63,7 +63,8 @@ pub const LOGIN_FAILED: &str = "its login failed";
 /// host.
 pub const LOGIN_REFUSED: &str = "its login was refused";
 
-/// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
+/// A host whose pending URLs could not be fetched before the run ended, because it is unreachable,
+/// paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {
     /// The host.
