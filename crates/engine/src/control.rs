@@ -361,7 +361,7 @@ pub struct Progress {
     pub pages: u64,
     /// Pages without a response, or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
-    /// URLs that are excluded or deferred, so this run has not fetched them.
+    /// URLs that were excluded or deferred instead of being fetched.
     pub excluded: u64,
     /// URLs that are pending.
     pub pending: u64,

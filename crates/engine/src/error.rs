@@ -120,7 +120,7 @@ pub enum EngineError {
         /// The parser's error.
         why: serde_json::Error,
     },
-    /// The crawl has a sample or a random walk with another design than the configured one.
+    /// The crawl's sample or random walk has a design that differs from the configured one.
     #[error("the sample of this crawl was drawn with different settings")]
     SampleDrawn,
     /// The stored state could not be opened.

@@ -279,7 +279,7 @@ pub enum ResourceAnswer {
 pub(crate) type AskForResource =
     dyn Fn(ResourceRequest, oneshot::Sender<Option<UndecodedAnswer>>) + Send + Sync;
 
-/// Sends the requests that one page makes while it is rendered to the crawl.
+/// Sends the requests of one page to the crawl while the page is rendered.
 #[derive(Clone)]
 pub struct ResourceRequestSender(pub(crate) Arc<AskForResource>);
 

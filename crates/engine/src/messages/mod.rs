@@ -402,8 +402,8 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
-    /// Whether the message changes queues without settling a page. The replay of a crawl without
-    /// an order log relies on the number of these messages.
+    /// Returns whether the message changes queues without settling a page. The replay of a crawl
+    /// without an order log relies on the number of these messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -425,7 +425,8 @@ impl WriterMessage {
         }
     }
 
-    /// The number of results, such as settled URLs, that the commit of this message makes durable.
+    /// Returns the number of results, such as settled URLs, that the commit of this message makes
+    /// durable.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -490,12 +491,13 @@ pub(crate) struct SideExchange {
 /// The result of committing a group of messages.
 #[derive(Debug, Default)]
 pub(crate) struct CommittedGroup {
-    /// The number of messages in the group.
+    /// The sum of [`WriterMessage::weight`] over the messages of the group.
     pub(crate) items: u64,
     pub(crate) counts: Commit,
     /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<PageToFree>,
-    /// Rows that were added to `pages.jsonl`.
+    /// Rows that were added to `pages.jsonl`. Empty if neither a consumer nor a trace event needs
+    /// them.
     pub(crate) rows: Vec<PageRow>,
     /// Origins whose queues changed, each with its number of pending URLs.
     pub(crate) origins: Vec<(Origin, u64)>,
@@ -503,11 +505,12 @@ pub(crate) struct CommittedGroup {
     pub(crate) bytes: u64,
     /// The host of each host state in the group. A host with several states occurs several times.
     pub(crate) hosts: Vec<HostKey>,
-    /// The origin of each lease that ended.
+    /// The origin of each lease that `leases` counts.
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
-    /// The number of ended leases. Each could have become a row of `pages.jsonl`.
+    /// The number of leases that ended with a visit or a retry, without those of excluded and
+    /// deferred URLs. Each could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
     pub(crate) totals: CrawlTotals,

@@ -22,7 +22,7 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// requests to the host until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets that contain leased URLs.
+    /// Returns the buckets with URLs that this worker has leased.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
     /// Whether requests may be sent now. False shortly before this worker's ownership expires.
