@@ -83,8 +83,8 @@ pub(crate) enum SharedRequest {
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
-        /// How much news of work ([`SharedNews::gives_work`]) this worker had handled when it sent
-        /// this request. If more such news was sent to the worker, the rest is outdated.
+        /// How many pieces of news of work ([`SharedNews::gives_work`]) this worker had handled
+        /// when it sent this request. If more were sent to the worker, the rest is outdated.
         work_news: u64,
     },
     /// Reports this worker's page count, and requests permission to fetch more pages.

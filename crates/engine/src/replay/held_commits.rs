@@ -1,5 +1,5 @@
-//! Holds back each commit until the replay has chosen the pages that the crawl had chosen before
-//! that commit.
+//! Holds back each commit until the replay has requested the pages that the crawl had requested
+//! before that commit.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::messages::WriterMessage;
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// How many commits the crawl had made when it chose each page. Contains only the pages that
-    /// the replay has not chosen yet, in order.
+    /// How many commits the crawl had made when it chose each page to request. Contains only the
+    /// pages that the replay has not requested yet, in order.
     levels: VecDeque<CommitsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,

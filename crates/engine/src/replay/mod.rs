@@ -54,7 +54,7 @@ use crate::summary::RunSummary;
 use crate::trace_events::TraceEvents;
 use crate::write::{Writer, run_end};
 
-/// The result of a replay.
+/// The result of [`replay`].
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// The summary of the run, in virtual time.
@@ -71,9 +71,9 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Repeats a crawl with another configuration, using the crawl's archived answers. Writes rows to
-/// a new directory, as if the answers had been fetched. Virtual time begins with the crawl's first
-/// request. Nothing is archived or indexed: `warc` and `index` are ignored.
+/// Repeats a crawl with its archived answers. `config` may differ from the crawl's configuration.
+/// Writes rows to a new directory, as if the answers had been fetched. Virtual time begins with the
+/// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
 /// [`EngineError::ReplayOutput`] if the output directory contains a crawl, and all errors of
@@ -141,7 +141,8 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A request in flight with a known answer. Flights are ordered by when they end.
+/// A request in flight with a known answer. The flight that ends first is the greatest, so that a
+/// [`BinaryHeap`] returns it first.
 struct Flight {
     pending: PendingExchange,
     number: u64,
