@@ -112,8 +112,8 @@ pub struct Config {
     /// The lock file that keeps all crawls of a user from using the same host at once. `None`
     /// ignores other crawls.
     pub host_locks: Option<PathBuf>,
-    /// How long the run may wait for a paused or unreachable host, once no other host has URLs to
-    /// fetch.
+    /// How long the run may wait for the next host, if all remaining hosts are paused or
+    /// unreachable. If the wait would be longer, the run ends.
     pub wait_unreachable: Duration,
     /// Limits of an exchange, and settings for DNS, addresses and headers.
     pub fetch: FetchConfig,

@@ -67,7 +67,7 @@ pub struct Forgotten {
 }
 
 impl Forgotten {
-    /// Whether the crawl held nothing to erase.
+    /// Returns whether the crawl had nothing to erase. Ignores `tombstones`.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let Forgotten {
@@ -312,7 +312,7 @@ fn is_of_archive(mark: &str) -> bool {
         .is_some_and(|name| name.starts_with('/'))
 }
 
-/// Adds the rewritten archive files to `changes`, and rewrites the archive's index.
+/// Adds the rewritten archive files to `changes`. Rebuilds the archive's index if there is one.
 fn of_archive(
     dir: &Path,
     staging: &Path,
@@ -394,7 +394,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     write().map_err(EngineError::disk(path))
 }
 
-/// Determines what to erase from the stored state.
+/// Selects what to erase from the stored state.
 struct StateRemoval<'r>(&'r Removal);
 
 impl RemovalFilter for StateRemoval<'_> {

@@ -42,7 +42,7 @@ pub(crate) struct KeyedMessage {
 }
 
 impl KeyedMessage {
-    /// Wraps a message without a key. The order of such messages isn't logged.
+    /// Wraps a message without a key. The order in which such messages are committed isn't logged.
     pub(crate) fn unnamed(message: WriterMessage) -> KeyedMessage {
         KeyedMessage { key: None, message }
     }

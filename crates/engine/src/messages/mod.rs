@@ -43,7 +43,6 @@ use crate::totals::CrawlTotals;
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
-        /// The frontier's lease.
         lease: Lease,
         /// The facts determined before the fetch, such as the verdict of robots.txt.
         context: FetchContext,
@@ -125,12 +124,12 @@ pub(crate) enum Event {
     Fetched(Box<EndedExchange>),
     /// The address of a request was looked up.
     AddressFound {
-        /// The permit, still unused.
+        /// The permit for the request, still unused.
         permit: Permit,
         /// The address. `None` if it can't be determined.
         address: Option<IpAddr>,
     },
-    /// A reader started on a page.
+    /// A reader began to read a page.
     ReadingBegan {
         /// Length of the page's body in bytes.
         bytes: u64,
@@ -142,17 +141,17 @@ pub(crate) enum Event {
         bytes: u64,
     },
     /// A document no longer waits to be read in another process. Either it was read and its page
-    /// goes to the writer next, or it was given back.
+    /// goes to the writer next, or the document was returned unread.
     DocumentEnded {
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A reader gave back a page that it had not started on.
+    /// A reader returned a page that it had not begun to read.
     GivenBackUnread(Box<FetchedPage>),
-    /// A reader gave back a page that it had started on.
+    /// A reader returned a page that it had begun to read.
     ReadingStopped(Box<FetchedPage>),
-    /// A reader gave back a page, because scripts seem to build it.
+    /// A reader returned a page, because scripts seem to build the page.
     Scripted {
         page: Box<FetchedPage>,
         /// A description of the page before its scripts run.
@@ -478,7 +477,7 @@ pub(crate) struct SideExchange {
     pub(crate) bytes: u64,
     /// The page that needed the request, if one did.
     pub(crate) via: Option<CanonicalUrl>,
-    /// Whether the body must not be archived.
+    /// Whether the body must be kept out of the archive.
     pub(crate) is_withheld: bool,
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,

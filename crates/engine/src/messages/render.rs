@@ -36,7 +36,7 @@ pub(crate) enum RenderingStatus {
     /// As it was sent.
     #[default]
     Unneeded,
-    /// As it was sent, unless scripts seem to build it. Readers give back such a page.
+    /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
     IfScripted,
     /// As a browser shows it.
     Done {

@@ -56,7 +56,7 @@ pub struct ReplayGaps {
 pub enum ReplayDifference {
     /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
-    /// The replay sent this request later than the end of the recorded request.
+    /// The replay sent this request after the recorded request had ended.
     Later(CanonicalUrl),
     /// The replay sent this request after all recorded requests.
     Beyond(CanonicalUrl),

@@ -198,8 +198,8 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// Whether virtual time has reached the start of a recorded request, and the loop has issued
-    /// no request since.
+    /// Whether virtual time has reached the start of a recorded request since the loop was last
+    /// allowed to send one.
     is_due: bool,
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
@@ -441,8 +441,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the commits that the crawl had made before its next request, and lets the loop
-    /// send a request.
+    /// Passes on the messages that the crawl had committed before its next request, and lets the
+    /// loop send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -508,7 +508,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Passes on a message for the writer.
+    /// Hands over a message for the writer: to the follower of the logged order, or else to the
+    /// parts that restore the order of commits.
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
@@ -521,7 +522,7 @@ impl Replay {
         }
     }
 
-    /// Begins an exchange.
+    /// Sends a request in virtual time: adds it to `flights`.
     fn fly(&mut self, request: InFlightRequest) {
         let InFlightRequest { job, spent, span } = request;
         let pending = self.answers.begin(&job.request(), self.now);
