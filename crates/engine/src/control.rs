@@ -14,8 +14,8 @@ use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
-/// Maximum number of waiting commands. Further senders block. The coordinator takes one command at
-/// a time, between two events.
+/// Maximum number of commands that wait to be handled. If more are sent, [`Commander::ask`] waits
+/// and [`Commander::post`] fails.
 const MAX_WAITING_COMMANDS: usize = 16;
 
 /// Maximum parked hosts. All of them are in memory, and each change rewrites the whole list.
@@ -44,7 +44,8 @@ pub enum Command {
     /// Send no requests to a host, in this and later runs. The command is answered once this is
     /// durable.
     Park(HostKey),
-    /// Fetch from a parked host again. The command is answered once this is durable.
+    /// Fetch from a parked host again. If the login to the host's site failed or was refused, try
+    /// it again. The command is answered once this is durable.
     Unpark(HostKey),
     /// Change politeness, exclusions and budgets. The command is answered once the new rules are
     /// durable.

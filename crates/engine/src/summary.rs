@@ -210,8 +210,8 @@ pub struct RunSummary {
     pub indexed: Option<IndexSummary>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. Counts pages instead in later rounds
-    /// (where seeds may not be due) and in crawls that draw a sample.
+    /// Seeds that answered with a page, over all runs of the round. In a crawl with a sample, also
+    /// counts the pages of the sample. Above 0 even in a later round in which no seed was due.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,

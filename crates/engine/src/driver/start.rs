@@ -346,8 +346,8 @@ fn began(directory: &CrawlDirectory, visits: RevisitSchedule, now: Tick) -> RunB
     }
 }
 
-/// Restores what earlier runs recorded: their pending URLs, and the gaps and back-offs of hosts
-/// that have not ended yet. Calls `note_address` with the recorded addresses of hosts.
+/// Continues earlier runs: restores the gaps and back-offs of hosts that have not ended yet. Calls
+/// `note_address` with the recorded addresses of hosts.
 pub(crate) fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
