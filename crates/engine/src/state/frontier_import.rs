@@ -51,8 +51,8 @@ struct NamedUrl {
 /// then belongs to a worker.
 ///
 /// # Errors
-/// [`EngineError`]. If the crawl was already in the shared frontier when the error occurred, another
-/// call finishes the import. Otherwise nothing was imported.
+/// [`EngineError`]. If the crawl was already in the shared frontier when the error occurred,
+/// another call finishes the import. Otherwise nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
