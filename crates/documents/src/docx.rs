@@ -90,7 +90,7 @@ fn properties(xml: &str) -> PageHead {
     head
 }
 
-/// Returns the paragraphs of a part as plain text.
+/// Returns the texts of those paragraphs of a part that are not blank.
 fn paragraphs(xml: &str) -> Vec<String> {
     let mut lines = Vec::new();
     walk(xml, &mut |paragraph| {
@@ -105,8 +105,8 @@ fn paragraphs(xml: &str) -> Vec<String> {
 struct Paragraph {
     text: String,
     style: String,
-    /// The outline level that the paragraph itself declares, 0 to 8. Overrides the level of its
-    /// style.
+    /// The outline level that the paragraph itself declares. 0 to 8 override the level of its
+    /// style, and other values are ignored.
     outline: Option<usize>,
     is_list_item: bool,
 }

@@ -8,7 +8,7 @@ mod exercise;
 
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// The byte that separates the parts of a document in a target's input.
+/// The byte that separates the parts (DOCX) or objects (PDF) in the input of a fuzz target.
 const PART_END: u8 = 0x1e;
 /// Limits that are low enough for short documents to reach them.
 const SMALL: DocumentLimits = DocumentLimits {
@@ -16,8 +16,8 @@ const SMALL: DocumentLimits = DocumentLimits {
     part_bytes: 200,
 };
 
-/// Converts a DOCX. The first byte of the input determines whether the rest is a whole file, or
-/// only the parts of a file to build.
+/// Converts a DOCX. The first byte of the input determines whether the rest is a whole file, or the
+/// parts to build a file from.
 pub fn docx(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -54,8 +54,8 @@ fn package(parts: &[u8]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or only
-/// the objects of a file to build. A panic of the PDF library counts as an unreadable file, because
+/// Converts a PDF. The first byte of the input determines whether the rest is a whole file, or the
+/// objects to build a file from. A panic of the PDF library counts as an unreadable file, because
 /// the crawler runs the library in a separate process.
 pub fn pdf(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
@@ -92,12 +92,12 @@ fn objects(objects: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Checks that the converted page contains only the expected tags, whatever the texts of the
-/// document are. Also checks that the page is short with lower limits. Returns the lengths of the
-/// main text with these limits and with the default limits.
+/// Converts a file with the default limits and with [`SMALL`] ones. Checks that the pages contain
+/// only the expected tags, whatever the texts of the document are, and that the second page is
+/// short. Returns the lengths of the main text of the second page and of the first.
 ///
-/// The first may exceed the second: lines that repeat on many pages of a PDF are removed, and the
-/// text with lower limits may lack the repetitions.
+/// The second page may be longer: lines that repeat on many pages of a PDF are removed, and the
+/// text with low limits may lack the repetitions.
 fn check(
     file: &[u8],
     to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>,

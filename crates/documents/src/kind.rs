@@ -33,8 +33,9 @@ impl DocumentKind {
     ///
     /// Usually the header field decides. If the field is missing, or is `text/plain`,
     /// `application/octet-stream` or `application/zip`, the extension in the path decides, because
-    /// servers send these values for types that they don't know. A PDF or DOCX must also start with
-    /// its signature.
+    /// servers send these values for types that they don't know. The first bytes must also fit: a
+    /// DOCX starts with its signature, a PDF has its signature within the first 1,024 bytes, and
+    /// text has no NUL byte there.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
         let kind = DocumentKind::named(content_type, path);

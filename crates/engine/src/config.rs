@@ -24,8 +24,8 @@ use crate::login::SiteLogin;
 use crate::render::RenderConfig;
 use crate::time::whole_seconds;
 
-/// The minimum delay between two requests to the same host, if the operator is not responsible for
-/// it. A shorter delay requires [`Config::own_site`].
+/// The minimum delay between two requests to a host that the operator is not responsible for. A
+/// shorter delay requires [`Config::own_site`].
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
 const LOOK_UPS: u32 = 256;
@@ -86,7 +86,8 @@ pub struct Config {
     pub traps: TrapAvoidance,
     /// Maximum length of a redirect chain.
     pub max_redirects: u8,
-    /// How often a failed URL is retried.
+    /// Maximum retries of a failed URL. If a host answers every request with 429 or 503 and no
+    /// Retry-After, its URLs are retried without a limit.
     pub retries: u32,
     /// Whether sitemaps are read.
     pub sitemaps: bool,
@@ -94,7 +95,7 @@ pub struct Config {
     pub feeds: bool,
     /// Whether to follow the targets of GET forms like links.
     pub forms: bool,
-    /// How pages outside the scope are requested.
+    /// Whether pages outside the scope are requested with GET or with HEAD.
     pub off_scope_method: OffScopeMethod,
     /// Which parts of pages (such as images and style sheets) are fetched.
     pub resources: ResourcePolicy,
@@ -111,7 +112,8 @@ pub struct Config {
     /// The lock file that keeps all crawls of a user from using the same host at once. `None`
     /// ignores other crawls.
     pub host_locks: Option<PathBuf>,
-    /// The longest wait for a retry, once all remaining hosts are paused or unreachable.
+    /// How long the run may wait for the next host, if all remaining hosts are paused or
+    /// unreachable. If the wait would be longer, the run ends.
     pub wait_unreachable: Duration,
     /// Limits of an exchange, and settings for DNS, addresses and headers.
     pub fetch: FetchConfig,
@@ -275,7 +277,7 @@ pub enum ResourcePolicy {
     /// Fetch no parts of pages.
     #[default]
     Off,
-    /// Fetch only parts of pages that are in scope.
+    /// Fetch a part only if its own URL is in scope.
     Own,
     /// Fetch all parts of pages on any host, so that archived pages can be displayed completely.
     /// Requests to another host follow that host's robots.txt and pace.
@@ -372,7 +374,7 @@ pub struct HostBudget {
 }
 
 impl HostBudget {
-    /// Whether there is no limit at all.
+    /// Returns whether no limit is set.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         let HostBudget {

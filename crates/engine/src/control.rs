@@ -14,8 +14,8 @@ use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
-/// Maximum number of waiting commands. Further senders block. The coordinator takes one command at
-/// a time, between two events.
+/// Maximum number of commands that wait to be handled. If more are sent, [`Commander::ask`] waits
+/// and [`Commander::post`] fails.
 const MAX_WAITING_COMMANDS: usize = 16;
 
 /// Maximum parked hosts. All of them are in memory, and each change rewrites the whole list.
@@ -44,7 +44,8 @@ pub enum Command {
     /// Send no requests to a host, in this and later runs. The command is answered once this is
     /// durable.
     Park(HostKey),
-    /// Fetch from a parked host again. The command is answered once this is durable.
+    /// Fetch from a parked host again. If the login to the host's site failed or was refused, try
+    /// it again. The command is answered once this is durable.
     Unpark(HostKey),
     /// Change politeness, exclusions and budgets. The command is answered once the new rules are
     /// durable.
@@ -135,10 +136,10 @@ pub enum CommandRefusal {
     /// The host is not parked.
     #[error("{0} is not parked")]
     NotParked(HostKey),
-    /// The maximum number of hosts is parked.
+    /// The maximum number of hosts is already parked. Contains that number.
     #[error("{0} hosts are parked, which is the maximum")]
     TooManyParked(usize),
-    /// The maximum number of hosts have their own delays already.
+    /// The maximum number of hosts already has delays of its own. Contains that number.
     #[error("{0} hosts have their own delay, which is the maximum")]
     TooManyDelays(usize),
     /// The delay is too short for a host that the operator is not responsible for.
@@ -239,7 +240,7 @@ pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     (Commander(sender), receiver)
 }
 
-/// The answer to a command, which has not arrived yet.
+/// The future answer to a command that was sent.
 #[derive(Debug)]
 pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, CommandRefusal>>);
 
@@ -289,12 +290,12 @@ impl Commander {
 pub struct Controls {
     /// How urgently to stop. May only become more urgent.
     pub stop: watch::Receiver<StopRequest>,
-    /// Gets the current progress several times per second, for the first time when the crawl has
-    /// locked its directory.
+    /// Receives the current progress several times per second. The first update comes once the
+    /// crawl has locked its directory.
     pub progress: watch::Sender<Progress>,
     /// The commands for the running crawl: the receiver that [`commands`] returned.
     pub commands: mpsc::Receiver<PostedCommand>,
-    /// Gets each row of `pages.jsonl`, with its archive position, once its page is committed.
+    /// Receives each row of `pages.jsonl`, with its archive position, once its page is committed.
     /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. The run
     /// ends only once the consumer has taken all rows, unless the stop is [`StopRequest::Now`] or
     /// the receiver is dropped. Each row is sent at most once: rows that a crash or
@@ -361,7 +362,7 @@ pub struct Progress {
     pub pages: u64,
     /// Pages without a response, or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
-    /// URLs excluded without being fetched.
+    /// URLs that were excluded or deferred instead of being fetched.
     pub excluded: u64,
     /// URLs that are pending.
     pub pending: u64,
@@ -371,11 +372,11 @@ pub struct Progress {
     pub known: u64,
     /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts with the maximum number of requests in flight.
+    /// Hosts that have requests in flight and can't get another one now.
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,
-    /// Hosts that have pending URLs, and must wait until the gap after their last request ends.
+    /// Hosts with pending URLs that must wait until the gap after their last request ends.
     pub hosts_waiting: u32,
     /// Hosts that requested a pause, or that can't be reached.
     pub hosts_resting: u32,

@@ -41,7 +41,8 @@ pub(crate) struct EndedRequest {
     pub(crate) status: Option<u16>,
     /// The kind of failure. `None` if there was a response.
     pub(crate) failure: Option<&'static str>,
-    /// The time since the previous request to the host. `None` for the first request.
+    /// The time from the end of the previous request to the same host to the start of this one.
+    /// `None` for the first request.
     pub(crate) waited: Option<Duration>,
     pub(crate) took: Duration,
     pub(crate) bytes: u64,

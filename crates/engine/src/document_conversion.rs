@@ -19,7 +19,7 @@ use crawl_extractor::PageText;
 /// read its document. The process writes the reason to stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
-/// The `Content-Type` of converted documents.
+/// The `Content-Type` of the HTML that documents are converted to.
 pub(crate) const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
 /// Maximum bytes of a reading process's stderr to keep.
@@ -95,7 +95,7 @@ pub(crate) enum ConversionFault {
     Crashed,
     /// No reading process could be started.
     NoReader,
-    /// The document was given back unread, because the run ended.
+    /// The document was not read, because the run ended.
     GivenUp,
 }
 
@@ -206,7 +206,8 @@ impl DocumentRules {
         })
     }
 
-    /// Waits until stdout and stderr are closed. Returns an error if that takes too long.
+    /// Waits until the process has closed stdout and stderr, and returns their contents. Returns an
+    /// error if that takes too long or `gives_back` is set.
     fn answer(
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,

@@ -59,7 +59,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// may have to be compiled.
 const MAX_EVENTS: usize = 64;
 
-/// How long indexing may continue after the last page, once the run's time is over.
+/// How long indexing may continue after the run's deadline or after a stop.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
 /// Crawls until nothing is left, a budget is spent, or the controls request a stop.
@@ -180,7 +180,7 @@ struct Driver {
     created: Vec<PathBuf>,
     /// If set, readers and writer drop their remaining work.
     abandon: Arc<AtomicBool>,
-    /// Set when the last page is settled, to limit the indexing that remains.
+    /// Set when the crawl loop has ended. Limits how long the rest of the indexing may take.
     last_work: Arc<OnceLock<LastWork>>,
     stop: watch::Receiver<StopRequest>,
 }
@@ -215,12 +215,12 @@ impl Workers {
     }
 }
 
-/// Limits how long indexing may continue after the last page.
+/// When to stop indexing after the crawl loop has ended.
 #[derive(Debug)]
 struct LastWork {
+    /// The time when indexing must stop. `None` if it may finish.
     deadline: Option<Tick>,
-    /// How urgently a stop was requested before the last page was settled. A more urgent stop ends
-    /// indexing.
+    /// How urgently a stop was requested when the loop ended. A more urgent stop ends indexing.
     stop: StopRequest,
 }
 
@@ -304,7 +304,8 @@ impl Driver {
         }
     }
 
-    /// Returns the next event. `None` if the time to wake came before any event.
+    /// Returns the next event. `None` if the time to wake came first, or if rows were delivered to
+    /// their consumer.
     async fn next_event(
         &mut self,
         controls: &mut Controls,
@@ -411,7 +412,8 @@ impl Driver {
         }
     }
 
-    /// Starts to render a page, given its number, its URL and the time it was fetched.
+    /// Starts to render a page, given its number, its URL, the time it was fetched, and its
+    /// response.
     fn render(&mut self, page: (RenderId, String, Tick), answer: UndecodedAnswer) {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());

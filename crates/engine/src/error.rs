@@ -120,7 +120,7 @@ pub enum EngineError {
         /// The parser's error.
         why: serde_json::Error,
     },
-    /// The sample of this crawl was drawn with another design.
+    /// The crawl's sample or random walk has a design that differs from the configured one.
     #[error("the sample of this crawl was drawn with different settings")]
     SampleDrawn,
     /// The stored state could not be opened.
@@ -195,7 +195,7 @@ pub enum EngineError {
     RecordsDiffer {
         /// The name of the worker.
         worker: String,
-        /// The file that lacks records.
+        /// The name of the file, or `the rows of pages.jsonl`.
         file: String,
         /// The number found: bytes of the file, or rows of pages.
         found: u64,

@@ -19,7 +19,7 @@ use crate::state::extract_files::{
     EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
 };
 
-/// The number of pages that are read from the archive at once.
+/// The number of pages that are read from the archive and held in memory at once.
 const BATCH_PAGES: usize = 64;
 
 /// Applies rules to an HTML page. `body` is the body with its content coding removed.
@@ -57,8 +57,8 @@ pub(crate) fn rows_of_text(
     rows.collect()
 }
 
-/// Whether the fields of a page may be kept. True if the answer is a page, and both the site and
-/// the operator allow its body to be kept and shown.
+/// Whether to extract fields from a page. True if the response is a readable page, and both the
+/// site and the operator allow its body to be kept and shown.
 pub(crate) fn may_extract(row: &PageRow) -> bool {
     let error = row.error.as_deref().unwrap_or_default();
     let is_unread =
@@ -66,7 +66,7 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
     matches!(row.status, Some(200..=299)) && row.may_show_body() && !is_unread
 }
 
-/// The counts of a new extraction.
+/// The counts of [`extract_again`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtractionCounts {
     /// HTML pages that the rules were applied to, over all rounds.

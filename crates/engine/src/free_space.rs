@@ -18,7 +18,7 @@ pub struct FreeSpace(Arc<MeasureFree>);
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpace {
-    /// Returns a measurement of the bytes that this process may still use on the file system.
+    /// Returns a `FreeSpace` that asks the file system how many bytes this process may still write.
     #[must_use]
     pub fn of_file_system() -> FreeSpace {
         FreeSpace::measured_by(|path| {
@@ -28,7 +28,7 @@ impl FreeSpace {
         })
     }
 
-    /// Returns a measurement that calls this function.
+    /// Returns a `FreeSpace` that measures with the given function.
     pub fn measured_by(
         measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static,
     ) -> FreeSpace {

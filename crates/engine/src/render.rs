@@ -110,7 +110,7 @@ impl Renderer for NoBrowser {
 /// The result of [`Renderer::render`].
 pub type RenderFuture = Pin<Box<dyn Future<Output = Result<RenderedPage, RenderFailure>> + Send>>;
 
-/// The answer for a page, to be rendered.
+/// A fetched page for a browser to render.
 #[derive(Clone, Debug)]
 pub struct PageToRender {
     /// The URL of the page.
@@ -165,7 +165,7 @@ pub struct RenderFailure {
     pub name: &'static str,
     /// The details, for the log.
     pub detail: String,
-    /// Whether the browser itself failed, so that other pages may fail as well.
+    /// Whether the fault is the browser's and not the page's, so that other pages may fail as well.
     pub is_browsers: bool,
 }
 
@@ -279,7 +279,7 @@ pub enum ResourceAnswer {
 pub(crate) type AskForResource =
     dyn Fn(ResourceRequest, oneshot::Sender<Option<UndecodedAnswer>>) + Send + Sync;
 
-/// Takes the requests of one page while it is rendered.
+/// Sends the requests of one page to the crawl while the page is rendered.
 #[derive(Clone)]
 pub struct ResourceRequestSender(pub(crate) Arc<AskForResource>);
 
@@ -352,7 +352,8 @@ impl UndecodedAnswer {
         }
     }
 
-    /// Decodes the content coding.
+    /// Returns the answer with its body decoded, and without the header fields of its content
+    /// coding.
     pub(crate) fn without_coding(self) -> UndecodedAnswer {
         let (is_own, is_private) = (self.is_own, self.is_private);
         let (status, headers, body) = self.decode();
@@ -365,7 +366,8 @@ impl UndecodedAnswer {
         }
     }
 
-    /// Returns the status, the header fields and the decoded body.
+    /// Returns the status, the header fields without those of the content coding, and the decoded
+    /// body.
     pub(crate) fn decode(mut self) -> (u16, HeaderMap, Bytes) {
         let body = match self.headers.contains_key(CONTENT_ENCODING) {
             false => self.body,

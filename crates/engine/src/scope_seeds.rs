@@ -206,8 +206,8 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
         .collect()
 }
 
-/// Removes forgotten seeds from the stored list. A forgotten page is replaced by its folder, so
-/// that other pages in the folder stay in scope.
+/// Removes forgotten seeds from the stored list. If a forgotten URL is a page, its folder takes the
+/// place of the seed, so that other pages in the folder stay in scope.
 pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {

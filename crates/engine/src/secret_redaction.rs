@@ -24,7 +24,8 @@ pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
     }
 }
 
-/// Redacts secrets in the columns of a `pages.jsonl` row that contain text from the server.
+/// Redacts secrets in the columns of a `pages.jsonl` row that contain text from the server. Records
+/// in the row whether there were any.
 pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     if secrets.is_empty() {
         return;

@@ -63,7 +63,8 @@ pub const LOGIN_FAILED: &str = "its login failed";
 /// host.
 pub const LOGIN_REFUSED: &str = "its login was refused";
 
-/// A host whose pending URLs can't be fetched, because it is unreachable, paused or parked.
+/// A host whose pending URLs could not be fetched before the run ended, because it is unreachable,
+/// paused or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {
     /// The host.
@@ -209,8 +210,8 @@ pub struct RunSummary {
     pub indexed: Option<IndexSummary>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. Counts pages instead in later rounds
-    /// (where seeds may not be due) and in crawls that draw a sample.
+    /// Seeds that answered with a page, over all runs of the round. In a crawl with a sample, also
+    /// counts the pages of the sample. Above 0 even in a later round in which no seed was due.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,

@@ -18,8 +18,9 @@ use crate::error::EngineError;
 
 /// The name of the file with the tombstones, in the crawl directory.
 pub(crate) const TOMBSTONES: &str = "tombstones.jsonl";
-/// The value of `kind` in the tombstone of a page, and in that of a host.
+/// The value of `kind` in the tombstone of a page.
 pub(crate) const PAGE: &str = "page";
+/// The value of `kind` in the tombstone of a host.
 pub(crate) const HOST: &str = "host";
 
 /// The prefix of a digest in the file, before the hexadecimal digits.

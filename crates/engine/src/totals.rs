@@ -12,7 +12,8 @@ pub(crate) struct CrawlTotals {
     pub failed: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Seeds that answered with a page, possibly after a redirect.
+    /// Seeds that answered with a page, possibly after a redirect. In a crawl with a sample, also
+    /// counts the pages of the sample.
     pub seeds_fetched: u64,
     /// Messages that the writer has settled, except states of hosts.
     #[serde(default)]

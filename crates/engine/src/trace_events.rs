@@ -49,7 +49,8 @@ impl HostSpans {
     }
 }
 
-/// Emits the events of each URL in chronological order, and the events of robots.txt.
+/// Emits the tracing events of a crawl. The methods are in the order in which the events of a URL
+/// occur.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceEvents {
     secrets: Secrets,
@@ -93,7 +94,7 @@ impl TraceEvents {
         trace!(url = self.url(url), attempt = lease.attempt, "leased");
     }
 
-    /// Logs a leased URL that robots.txt allows to fetch.
+    /// Logs that robots.txt allows a leased URL to be fetched.
     pub(crate) fn allowed(&self, url: &CanonicalUrl, verdict: &RobotsVerdict) {
         trace!(
             url = self.url(url),
@@ -131,7 +132,8 @@ impl TraceEvents {
         );
     }
 
-    /// Logs that a leased URL will be fetched later. `what` is the reason.
+    /// Logs that a leased URL will be fetched later. `what` is the text of the event, which names
+    /// the reason.
     pub(crate) fn waits(&self, url: &CanonicalUrl, what: &'static str) {
         trace!(url = self.url(url), "{what}");
     }

@@ -25,8 +25,8 @@ const MAX_STATEMENTS: usize = 32;
 /// Maximum length of an exclusion's rule in rows and in the store, in bytes.
 const MAX_RULE: usize = 1024;
 
-/// Returns why a page must not be fetched: a statement that its site made before the fetch refuses
-/// the use for `purpose`. `None` if there is no such statement.
+/// Returns why a page must not be fetched: the statement in robots.txt or `tdmrep.json` that
+/// refuses `purpose`. `None` if there is no such statement.
 pub(crate) fn refusal(
     rules: &CompiledRobots,
     path_and_query: &str,

@@ -108,7 +108,7 @@ link_types! {
     PRERENDER = 43, "prerender";
 }
 
-/// Old spellings of link types, with the current types.
+/// Old or alternative names of link types, each with the link type that is meant.
 const ALIASES: &[(&str, Rel)] = &[
     ("previous", Rel::PREV),
     ("copyright", Rel::LICENSE),
@@ -117,7 +117,7 @@ const ALIASES: &[(&str, Rel)] = &[
 ];
 
 impl Rel {
-    /// The types of resources that a browser loads to show the page.
+    /// The link types of resources that a browser loads to show the page.
     pub(crate) const RESOURCES: Rel = union(&[
         Rel::STYLESHEET,
         Rel::ICON,
@@ -129,7 +129,7 @@ impl Rel {
         Rel::MANIFEST,
     ]);
 
-    /// The types of links that a person could follow.
+    /// The link types of pages that a person could open.
     pub(crate) const PAGES: Rel = union(&[
         Rel::CANONICAL,
         Rel::ALTERNATE,
@@ -175,13 +175,13 @@ impl Rel {
             })
     }
 
-    /// Returns whether all types of `other` are in this set.
+    /// Returns whether this set contains all types of `other`.
     #[must_use]
     pub fn contains(self, other: Rel) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns whether any type of `other` is in this set.
+    /// Returns whether this set and `other` have a type in common.
     #[must_use]
     pub fn intersects(self, other: Rel) -> bool {
         self.0 & other.0 != 0

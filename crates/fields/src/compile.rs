@@ -83,7 +83,7 @@ const XPATH_HINT: &str = "write CSS: //ul/li[2]//a[@class='x']/@href is select =
      a.x\", attr = \"href\"; contains(., 'x') is a `regex`";
 const SOURCE_HINT: &str = "give one of `select`, `json-ld`, `microdata`, `open-graph`";
 
-/// Compiles one rule and collects the mistakes in it.
+/// The compiler of one rule, which collects the mistakes in it.
 struct Check<'a> {
     rule: usize,
     /// The keys that lead to the table that is being compiled.
@@ -404,7 +404,7 @@ impl Check<'_> {
     }
 }
 
-/// Returns the maximum nesting depth of the brackets in a selector.
+/// Returns how deeply the brackets in a selector are nested.
 fn brackets(selector: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in selector.bytes() {

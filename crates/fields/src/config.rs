@@ -73,7 +73,7 @@ pub struct FieldTable {
     /// The part of the element to take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ElementContent>,
-    /// Whether to return all matches as a list instead of only the first match.
+    /// Whether the value is a list of all matches instead of only the first match.
     #[serde(default, skip_serializing_if = "is_false")]
     pub all: bool,
     /// A regular expression to apply to the text. The value is the first group of the match, or the
@@ -89,8 +89,8 @@ pub struct FieldTable {
     /// Whether the field fails if a page lacks it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// The fields of a group. A group's fields are searched within each element that `select`
-    /// matches.
+    /// The fields of a group. If set, this field is a group, and its fields are searched within
+    /// each element that `select` matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Fields>,
 }
@@ -99,7 +99,7 @@ pub struct FieldTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElementContent {
-    /// The text of the element and its descendants, without that of scripts and styles.
+    /// The text of the element and its descendants, without that of scripts, styles and templates.
     #[default]
     Text,
     /// The text of the element without that of its descendants.

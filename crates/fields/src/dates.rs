@@ -8,8 +8,8 @@ use crate::locale::Locale;
 const MAX_DATE_BYTES: usize = 120;
 
 /// Returns the date in a text, formatted as `2026-03-08`. Ignores the time of day and the time
-/// zone, so the result is the date as written. `None` if the text is not a date in ISO 8601, a
-/// common English format or the format of `locale`.
+/// zone, so the result is the date as written. `None` if the text is not a date in the format of
+/// `locale`, in ISO 8601 or in a common English format.
 pub(crate) fn read_day(text: &str, locale: Option<&Locale>) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_DATE_BYTES {
@@ -74,7 +74,8 @@ fn numeric(text: &str, locale: &Locale) -> Option<String> {
     written(year_of(year)?, month.parse().ok()?, day.parse().ok()?)
 }
 
-/// Parses `8. März 2026` or `Sonntag, 8 mars 2026`, using the locale's names of months.
+/// Parses a date with the name of a month in the locale's language, such as `8. März 2026` or
+/// `dimanche 8 mars 2026`.
 fn named(text: &str, locale: &Locale) -> Option<String> {
     let (mut day, mut month, mut year) = (None, None, None);
     let words = text.split(|c: char| !c.is_alphanumeric());

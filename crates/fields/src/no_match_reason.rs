@@ -10,8 +10,8 @@ use crate::rule::{Field, Source};
 use crate::select::Selector;
 use crate::tree::Tree;
 
-/// Minimum likeness (0 to 1) of a name on the page to a name in the selector. A less similar name
-/// is not suggested as a correction.
+/// Minimum likeness (0 to 1) of a name on the page to a name in the selector. Less similar names
+/// are not suggested as corrections.
 const MIN_LIKENESS: f64 = 0.85;
 
 /// Returns why the selector of `field` matches nothing on a page. `None` if the field has no

@@ -56,7 +56,7 @@ pub(crate) enum ElementPart {
     Attribute(String),
 }
 
-/// The keys of the conditions that a rule may have.
+/// The keys of all conditions that a rule can have.
 const CONDITIONS: [&str; 6] = ["host", "path", "match", "label", "content-type", "language"];
 
 impl Rule {

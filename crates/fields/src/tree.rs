@@ -201,15 +201,15 @@ impl TreeSink for BoundedSink {
         self.tree.reparent_children(node, new_parent);
     }
 
-    // Keep the content of templates in place instead of moving it to shadow roots.
+    // Returning false keeps the content of templates in place instead of in shadow roots.
     fn allow_declarative_shadow_roots(&self, _: &Self::Handle) -> bool {
         false
     }
 }
 
-/// Formats the tree of a page as indented lines: one for each element with its attributes, and one
-/// for each text in quotes. If parsing ended early, the last line names the limit. `None` in a
-/// build without the feature `tree`.
+/// Formats the tree of a page as indented lines, one for each element (with its attributes), text
+/// (in quotes), comment and doctype. If parsing ended early, the last line names the limit. `None`
+/// in a build without the feature `tree`.
 #[must_use]
 pub fn tree_listing(text: &str) -> Option<String> {
     let tree = Tree::parse(text);

@@ -1,4 +1,4 @@
-//! Finds the styles of titles and headings in `word/styles.xml`.
+//! Reads `word/styles.xml`, to find out which paragraph styles are those of titles and headings.
 
 use std::collections::HashMap;
 

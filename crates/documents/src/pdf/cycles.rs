@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pdf_extract::content::Content;
 use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
 
-/// The objects that each object refers to.
+/// For each object, the objects that it refers to.
 type References = BTreeMap<ObjectId, Vec<ObjectId>>;
 
 /// Removes all cycles that the library would follow.
@@ -24,7 +24,7 @@ fn remove_cyclic_parents(document: &mut Document) {
             node.remove(b"Parent");
         }
     };
-    // The root of the page tree may not have a parent. If a cycle contains the root, removing this
+    // The root of the page tree must not have a parent. If a cycle contains the root, removing this
     // entry keeps the parents of the pages.
     let root = document
         .catalog()
@@ -73,8 +73,9 @@ fn empty_cyclic_forms(document: &mut Document) {
                     .filter(|(name, _)| names.iter().any(|drawn| drawn == name))
                     .map(|(_, id)| id)
                     .collect(),
-                // A form without resources uses those of the page or form that draws it. This can
-                // be any of the document, so such a form may seem to draw itself and be emptied.
+                // A form without resources uses those of the page or form that draws it, which may
+                // be any in the document. So the form may seem to draw itself although it does not,
+                // and is then emptied.
                 None => names
                     .iter()
                     .filter_map(|name| by_name.get(name.as_slice()))
@@ -114,7 +115,7 @@ fn xobjects<'a>(
     )
 }
 
-/// Returns the id of the object that a reference leads to, also if it leads to another reference.
+/// Returns the id of the object that a reference leads to, possibly through other references.
 fn referred(document: &Document, reference: &Object) -> Option<ObjectId> {
     document.dereference(reference).ok()?.0
 }
@@ -133,7 +134,7 @@ fn drawn_names(form: &Stream) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Returns objects such that without their references no cycle is left.
+/// Returns objects whose references, if removed, leave no cycle.
 fn ends_of_cycles(references: &References) -> Vec<ObjectId> {
     let mut ends = Vec::new();
     // Whether the search has finished with an object. If not, the object is on the current path.

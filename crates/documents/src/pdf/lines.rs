@@ -1,4 +1,4 @@
-//! Joins glyphs into lines, in the order of drawing.
+//! Joins glyphs into lines. Glyphs are taken in the order in which the page draws them.
 
 use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
 

@@ -346,8 +346,8 @@ fn began(directory: &CrawlDirectory, visits: RevisitSchedule, now: Tick) -> RunB
     }
 }
 
-/// Restores the requests of an earlier run, and those gaps and back-offs of hosts that have not
-/// ended yet. Calls `note_address` with each host's address in an earlier run.
+/// Continues earlier runs: restores the gaps and back-offs of hosts that have not ended yet. Calls
+/// `note_address` with the recorded addresses of hosts.
 pub(crate) fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
@@ -373,7 +373,7 @@ pub(crate) fn restore_earlier_run(
     Ok(())
 }
 
-/// Returns the indexer's check of whether readers need the processors.
+/// Returns the function with which the indexer checks whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
     // In a run with a time limit, never delay indexing while readers are busy, because there may

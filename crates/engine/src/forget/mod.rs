@@ -1,9 +1,8 @@
 //! Erases pages and hosts from a crawl that is not running: from its archive, rows, index and
 //! state.
 //!
-//! All changes are written to new files in the folder of [`swap`](crate::state::swap), which then
-//! replaces all files at once. After a crash, either the crawl is unchanged, or everything to be
-//! erased is gone.
+//! All changes are written to new files in the folder of [`file_swap`], which then replaces all
+//! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
 mod rows;
 
@@ -63,12 +62,12 @@ pub struct Forgotten {
     /// Rows and records of other pages that mentioned an erased page or host. The mentions were
     /// removed.
     pub changed: u64,
-    /// Tombstones that were written.
+    /// New tombstones.
     pub tombstones: u64,
 }
 
 impl Forgotten {
-    /// Whether the crawl held nothing to erase.
+    /// Returns whether the crawl had nothing to erase. Ignores `tombstones`.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let Forgotten {
@@ -195,7 +194,8 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 }
 
 /// Erases pages and hosts from the crawl in `dir`. Also removes the derived files (index,
-/// `report.json`, `report.html`, `hosts.jsonl`). The caller must create them again.
+/// `report.json`, `report.html`, `hosts.jsonl`, and the digests of files). The caller must create
+/// them again.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
@@ -312,7 +312,7 @@ fn is_of_archive(mark: &str) -> bool {
         .is_some_and(|name| name.starts_with('/'))
 }
 
-/// Adds the rewritten archive files to `changes`, and rewrites the archive's index.
+/// Adds the rewritten archive files to `changes`. Rebuilds the archive's index if there is one.
 fn of_archive(
     dir: &Path,
     staging: &Path,
@@ -336,7 +336,8 @@ fn of_archive(
     Ok(())
 }
 
-/// Writes the tombstones that exist and the new ones. Returns the number of new ones.
+/// Writes the existing and the new tombstones to the folder of new files. Returns the number of new
+/// ones.
 fn write_tombstones(
     dir: &Path,
     staging: &Path,
@@ -365,7 +366,7 @@ fn write_tombstones(
     Ok(set)
 }
 
-/// Returns the kind and the digest of each page and host without a tombstone.
+/// Returns the kind and the digest of each page and host in `removal` that has no tombstone yet.
 fn new_digests(
     removal: &Removal,
     key: &TombstoneHmacKey,
@@ -393,7 +394,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     write().map_err(EngineError::disk(path))
 }
 
-/// Determines what to erase from the stored state.
+/// Selects what to erase from the stored state.
 struct StateRemoval<'r>(&'r Removal);
 
 impl RemovalFilter for StateRemoval<'_> {

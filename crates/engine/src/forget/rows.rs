@@ -66,8 +66,9 @@ impl RowFileKind {
     }
 }
 
-/// Writes a row file without the erased rows into `to`, and counts the changes. Writes nothing if
-/// no row changes. Returns the committed length of the resulting file.
+/// Writes a row file without the erased rows into the folder `to`, and counts the changes. Only
+/// counts if `to` is `None`. Writes nothing if no row changes. Returns the committed length of the
+/// resulting file.
 pub(super) fn rewrite_file(
     kind: RowFileKind,
     dir: &Path,

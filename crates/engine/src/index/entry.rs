@@ -12,7 +12,8 @@ use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
-/// Reads the links and the text of a page in one pass. `observer` gets the same input.
+/// Reads the links and the text of a page in one pass. Passes the text and the images to `observer`
+/// as well.
 pub(crate) fn read_both(
     text: &PageText<'_>,
     headers: &HeaderMap,

@@ -41,10 +41,11 @@ const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum bytes of `state/indexing.jsonl` that wait while readers are busy.
 /// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// If this many bytes of a log are unread, they are indexed on all processors.
+/// If at least this many bytes of the log are unread at the end of a run, they are indexed on all
+/// processors.
 const MANY_BYTES: u64 = 8 << 20;
 
-/// Returns whether the crawl keeps the processors busy.
+/// A function that returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Decides when indexing must stop early. Indexing stops between two pages, never within one.
@@ -70,7 +71,7 @@ impl Halt {
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// The committed length of the log (as a read position) and of `pages.jsonl`.
+    /// The committed length of the log, as a read position.
     read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -171,9 +172,11 @@ pub(crate) struct Indexer {
 
 /// The state of the index when its thread ended.
 pub(crate) enum Outcome {
-    /// The thread read the log to its end, or stopped because the run's time was over.
+    /// The thread has an index. It read the log to its end, or left the rest to
+    /// [`LogFollower::finish`], or stopped because the run's time was over.
     Read(Box<LogFollower>),
-    /// The index is unusable, so none of the log was read.
+    /// None of the log was read, because the index is unusable, or because the run ended before the
+    /// index was checked.
     Without(IndexSummary),
 }
 
@@ -381,13 +384,15 @@ pub(crate) struct LogFollower {
     has_archive: HasArchive,
     log: LogReader,
     read: LogPosition,
-    /// The read position at the last commit of the index, and the time of that commit.
+    /// The read position at the last commit of the index.
     kept: LogPosition,
+    /// The time of the last commit of the index, or of the last time that there was nothing to
+    /// commit.
     kept_at: Instant,
     writer: IndexWriter,
-    /// The number of pages that are not indexed, by reason. `kept_left_out` has the numbers at the
-    /// last commit of the index.
+    /// The number of pages that are not indexed, by reason, in the part of the log that was read.
     left_out: BTreeMap<String, u64>,
+    /// The value of `left_out` at the last commit of the index.
     kept_left_out: BTreeMap<String, u64>,
     /// The last committed length of the log that the writer announced.
     length: u64,

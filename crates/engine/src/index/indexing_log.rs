@@ -174,8 +174,9 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
 /// The part of the log that is unread when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The byte offset up to which the index has read (`from`), and that of the log's end (`end`).
+    /// The byte offset up to which the index has read the log.
     pub(crate) from: u64,
+    /// The byte offset of the end of the log.
     pub(crate) end: u64,
     /// The number of pages in the unread part that are not indexed, by reason, as counted by the
     /// last call of `each`.

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::summary::IndexSummary;
 
-/// Returns whether the crawl keeps the processors busy.
+/// A function that returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Replaces the type that stops indexing early. Does nothing, since nothing is indexed.

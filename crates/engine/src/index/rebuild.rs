@@ -290,7 +290,7 @@ fn build_new<'a>(
     Ok(Some((build, latest)))
 }
 
-/// Renames `index.new` to `index`.
+/// Replaces the folder `index` by `index.new`.
 fn take_place(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     if folder.exists() {
@@ -361,7 +361,8 @@ impl Build<'_> {
         Some(page).filter(|_| is_it)
     }
 
-    /// Returns the DOM of a page that was rendered.
+    /// Reads the DOM of a page from the archive. `None` if the page was not rendered, or its DOM
+    /// can't be read.
     fn dom(&self, kept: &KeptPage) -> Option<Vec<u8>> {
         let (place, bytes) = kept.dom.as_ref()?;
         dom_at(self.dir, &kept.url, place, *bytes)

@@ -17,7 +17,8 @@ struct RedirectRow {
 }
 
 /// Returns the targets of those `urls` that redirected at their last visits, as recorded in the
-/// first `committed` bytes of `pages.jsonl`. Skips lines that are not rows.
+/// first `committed` bytes of `pages.jsonl`, or in the whole file if `None`. Skips lines that are
+/// not rows.
 pub(crate) fn redirects_of(
     dir: &Path,
     committed: Option<u64>,

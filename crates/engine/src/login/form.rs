@@ -13,7 +13,7 @@ pub(crate) struct LoginForm {
     passwords: Vec<String>,
 }
 
-/// Returns the first of a page's forms that has all these fields.
+/// Returns the first of a page's forms that has fields with all the names in `fields`.
 ///
 /// # Errors
 /// No form has all these fields, or the form's address is unusable.

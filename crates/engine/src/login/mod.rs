@@ -108,13 +108,13 @@ impl From<String> for LoginFailure {
     }
 }
 
-/// Reads the secrets of a login when they are needed: the value of each field, or the token.
-/// `Debug` shows nothing.
+/// Reads the secrets of a login when they are needed: the value of each form field, or the token.
+/// `Debug` hides them.
 #[derive(Clone)]
 pub struct Credentials(Arc<ReadSecrets>);
 
-/// Returns the name and value of each secret, or why they can't be read. A name is that of a form
-/// field. The name of a token is ignored.
+/// A function that returns the name and value of each secret, or why they can't be read. A name is
+/// that of a form field. The name of a token is ignored.
 type ReadSecrets = dyn Fn() -> Result<Vec<(String, String)>, String> + Send + Sync;
 
 impl Credentials {

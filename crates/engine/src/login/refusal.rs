@@ -1,4 +1,5 @@
-//! Recognizes credentials that a site refused, without keeping them.
+//! Recognizes credentials that a site refused before. Stores only a salted digest of the
+//! credentials.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
@@ -11,8 +12,8 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{LoginFailure, LoginMethod, SiteLogin};
 
-/// Rounds of a digest. More rounds make guessing a password from its digest slower, but block the
-/// crawl loop longer at each login.
+/// The number of PBKDF2 rounds of a digest. More rounds make guessing a password from its digest
+/// slower, but block the crawl loop longer at each login.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(20_000).unwrap();
 const SALT_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 32;
@@ -34,7 +35,8 @@ pub(crate) fn digest_of(
     })
 }
 
-/// Returns whether a login would send the refused credentials to the same form again.
+/// Returns whether these credentials are the refused ones, and would be sent to the same form or in
+/// the same header field.
 pub(crate) fn is_same(
     refused: &CredentialsDigest,
     login: &SiteLogin,

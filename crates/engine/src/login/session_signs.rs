@@ -31,13 +31,13 @@ enum Sign {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSign {
-    /// Every page contains the empty text.
+    /// The text is empty, so every page would contain it.
     #[error("it is empty")]
     Empty,
     /// The text is too long.
     #[error("it is longer than {MAX_SIGN_BYTES} bytes")]
     TooLong,
-    /// The text is not a selector that is supported.
+    /// The text is not a CSS selector that this build supports.
     #[error("bad selector `{text}`: {why}")]
     Selector {
         /// The text.
@@ -70,7 +70,8 @@ impl PageSign {
         Ok(PageSign(Sign::Selector(selector)))
     }
 
-    /// Returns whether a page has the sign. `None` if the page is too large to know.
+    /// Returns whether a page has the sign. `None` if the page exceeds a limit before a match is
+    /// found.
     fn is_on(&self, page: &PageText<'_>) -> Option<bool> {
         match &self.0 {
             Sign::Text(text) => Some(page.as_str().contains(text)),

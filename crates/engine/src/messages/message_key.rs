@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::{Effect, WriterMessage};
 
-/// The cause of a message. Requests, turns (uses of permits) and messages about rendered pages are
-/// numbered from 1 in each run.
+/// The cause of a message to the writer. Requests, turns (uses of permits) and messages about
+/// rendered pages are numbered from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MessageCause {
     /// The end of the request with this number.
@@ -42,7 +42,7 @@ pub(crate) struct KeyedMessage {
 }
 
 impl KeyedMessage {
-    /// Wraps a message without a key. The order of such messages isn't logged.
+    /// Wraps a message without a key. The order in which such messages are committed isn't logged.
     pub(crate) fn unnamed(message: WriterMessage) -> KeyedMessage {
         KeyedMessage { key: None, message }
     }

@@ -43,7 +43,6 @@ use crate::totals::CrawlTotals;
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
-        /// The frontier's lease.
         lease: Lease,
         /// The facts determined before the fetch, such as the verdict of robots.txt.
         context: FetchContext,
@@ -125,12 +124,12 @@ pub(crate) enum Event {
     Fetched(Box<EndedExchange>),
     /// The address of a request was looked up.
     AddressFound {
-        /// The permit, still unused.
+        /// The permit for the request, still unused.
         permit: Permit,
         /// The address. `None` if it can't be determined.
         address: Option<IpAddr>,
     },
-    /// A reader started on a page.
+    /// A reader began to read a page.
     ReadingBegan {
         /// Length of the page's body in bytes.
         bytes: u64,
@@ -142,17 +141,17 @@ pub(crate) enum Event {
         bytes: u64,
     },
     /// A document no longer waits to be read in another process. Either it was read and its page
-    /// goes to the writer next, or it was given back.
+    /// goes to the writer next, or the document was returned unread.
     DocumentEnded {
         host: HostKey,
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A reader gave back a page that it had not started on.
+    /// A reader returned a page that it had not begun to read.
     GivenBackUnread(Box<FetchedPage>),
-    /// A reader gave back a page that it had started on.
+    /// A reader returned a page that it had begun to read.
     ReadingStopped(Box<FetchedPage>),
-    /// A reader gave back a page, because scripts seem to build it.
+    /// A reader returned a page, because scripts seem to build the page.
     Scripted {
         page: Box<FetchedPage>,
         /// A description of the page before its scripts run.
@@ -402,8 +401,8 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
-    /// Whether the message changes queues without settling a page. The replay of a crawl without
-    /// an order log relies on the number of these messages.
+    /// Returns whether the message changes queues without settling a page. The replay of a crawl
+    /// without an order log relies on the number of these messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -425,7 +424,8 @@ impl WriterMessage {
         }
     }
 
-    /// The number of results, such as settled URLs, that the commit of this message makes durable.
+    /// Returns the number of results, such as settled URLs, that the commit of this message makes
+    /// durable.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -477,7 +477,7 @@ pub(crate) struct SideExchange {
     pub(crate) bytes: u64,
     /// The page that needed the request, if one did.
     pub(crate) via: Option<CanonicalUrl>,
-    /// Whether the body must not be archived.
+    /// Whether the body must be kept out of the archive.
     pub(crate) is_withheld: bool,
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
@@ -490,12 +490,13 @@ pub(crate) struct SideExchange {
 /// The result of committing a group of messages.
 #[derive(Debug, Default)]
 pub(crate) struct CommittedGroup {
-    /// The number of messages in the group.
+    /// The sum of [`WriterMessage::weight`] over the messages of the group.
     pub(crate) items: u64,
     pub(crate) counts: Commit,
     /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<PageToFree>,
-    /// Rows that were added to `pages.jsonl`.
+    /// Rows that were added to `pages.jsonl`. Empty if neither a consumer nor a trace event needs
+    /// them.
     pub(crate) rows: Vec<PageRow>,
     /// Origins whose queues changed, each with its number of pending URLs.
     pub(crate) origins: Vec<(Origin, u64)>,
@@ -503,11 +504,12 @@ pub(crate) struct CommittedGroup {
     pub(crate) bytes: u64,
     /// The host of each host state in the group. A host with several states occurs several times.
     pub(crate) hosts: Vec<HostKey>,
-    /// The origin of each lease that ended.
+    /// The origin of each lease that `leases` counts.
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
-    /// The number of ended leases. Each could have become a row of `pages.jsonl`.
+    /// The number of leases that ended with a visit or a retry, without those of excluded and
+    /// deferred URLs. Each could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
     pub(crate) totals: CrawlTotals,

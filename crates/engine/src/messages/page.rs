@@ -213,7 +213,7 @@ pub(crate) struct PageFindings {
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct PageToFree {
-    /// The page's row. `None` if the row goes to a consumer.
+    /// The page's row. `None` if the row is still needed, for a consumer or for trace events.
     pub(crate) row: Option<Box<PageRow>>,
     /// The row in its encoded form.
     pub(crate) line: Option<SerializedPageRow>,
@@ -279,8 +279,8 @@ pub(crate) enum TrapEvidence {
 }
 
 impl TrapEvidence {
-    /// Returns the signal of a page that is only checked. The page is no evidence for trap
-    /// detection, because its links are not followed.
+    /// Reduces the evidence to that of a page that is only checked: at most the target of its
+    /// redirect. The links of such a page are not followed, so its text is no evidence.
     pub(crate) fn only_checked(self) -> TrapEvidence {
         match self {
             TrapEvidence::Redirect(target) | TrapEvidence::CutRedirect(target) => {

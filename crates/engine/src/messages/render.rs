@@ -17,14 +17,13 @@ use crate::render::{ResourceRequest, UndecodedAnswer};
 /// Beyond the limit: cut off.
 const MAX_RESOURCE_BODY: u64 = 10 << 20;
 
-/// If a page has a script and fewer letters than this, it looks empty.
+/// A page with a script and fewer letters than this looks empty.
 const FEW_LETTERS: usize = 200;
 
-/// If a page has fewer letters than this, and its source shows that scripts fill it, it looks
-/// empty.
+/// A page with fewer letters than this looks empty if its source shows that scripts fill it.
 const SOME_LETTERS: usize = 1_000;
 
-/// How far to search for the end of a tag or of a `noscript` element.
+/// Maximum bytes to search for the end of a tag or of a `noscript` element.
 const EXCERPT_BYTES: usize = 2_000;
 
 /// The number of a page that is being rendered, unique in a run.
@@ -37,7 +36,7 @@ pub(crate) enum RenderingStatus {
     /// As it was sent.
     #[default]
     Unneeded,
-    /// As it was sent, unless scripts seem to build it. Readers give back such a page.
+    /// As it was sent, unless scripts seem to build it. In that case the reader returns the page.
     IfScripted,
     /// As a browser shows it.
     Done {
@@ -104,7 +103,7 @@ pub(crate) struct KeptRendering {
 pub(crate) struct WantedResource {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
-    /// Takes the answer; `None` if the request was refused or got no answer.
+    /// The channel for the answer. `None` is sent if the request was refused or got no answer.
     pub(crate) answer: oneshot::Sender<Option<UndecodedAnswer>>,
 }
 
@@ -271,7 +270,8 @@ fn says_that_scripts_fill_it(source: &str) -> bool {
         })
 }
 
-/// Returns whether the equal sign at `at` belongs to the id of an element that libraries fill.
+/// Returns whether the equal sign at `at` is that of an attribute such as `id="root"` or `id=app`,
+/// which marks an element that libraries fill.
 fn is_id_of_place(source: &[u8], at: usize) -> bool {
     let (name, value) = source.split_at(at);
     let value = value.get(1..).unwrap_or_default();

@@ -22,7 +22,7 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// requests to the host until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets that contain leased URLs.
+    /// Returns the buckets with URLs that this worker has leased.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
     /// Whether requests may be sent now. False shortly before this worker's ownership expires.
@@ -83,8 +83,8 @@ pub(crate) enum SharedRequest {
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
-        /// How much news of work ([`SharedNews::gives_work`]) this worker had handled when it sent
-        /// this request. If more such news was sent to the worker, the rest is outdated.
+        /// How many pieces of news of work ([`SharedNews::gives_work`]) this worker had handled
+        /// when it sent this request. If more were sent to the worker, the rest is outdated.
         work_news: u64,
     },
     /// Reports this worker's page count, and requests permission to fetch more pages.

@@ -1,4 +1,5 @@
-//! Answers the requests of a replay from the archive alone, at the recorded times.
+//! Answers the requests of a replay from the archive alone, and determines when each answer
+//! arrives.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -39,8 +40,8 @@ pub enum ReplayTiming {
 /// Counts of answers and bodies that are missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// Requests without an archived answer. The replay assumes that they took the host's usual
-    /// response time.
+    /// Requests without an archived answer. They take the recorded response time, or the host's
+    /// mean response time if the crawl never requested the URL.
     pub not_archived: u64,
     /// Requests in `not_archived` that were answered, but whose answers were withheld from the
     /// archive.
@@ -55,7 +56,7 @@ pub struct ReplayGaps {
 pub enum ReplayDifference {
     /// The replay sent this request, but another one is next in the records.
     Other(CanonicalUrl),
-    /// The replay sent this request later than the end of the recorded request.
+    /// The replay sent this request after the recorded request had ended.
     Later(CanonicalUrl),
     /// The replay sent this request after all recorded requests.
     Beyond(CanonicalUrl),
@@ -164,7 +165,7 @@ impl Answers {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }
 
-    /// Counts a request that the replay sent because it was next in the recorded order.
+    /// Counts a request that the replay sent as the next one in the recorded order.
     pub(super) fn pass_over(&mut self, url: &CanonicalUrl) {
         let _ = self.crawl.next_request(url.as_str());
         self.sent += 1;
@@ -274,7 +275,8 @@ impl Answers {
         }
     }
 
-    /// Returns the first archived answer for a URL.
+    /// Returns the archived answer to the first request for a URL that got neither a server error
+    /// nor 429.
     pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<UndecodedAnswer> {
         let start = self.crawl.first_answer(url.as_str())?;
         let record = self.crawl.record_of(url.as_str(), start)?;

@@ -1,5 +1,5 @@
-//! Holds back each commit until the replay has chosen the pages that the crawl had chosen before
-//! that commit.
+//! Holds back messages for the writer until the replay has requested the pages that the crawl had
+//! requested before it committed these messages.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use crate::messages::WriterMessage;
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// How many commits the crawl had made when it chose each page. Contains only the pages that
-    /// the replay has not chosen yet, in order.
+    /// For each page request of the crawl, how much the crawl had committed when it chose the page.
+    /// Contains only the pages that the replay has not requested yet, in order.
     levels: VecDeque<CommitsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
-    /// The number of commits passed on so far.
+    /// How many messages were passed on so far.
     done: CommitsBeforeRequest,
     came: u64,
 }
@@ -47,19 +47,19 @@ impl HeldCommits {
         queue.push_back((self.came, message));
     }
 
-    /// Records that the replay chose the next page request.
+    /// Records that the replay requested its next page.
     pub(super) fn chosen(&mut self) {
         self.levels.pop_front();
     }
 
-    /// Whether pages are still uncommitted in the replay that the crawl had committed before it
-    /// chose its next page.
+    /// Returns whether some pages have not arrived yet that the crawl had committed before it chose
+    /// its next page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)
     }
 
-    /// Passes on the commits that the crawl had made when it chose its next page. Passes on
+    /// Passes on the messages that the crawl had committed when it chose its next page. Passes on
     /// everything if it chose no further page.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
         let level = self

@@ -54,7 +54,7 @@ use crate::summary::RunSummary;
 use crate::trace_events::TraceEvents;
 use crate::write::{Writer, run_end};
 
-/// The result of a replay.
+/// The result of [`replay`].
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// The summary of the run, in virtual time.
@@ -71,9 +71,9 @@ pub struct Replayed {
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Repeats a crawl with another configuration, using the crawl's archived answers. Writes rows to
-/// a new directory, as if the answers had been fetched. Virtual time begins with the crawl's first
-/// request. Nothing is archived or indexed: `warc` and `index` are ignored.
+/// Repeats a crawl with its archived answers. `config` may differ from the crawl's configuration.
+/// Writes rows to a new directory, as if the answers had been fetched. Virtual time begins with the
+/// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
 /// [`EngineError::ReplayOutput`] if the output directory contains a crawl, and all errors of
@@ -141,7 +141,8 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A request in flight with a known answer. Flights are ordered by when they end.
+/// A request in flight with a known answer. The flight that ends first is the greatest, so that a
+/// [`BinaryHeap`] returns it first.
 struct Flight {
     pending: PendingExchange,
     number: u64,
@@ -197,8 +198,8 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// Whether virtual time has reached the start of a recorded request, and the loop has issued
-    /// no request since.
+    /// Whether virtual time has reached the start of a recorded request since the loop was last
+    /// allowed to send one.
     is_due: bool,
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
@@ -440,8 +441,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the commits that the crawl had made before its next request, and lets the loop
-    /// send a request.
+    /// Passes on the messages that the crawl had committed before its next request, and lets the
+    /// loop send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -507,7 +508,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Passes on a message for the writer.
+    /// Hands over a message for the writer: to the follower of the logged order, or else to the
+    /// parts that restore the order of commits.
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
@@ -520,7 +522,7 @@ impl Replay {
         }
     }
 
-    /// Begins an exchange.
+    /// Sends a request in virtual time: adds it to `flights`.
     fn fly(&mut self, request: InFlightRequest) {
         let InFlightRequest { job, spent, span } = request;
         let pending = self.answers.begin(&job.request(), self.now);

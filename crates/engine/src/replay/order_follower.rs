@@ -50,7 +50,7 @@ pub(super) struct InFlightRequest {
     pub(super) span: Span,
 }
 
-/// How one run of the logged order ended.
+/// Why a replay stopped following a run of the logged order.
 pub(super) enum OrderEnd {
     /// Another run of the crawl begins.
     Run(RunBegan),
@@ -64,8 +64,8 @@ pub(super) enum OrderEnd {
 /// The error for a replay that differs from the logged order and so can't follow it any longer.
 pub(super) struct OrderDivergence(pub(super) Option<String>);
 
-/// The result of a step. The outer error is a failure. The inner error means that the replay
-/// differs from the logged order.
+/// The result of following a row of the logged order. The outer error is a failure. The inner error
+/// means that the replay differs from the logged order.
 pub(super) type Step = Result<Result<(), OrderDivergence>, EngineError>;
 
 impl OrderFollower {

@@ -36,8 +36,8 @@ pub struct RecordedCrawl {
     starts: Vec<u64>,
     /// For each page, by the hash of its URL, its index in the order of commits.
     commit_places: HashMap<u64, usize>,
-    /// For each page request, how many commits the crawl had made when it chose the page. Empty
-    /// after a crawl by an older version, whose rows do not contain this.
+    /// For each page request, how much the crawl had committed when it chose the page. Empty for a
+    /// crawl by an older version, whose rows do not contain this.
     levels: Vec<CommitsBeforeRequest>,
     /// How often the replay has sent a request, by the hash of the URL.
     asked: HashMap<u64, usize>,
@@ -392,14 +392,14 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Removes and returns, for each page request, the number of commits that the crawl had made
-    /// when it chose the page.
+    /// Removes and returns `levels`: for each page request, how much the crawl had committed when
+    /// it chose the page.
     pub(super) fn take_levels(&mut self) -> Vec<CommitsBeforeRequest> {
         std::mem::take(&mut self.levels)
     }
 
-    /// Removes and returns, for each page by the hash of its URL, its index in the order of
-    /// commits.
+    /// Removes and returns `commit_places`: for each page, by the hash of its URL, its index in the
+    /// order of commits.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }

@@ -24,7 +24,7 @@ pub(super) struct RecordedOrder {
 
 impl RecordedOrder {
     /// Opens the logged order of the crawl in `dir`. Returns the order and the row that begins its
-    /// first run. `None` if the log does not begin with the crawl.
+    /// first run. `None` if there is no log, or if the crawl began before its log.
     pub(super) fn open(dir: &Path) -> Result<Option<(RecordedOrder, RunBegan)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;

@@ -30,7 +30,8 @@ use crate::render::{RenderFailure, RenderedPage, ResourceKind, ResourceRequest, 
 /// Beyond the limit: the last DOM is taken.
 const MAX_RENDERINGS: u32 = 4;
 
-/// Pages that a reader gave back, and pages in the browser.
+/// The pages that a reader returned because scripts seem to build them, and the pages in the
+/// browser.
 #[derive(Default)]
 pub(super) struct Renders {
     pub(super) scripted: Vec<(Box<FetchedPage>, PageShell)>,
@@ -179,8 +180,8 @@ impl Replay {
             .give_up_renders(self.now, &mut self.effects);
     }
 
-    /// Ends a page with the logged result. Renders it again, to compare the DOM with the recorded
-    /// one.
+    /// Ends a page with the logged result. Also renders the page again, and compares its DOM with
+    /// the recorded one.
     fn rendered(&mut self, step: &RenderMessageRow) -> Option<Event> {
         let id = RenderId(step.page?);
         let recorded = step.result.as_ref()?;

@@ -204,7 +204,8 @@ async fn render(
 #[derive(Debug, Default)]
 pub(super) struct RecordedPageRequests {
     asked: Vec<Asked>,
-    /// Requests and answers, by the index of the request.
+    /// Requests and answers in the order in which they were handled. Each contains the index of the
+    /// request in `asked`.
     events: Vec<PageEvent>,
 }
 
@@ -398,8 +399,8 @@ pub(super) struct KnownAnswers<'r> {
     known: &'r RecordedPageRequests,
     archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
     used: Vec<bool>,
-    /// The requests with their answers. Each has its index among the known requests, or `None` if
-    /// it is not known.
+    /// The requests that the page made, with their answers. Each has its index among the known
+    /// requests, or `None` if it is not one of them.
     pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<UndecodedAnswer>)>,
 }
 

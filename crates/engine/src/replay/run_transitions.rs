@@ -122,7 +122,8 @@ impl Replay {
         }
     }
 
-    /// Continues to the end of the run. `ended` is the reason why the same run of the crawl ended.
+    /// Continues to the end of the run without the logged order. `ended` is the reason why the
+    /// crawl's own run ended.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended.is_some() {
             self.give_up_renders();

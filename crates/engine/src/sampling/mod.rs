@@ -67,8 +67,8 @@ impl Sampling {
         }
     }
 
-    /// Whether to draw the sample now. Call this only when nothing new is found. Returns true only
-    /// once.
+    /// Returns whether to draw the sample now. Call this only when no further page can be found.
+    /// Returns true only once.
     pub(crate) fn is_to_draw(&mut self) -> bool {
         match self {
             Sampling::Draw(drawn) => drawn.is_to_draw(),

@@ -87,7 +87,8 @@ pub(crate) struct WalkerMove {
 }
 
 impl WalkerChoices {
-    /// Creates the choices of a walker from a page's links.
+    /// Creates the choices of a walker at a settled page from its status and links. `is_kept`
+    /// returns whether a link may be followed.
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
@@ -120,7 +121,7 @@ impl WalkerChoices {
         }
     }
 
-    /// Creates the choices at a page that leads nowhere, for this reason.
+    /// Creates the choices at a URL from which a walker can go nowhere, for this reason.
     pub(crate) fn dead_end(why: &str) -> WalkerChoices {
         WalkerChoices {
             depth: 0,
@@ -130,7 +131,7 @@ impl WalkerChoices {
         }
     }
 
-    /// Reads the stored page of a URL. `None` if no page is stored.
+    /// Reads the choices that are stored for a URL. `None` if none are stored.
     pub(crate) fn stored(
         frontier: &dyn Frontier,
         url: &str,

@@ -16,10 +16,11 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// The number of checks of the other workers per lease duration, and the minimum and maximum
-/// interval between two checks.
+/// The number of checks of the other workers during the duration of a lease.
 const LOOKS_PER_LEASE: u32 = 60;
+/// The minimum interval between two checks of the other workers.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// The maximum interval between two checks of the other workers.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The number of consecutive checks that must find a group of frontier servers without a worker
@@ -65,7 +66,7 @@ impl HostOwnership for OwnedHosts {
     }
 }
 
-/// Aborts requests in flight before the worker's leases expire.
+/// Tells the fetcher when this worker's leases expire, so that no request outlasts them.
 pub(crate) struct LeaseExpiryGuard(pub(crate) Arc<dyn SendDeadline>);
 
 impl crawl_fetcher::SendLease for LeaseExpiryGuard {
@@ -115,7 +116,7 @@ impl SharingThread {
 struct RestReports {
     /// The number of the current rest. `None` while the coordinator has work.
     current: Option<u64>,
-    /// How much news of work was sent to the coordinator.
+    /// How many pieces of news of work ([`SharedNews::gives_work`]) were sent to the coordinator.
     work_news: u64,
 }
 

@@ -49,9 +49,9 @@ const STATE_MODE: u32 = 0o700;
 /// The temporary name of `crawl.toml` while the file is written.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// The file that lists the URLs still pending when the last run ended, and its temporary name while
-/// it is written.
+/// The file that lists the URLs still pending when the last run ended.
 const WAITING: &str = "waiting.jsonl";
+/// The temporary name of `waiting.jsonl` while the file is written.
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
 /// The file that contains the steps of a random walk.
@@ -128,7 +128,7 @@ pub(crate) struct CrawlDirectory {
     pub(crate) files: OutputFiles,
     pub(crate) requests: LogFile,
     pub(crate) sampling: Option<Sampling>,
-    /// Which URLs may have crashed the last run.
+    /// The journal of URLs that may have crashed the process while they were read.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: CrawlTotals,
     pub(crate) scope_seeds: ScopeSeeds,
@@ -343,7 +343,8 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// Opens the state. First undoes a replacement of files that a crash interrupted.
+/// Opens the state. If a crash interrupted an erasure before its commit, undoes the erasure.
+/// Finishes or undoes an interrupted replacement of `extracts.jsonl`.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     worker_folder::refuse_shared(dir, state)?;
     file_swap::recover(dir)?;
@@ -478,8 +479,9 @@ fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
-/// Creates the crawl directory with the folder of the state, or removes other users' access to the
-/// state. Returns the folders above the state that it created, the outermost first.
+/// Creates the crawl directory and the state folder in it. If other users may write to the state
+/// folder, removes their access. Returns the folders above the state folder that it created, the
+/// outermost first.
 fn make_state(state: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let failed = |error| EngineError::disk(state)(error);
     let created = match state.parent() {

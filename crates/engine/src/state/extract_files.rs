@@ -56,7 +56,7 @@ pub(crate) fn finish_replacement(
     }
 }
 
-/// Renames the complete new rows.
+/// Renames `extracts.jsonl.new` to `extracts.jsonl`.
 pub(crate) fn take_place(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(EXTRACTS);
     let rename = || {

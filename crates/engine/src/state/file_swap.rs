@@ -24,10 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
-/// The folder of new files, the list of changes, and the temporary name of the list while it is
-/// written.
+/// The folder of new files.
 pub(crate) const STAGING: &str = "forget.new";
+/// The file with the list of changes.
 pub(crate) const LIST: &str = "forget.json";
+/// The temporary name of the list while it is written.
 pub(crate) const LIST_BESIDE: &str = "forget.json.new";
 
 /// Maximum size of a list, in bytes.
@@ -91,8 +92,9 @@ pub(crate) fn commit(
     write().map_err(EngineError::disk(&list))
 }
 
-/// Moves all new files into place. Calls `step` before each change. If `step` fails, stops at once
-/// and leaves the replacement unfinished, as after a crash.
+/// Carries out the list: moves all new files into place, and removes the files to remove. Calls
+/// `step` before each change. If `step` fails, stops at once and leaves the replacement unfinished,
+/// as after a crash.
 pub(crate) fn finish(
     dir: &Path,
     swap: &FileSwap,

@@ -27,9 +27,9 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::CrawlTotals;
 
-/// Limits of what is committed at once: the number of stored records, and the bytes of robots.txt
-/// copies.
+/// Maximum number of stored records in a transaction.
 const BATCH_PARTS: usize = 2_000;
+/// Bytes of robots.txt copies at which a transaction is committed.
 const BATCH_BYTES: usize = 8 << 20;
 
 const EXCLUDED: &str = "excluded.jsonl";
@@ -111,7 +111,8 @@ fn check_workers(
     Ok(())
 }
 
-/// Checks that a worker's files have their committed lengths.
+/// Checks that a worker's files have their committed lengths, and that `pages.jsonl` has the
+/// committed number of rows.
 fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
     let differs = |file: &str, found: u64, committed: u64| {
         Err(EngineError::RecordsDiffer {

@@ -27,8 +27,8 @@ use crate::totals::CrawlTotals;
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
 /// The folder that the crawl's own frontier is moved to.
 const IMPORTED: &str = "imported";
-/// The files whose rows contain all settled URLs. The frontier records the committed lengths of the
-/// first two.
+/// The files whose rows together name every settled URL. The frontier records the committed lengths
+/// of the first two.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
 /// A crawl that was imported into a shared frontier.
@@ -51,8 +51,8 @@ struct NamedUrl {
 /// then belongs to a worker.
 ///
 /// # Errors
-/// [`EngineError`]. After an error of the engine itself, another call resumes the import. After any
-/// other error, nothing was imported.
+/// [`EngineError`]. If the crawl was already in the shared frontier when the error occurred,
+/// another call finishes the import. Otherwise nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {

@@ -12,12 +12,13 @@ use crate::error::EngineError;
 use crate::summary::{EndReason, RunSummary, ServerReachability};
 
 /// Removes the crawl directory of an ended run, and the folders above it that the run created, if
-/// the run got no answer from any server. Returns whether the directory is gone.
+/// the run sent requests and no server answered any. Returns whether the directory is gone.
 ///
 /// The directory stays if any of these is true:
 ///
 /// - It existed before the run.
 /// - This worker handed its hosts over to other workers.
+/// - Hosts are parked.
 /// - A row in the directory has an answer.
 /// - Another process uses the directory.
 /// - The directory contains anything that the crawl didn't write.

@@ -54,7 +54,8 @@ pub struct LastRound {
     pub parked: Vec<HostKey>,
 }
 
-/// Returns the last round of the crawl in `dir`. `None` if there is no crawl.
+/// Returns the last round of the crawl in `dir`. `None` if there is no crawl, or its first round
+/// has not begun.
 ///
 /// # Errors
 /// [`EngineError`] if `dir` contains anything but a crawl, another process uses the crawl, or the
@@ -130,8 +131,8 @@ fn sites_of(host: &HostKey) -> Vec<String> {
     sites.collect()
 }
 
-/// Calls `change` with the state, the parked hosts, and a list for further values, and stores the
-/// results.
+/// Calls `change` with the frontier, the parked hosts, and an empty list for the keys and values of
+/// other metadata. Stores the parked hosts and this metadata.
 fn change_at_rest(
     dir: &Path,
     change: impl FnOnce(

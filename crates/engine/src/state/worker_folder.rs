@@ -29,7 +29,8 @@ const LOCK: &str = "worker.lock";
 struct WorkerFile {
     crawl: String,
     worker: String,
-    /// The id of the last process that ran as this worker.
+    /// The id of the last process that ran as this worker: a unique name, not a process id of the
+    /// operating system.
     life: String,
 }
 
@@ -97,8 +98,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the process id that an interrupted import of this directory used. `None` if no import
-/// began.
+/// Returns the id of the worker's process under which an interrupted import of this directory ran.
+/// `None` if no import began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
@@ -124,8 +125,8 @@ pub(super) fn begun_import(
     }
 }
 
-/// Assigns the directory to the worker that continues the crawl. Returns a new process id for the
-/// worker, which only the import uses.
+/// Assigns the directory to the worker that continues the crawl. Returns a new process id of the
+/// worker (see [`WorkerFile::life`]), which only the import uses.
 pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
     let file = WorkerFile {
         crawl: target.crawl.clone(),

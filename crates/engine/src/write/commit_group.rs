@@ -61,7 +61,8 @@ pub(super) struct CommitGroup<'a> {
     /// The totals at the start of the run.
     start: CrawlTotals,
     visits: RevisitSchedule,
-    /// The fetch time of the page that was settled last.
+    /// The fetch time of the page that was settled last, in any group of the run. Initially the
+    /// start of the round.
     latest: &'a mut Timestamp,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
@@ -83,7 +84,8 @@ pub(super) struct CommitGroup<'a> {
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
-    /// Whether a consumer needs the rows of pages.
+    /// Whether to keep the rows of pages until after the commit, for a consumer or for trace
+    /// events.
     keeps_rows: bool,
     /// The number of words in the last settled page that its host had not used before. `None` if
     /// the page was not compared with other pages.
@@ -94,7 +96,7 @@ pub(super) struct CommitGroup<'a> {
 }
 
 impl<'a> CommitGroup<'a> {
-    /// Begins a group of `items` messages.
+    /// Begins a group of messages. `items` is the sum of their weights ([`WriterMessage::weight`]).
     pub(super) fn begin(
         writer: &'a mut Writer,
         frontier: &'a dyn Frontier,
@@ -145,7 +147,7 @@ impl CommitGroup<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Settles a message, and returns its entry for the order log.
+    /// Carries out a message, and returns its entry for the order log.
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,
@@ -407,7 +409,7 @@ impl CommitGroup<'_> {
         }
     }
 
-    /// Counts a page that has a row. Also records the failure of a seed.
+    /// Counts a page that has a row. If the page is a failed seed, records the failure.
     fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
         if let Some(change) = change {
             self.totals.changes.add(change);
@@ -552,7 +554,7 @@ impl CommitGroup<'_> {
             self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // Keep the row, so that it can be passed to a consumer after the commit.
+        // Keep the row: after the commit, it goes to a consumer or into a trace event.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -829,7 +831,7 @@ fn new_of<'a>(
     })
 }
 
-/// Keeps the URLs in `modified` that one of the pending links leads to, and drops the others.
+/// Keeps only those URLs in `modified` that a pending link in `links` leads to.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
     links: &[Admission],

@@ -48,8 +48,9 @@ use crate::trace_events::TraceEvents;
 const MAX_GROUP: usize = 256;
 
 /// After a commit, the writer sleeps for this multiple of the commit time, but at most for
-/// `MAX_REST`.
+/// [`MAX_REST`].
 const REST_FACTOR: u32 = 8;
+/// The longest sleep of the writer after a commit.
 const MAX_REST: Duration = Duration::from_millis(10);
 
 /// The state of the writer thread.
@@ -75,7 +76,7 @@ pub(crate) struct Writer {
     /// Pages and hosts that the operator had erased from the crawl. They are never admitted or
     /// written again.
     tombstones: Tombstones,
-    /// The channel that gets the committed length of the index log after each commit.
+    /// The channel to which the committed length of the index log is sent after each commit.
     indexer: Option<Sender<u64>>,
     /// The sites' cookies and tokens, to store with each commit.
     sessions: SiteSessions,
@@ -133,7 +134,8 @@ impl Writer {
         Writer { shared, ..self }
     }
 
-    /// Makes the writer respect tombstones: it writes no rows about forgotten pages and hosts.
+    /// Makes the writer respect tombstones: it admits no forgotten URL, and removes mentions of
+    /// forgotten pages from rows.
     pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }

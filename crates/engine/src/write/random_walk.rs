@@ -34,7 +34,7 @@ impl CommitGroup<'_> {
         }
     }
 
-    /// Returns the data for a walker's next step from a settled page: the page's links or redirect.
+    /// Returns the choices that a settled page gives a walker: the page's links or its redirect.
     /// `None` if the crawl is not a random walk.
     pub(super) fn walked_page(
         &self,

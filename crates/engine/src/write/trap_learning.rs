@@ -8,15 +8,14 @@ use crate::messages::page::TrapEvidence;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// The conclusions of the trap detector from a settled page.
+/// What the trap detector concluded from a settled page.
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) traps_changed: bool,
     pub(crate) new_words: Option<u32>,
 }
 
-/// Updates the trap detector with a page, and adjusts the page's links. If the page has nothing
-/// new, its links get a lower priority. Links into a trap are deferred.
+/// Updates the trap detector with a page, and adjusts the page's links as [`place`] does.
 pub(crate) fn weigh(
     shared: &SharedTraps,
     lease: &Lease,
@@ -32,9 +31,10 @@ pub(crate) fn weigh(
     }
 }
 
-/// Adjusts the priority of links by what the trap detector knows about their hosts. `level` is the
-/// number of consecutive pages with nothing new on the way to these links, including the page that
-/// contains them.
+/// Adjusts links by what the trap detector knows. Lowers their priority if `level`, the number of
+/// consecutive pages with nothing new on the way to them (including their own page), is above 0.
+/// Defers links into traps. Replaces a link's URL if another spelling is known to lead to the same
+/// page.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {

@@ -14,7 +14,7 @@ use super::RebuildRules;
 use crate::document_conversion::DocumentRules;
 use crate::error::EngineError;
 
-/// A URL whose last answer was a page, and the archive position of the page's body.
+/// A page to index: the last page that a URL answered with, and the archive position of its body.
 #[derive(Clone, Debug)]
 pub(super) struct KeptPage {
     pub(super) url: String,
@@ -32,9 +32,9 @@ pub(super) struct KeptPage {
     is_out: bool,
 }
 
-/// Lists the pages to index, in the order of the archive: URLs that answered with a page when last
-/// fetched, and that are not excluded now. Also returns the number of unreadable rows. `None` if
-/// stopped.
+/// Lists the pages to index, in the order of the archive. These are the URLs whose last answer was
+/// a page, not counting errors, and that are not excluded now. Also returns the number of
+/// unreadable rows. `None` if stopped.
 pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     rules: &RebuildRules,
@@ -98,7 +98,7 @@ struct LastAnswers<'a> {
 
 impl LastAnswers<'_> {
     /// Adds the next row. A page replaces the URL's previous page, a repeated body confirms it, and
-    /// a redirect or a missing page removes it. Errors change nothing.
+    /// a redirect or a missing page removes it. Errors and interstitials change nothing.
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
