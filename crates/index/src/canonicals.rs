@@ -29,7 +29,8 @@ pub(crate) struct Canonicals {
 }
 
 impl Canonicals {
-    /// Looks up the redirects of canonical URLs that are not indexed and don't name another URL.
+    /// Looks up the redirects of canonical URLs that are neither indexed nor name a canonical URL
+    /// themselves. Follows chains of redirects.
     pub(crate) fn look_up_redirects(
         &mut self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
