@@ -425,8 +425,7 @@ impl QueryPlanner<'_> {
         let stems = self.stemmers.iter();
         let stems: Vec<String> = stems.filter_map(|stemmer| stemmer.stem_of(word)).collect();
         let mut terms = vec![format!("{STEM}{word}")];
-        // If the word has a stem, its group also contains words that the index stores under that
-        // stem.
+        // A word with a stem is found by the term of its stem, which is added below.
         if stems.is_empty() {
             terms.push(word.to_owned());
         }
@@ -522,7 +521,7 @@ impl Unit {
         })
     }
 
-    /// Returns the word itself or, for a correction, the likeliest form. Phrases use this form.
+    /// Returns the first form, normally the word as typed. Phrases use this form.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }

@@ -89,7 +89,7 @@ impl MarkedWords {
         self.words.entry(word.to_owned()).or_insert(term);
     }
 
-    /// Returns a term number greater than all numbers in use.
+    /// Returns a term number that is not in use yet.
     pub(super) fn next_term(&self) -> usize {
         self.words.len()
     }

@@ -47,7 +47,7 @@ pub(super) struct WordCache {
     parts: Vec<Range<u32>>,
 }
 
-/// The ranges of a word's forms in `letters`, and of its parts in [`WordCache::parts`].
+/// The ranges of a word's forms in `letters`, and of its parts in `WordCache::parts`.
 #[derive(Clone, Debug)]
 struct Places {
     written: Range<u32>,
