@@ -117,8 +117,8 @@ mod tests {
 
     use super::Canonicals;
 
-    /// In `facts`, `page=canonical` is a page with a canonical URL, `from>to` is a redirect, and
-    /// `page` alone is a page without a canonical URL.
+    /// Checks which pages are replaced, given `facts`: `page=canonical` is a page with a canonical
+    /// URL, `from>to` is a redirect, and `page` alone is a page without a canonical URL.
     fn check(facts: &str, expected: &str) {
         let mut canonicals = Canonicals::default();
         let (mut indexed, mut redirects) = (Vec::new(), HashMap::new());

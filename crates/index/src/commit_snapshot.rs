@@ -39,10 +39,10 @@ impl CommitSnapshot {
         CommitSnapshot::of(dir, IndexDirectory::open(dir))
     }
 
-    /// Like [`CommitSnapshot::open`], for reading all pages.
+    /// Maps the files of the last commit like [`CommitSnapshot::open`], for a caller that reads all
+    /// pages. Stored pages are not mapped but read with read-ahead.
     ///
-    /// # Errors
-    /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
+    /// # Errors [`IndexError::Damaged`] if a file is missing, or an I/O error.
     pub(crate) fn open_to_read_pages(dir: &Path) -> Result<CommitSnapshot, IndexError> {
         CommitSnapshot::of(dir, IndexDirectory::open_to_read_pages(dir))
     }

@@ -194,8 +194,8 @@ fn normalized(name: &str) -> String {
     name.to_lowercase().replace('\u{2019}', "'")
 }
 
-/// Splits a title at punctuation, because a site adds its own name to titles, and a message may
-/// have several sentences.
+/// Splits a title at punctuation. A site may add its name to a title, and a message may have
+/// several sentences.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     const ENDS: &str = "|•·»«›‹–—:.,;!?/。、！？：｜\n";
     let is_end = |c: char| ENDS.contains(c);
