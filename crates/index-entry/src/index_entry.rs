@@ -12,8 +12,8 @@ use crate::indexed_page::IndexedPage;
 pub enum IndexEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. Some reasons may be a fault of the whole site: a redirect, a
-    /// soft 404, a response without a page, a document that can't be read. With such a reason, the
+    /// Removes the page with this URL. Some reasons may be a fault of the whole site, such as a
+    /// redirect, a soft 404, or a document that is empty or can't be read. With such a reason, the
     /// page is kept until the end of the run. Then all pages with such reasons are counted and
     /// judged together.
     Drop {

@@ -124,9 +124,9 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether removing this stored page for the reason `why` would take it out of search
-    /// results. False if another page replaces it there already, or if it already named a canonical
-    /// URL and `why` is a canonical URL too.
+    /// Returns whether removing this stored page for the reason `why` would lose it from search
+    /// results. False only for a page with `gives_way_to` and without `leaving`, if another page
+    /// replaces it already or `why` is a canonical URL too.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {

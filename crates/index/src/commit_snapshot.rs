@@ -121,7 +121,7 @@ impl Directory for CommitSnapshot {
         }
     }
 
-    /// No lock is needed, because the files are already mapped.
+    /// Returns a lock that locks nothing. The files are already mapped, so no lock is needed.
     fn acquire_lock(&self, _: &Lock) -> Result<DirectoryLock, LockError> {
         Ok(DirectoryLock::from(Box::new(())))
     }

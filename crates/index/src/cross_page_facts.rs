@@ -142,8 +142,8 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*page), rest)
 }
 
-/// For each page in the index, adds the number of linking pages to `facts`, and its link texts to
-/// `names`. A key in `names` is the link text followed by the page that it leads to.
+/// Adds, for each page in the index, the number of linking pages to `facts` and its link texts to
+/// `names`. A key in `names` is a link text followed by the page that it leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut CountedSort,

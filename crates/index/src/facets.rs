@@ -277,7 +277,7 @@ fn folders(
     counted.collect()
 }
 
-/// If all folders are on the same host, removes the host from their names.
+/// Removes the host from the names of folders if all folders are on the same host.
 fn name_without_shared_host(folders: &mut [FacetCount]) {
     let host = |folder: &FacetCount| {
         folder

@@ -176,10 +176,11 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns corrections of a word that no page has, the likeliest first. Only those with the
-    /// fewest changes are returned; a change adds, removes or replaces a letter or swaps two.
-    /// Corrections with the same [`skeleton`] come before those with the same first letter, then
-    /// those on the most pages. A word of six or seven letters has so many neighbours at two
-    /// changes that only those with the same skeleton count: `bycicle` becomes `bicycle`.
+    /// fewest changes are returned; a change adds, removes or replaces a letter or swaps two. If
+    /// two changes are needed, corrections with the same [`skeleton`] come first. After these come
+    /// those with the same first letter, then those on the most pages. A word of six or seven
+    /// letters has so many neighbours at two changes that only those with the same skeleton count:
+    /// `bycicle` becomes `bicycle`.
     pub(crate) fn corrections_of(&self, word: &str) -> tantivy::Result<Vec<String>> {
         let letters = word.chars().count();
         let max_changes = match letters {

@@ -482,8 +482,8 @@ impl QueryPlanner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// If pages have two adjacent query words written as one word, makes both query words match
-    /// this joined word too.
+    /// Makes two adjacent query words also match the word that they form when joined, if pages have
+    /// that word.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
