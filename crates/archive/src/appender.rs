@@ -9,12 +9,12 @@ use crate::disk::{AppendableFile, Disk, DiskFile};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// A file that is only appended to, in pieces that are written whole or not at all.
+/// A file that pieces are appended to. Each piece is written whole or not at all.
 pub(crate) struct Appender<S = DiskFile> {
     store: S,
     path: PathBuf,
-    /// Length of all pieces that were written whole, in bytes. If `torn`, the file may also have a
-    /// part of another piece.
+    /// Length of all pieces that were written whole, in bytes. If `torn`, a part of another piece
+    /// may follow.
     length: u64,
     torn: bool,
     /// Whether anything was written since the last sync.
@@ -37,8 +37,8 @@ impl Appender<DiskFile> {
         Ok(appender)
     }
 
-    /// Opens or creates the file. `whole` returns the total length of the complete pieces, and the
-    /// bytes after these are cut off.
+    /// Opens or creates the file, and cuts off an incomplete piece at its end. `whole` is called
+    /// with the file and its length, and returns the total length of the complete pieces.
     pub(crate) fn open_with(
         disk: &Disk,
         path: &Path,
@@ -57,7 +57,7 @@ impl Appender<DiskFile> {
         &mut self.store.file
     }
 
-    /// Returns whether the file has only one name, which means no second hard link.
+    /// Returns whether the file has no other names (hard links).
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store.file);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
@@ -76,7 +76,7 @@ impl<S: AppendableFile> Appender<S> {
         }
     }
 
-    /// Length of the whole pieces, in bytes.
+    /// Returns the length of all whole pieces, in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -85,7 +85,7 @@ impl<S: AppendableFile> Appender<S> {
         &self.path
     }
 
-    /// Appends a piece, whole or not at all, and returns its offset.
+    /// Appends a piece, whole or not at all, and returns its offset in the file.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
         self.mend()?;
         let begin = self.length;
@@ -131,7 +131,7 @@ impl<S: AppendableFile> Appender<S> {
     }
 
     fn failed(&mut self, error: io::Error) -> ArchiveError {
-        // If the clean-up fails too, report only the write error.
+        // If cutting off the partial piece fails too, report only the write error.
         let _ = self.mend();
         ArchiveError::io("write to", &self.path, error)
     }

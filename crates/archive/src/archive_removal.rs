@@ -1,9 +1,8 @@
 //! Rewrites the archive of a crawl without the pages and hosts to be removed.
 //!
-//! Files without removed records are not touched. In other files, a record that stays keeps its
-//! gzip member byte for byte, with one exception: if the crawler itself wrote the URL of a removed
-//! page into the record (as `Referer` of a request, or as `via` of the metadata), the URL is
-//! removed.
+//! Files without removed records are left unchanged. In other files, each kept record keeps its
+//! gzip member byte for byte. Exception: if the crawler itself wrote the URL of a removed page into
+//! the record (as `Referer` of a request, or as `via` of the metadata), the URL is removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -36,8 +35,8 @@ pub struct RewrittenArchive {
 #[derive(Debug)]
 struct RewrittenFile {
     name: String,
-    /// How far the records moved. Each entry has an offset in the old file, and the shift in bytes
-    /// of all records from there up to the next entry. Sorted by offset.
+    /// The shifts of records. Each entry has an offset in the old file, and the shift in bytes of
+    /// all records from that offset up to the next entry. Sorted by offset.
     shifts: Vec<(u64, i64)>,
 }
 
@@ -50,7 +49,7 @@ impl RewrittenFile {
 }
 
 impl RewrittenArchive {
-    /// Returns where a kept record is now: the file and the offset.
+    /// Returns the new location of a kept record: its file and offset.
     #[must_use]
     pub fn place(&self, old: &WarcPlace) -> WarcPlace {
         match self.files.get(&old.file) {
@@ -62,7 +61,7 @@ impl RewrittenArchive {
         }
     }
 
-    /// Returns the old and new names of the changed files.
+    /// Returns the old and new names of the changed files. They may be equal.
     pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.files.iter();
         files.map(|(old, file)| (old.as_str(), file.name.as_str()))
@@ -120,7 +119,7 @@ pub fn rewrite_archive(
     Ok(done)
 }
 
-/// Rewrites the log of captures and returns its length in bytes.
+/// Rewrites the capture log and returns its length in bytes.
 fn rewrite_captures(
     dir: &Path,
     to: &Path,
@@ -170,8 +169,8 @@ fn finish(out: BufWriter<File>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Returns the new name of a file. If the old name begins with a removed host, that host is left
-/// out.
+/// Returns the new name of a file. A removed host at the start of the old name, after `crawl-`, is
+/// left out.
 fn new_name(name: &str, removal: &Removal) -> String {
     let prefixes = removal.hosts().iter().map(|host| suited(host.as_str()));
     for prefix in prefixes {
@@ -185,7 +184,7 @@ fn new_name(name: &str, removal: &Removal) -> String {
     name.to_owned()
 }
 
-/// Rewrites one file. The new file is only created once a record changes or is dropped.
+/// The rewriting of one file. The new file is created only once a record changes or is dropped.
 struct Rewriting<'r> {
     from: PathBuf,
     name: String,
@@ -196,7 +195,8 @@ struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the new file with its length. `None` if nothing changes, so that the old file stays.
+    /// Rewrites the file. Returns the new file with its length, or `None` if nothing changes, so
+    /// that the old file stays.
     fn run(
         mut self,
         to: Option<&Path>,
@@ -207,7 +207,7 @@ impl Rewriting<'_> {
         let mut member = Vec::new();
         let mut end = 0;
         for record in WarcReader::open(&self.from)? {
-            // Records beyond the committed length are dropped.
+            // Drop records beyond the committed length.
             if end >= self.length {
                 break;
             }
@@ -329,8 +329,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns the block without the fields for which `is_out` returns true. Returns `None` if there
-/// are no such fields. Keeps everything after the first blank line.
+/// Returns the block without the fields for which `is_out` returns true, or `None` if there are no
+/// such fields. Keeps everything after the first blank line.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
     let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;

@@ -26,7 +26,7 @@ pub enum AtomicFileError {
 }
 
 impl AtomicFileError {
-    /// Returns a closure for `map_err` that turns an I/O error into the error of writing to `path`.
+    /// Returns a closure for `map_err` that reports a failure to write `path`.
     fn at(path: &Path) -> impl Fn(io::Error) -> AtomicFileError {
         let path = path.to_path_buf();
         move |source| AtomicFileError::Write {
@@ -133,7 +133,7 @@ impl AtomicFolder {
         })
     }
 
-    /// The temporary folder. The caller writes the files into it.
+    /// Returns the temporary folder, into which the caller writes the files.
     #[must_use]
     pub fn beside(&self) -> &Path {
         &self.temporary

@@ -62,7 +62,7 @@ pub enum BoundedLine<'a> {
     /// A line longer than the maximum, which was skipped.
     TooLong {
         /// Length of the line in bytes, including its line end. If reading stopped within the line,
-        /// the number of bytes read so far.
+        /// the number of bytes up to there.
         bytes: u64,
     },
     /// Bytes after the last line end. A writer is still appending them, or crashed while doing so.
@@ -89,7 +89,8 @@ impl BoundedLine<'_> {
 pub struct LineReader<R> {
     input: R,
     max_bytes: usize,
-    /// Maximum bytes of one line to skip. If a line is longer, reading ends.
+    /// Maximum bytes to skip after the first `max_bytes` of an overlong line. If the line is
+    /// longer, reading ends.
     max_passed_over: u64,
     line: Vec<u8>,
     number: u64,
@@ -109,16 +110,15 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// Number of the last line read, from 1.
+    /// Returns the number of the last line read, from 1.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Reads the next line. `None` at the end.
+    /// Reads the next line. Returns `None` at the end of the input.
     ///
-    /// # Errors
-    /// I/O errors of the input.
+    /// # Errors I/O errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
         if self.ended {
@@ -138,7 +138,7 @@ impl<R: BufRead> LineReader<R> {
         if read < self.max_bytes {
             return Ok(Some(BoundedLine::Torn { bytes: read as u64 }));
         }
-        // Free the memory that the long line took.
+        // Free the memory of the long line.
         self.line = Vec::new();
         let mut rest = (&mut self.input).take(self.max_passed_over);
         let rest = rest.skip_until(b'\n')? as u64;
@@ -158,7 +158,7 @@ mod tests {
     use super::{BoundedLine, LineReader, MAX_LINE_BYTES, read_text};
     use crate::{RowReader, open_regular};
 
-    /// Returns each line or, if it is too long or torn, its length.
+    /// Returns each line or, if the line is too long or torn, its length.
     fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {
         // The buffer is shorter than the lines, so that a line takes several reads.
         let mut lines = LineReader::new(BufReader::with_capacity(3, text), max_bytes);
@@ -224,7 +224,7 @@ mod tests {
         let path = dir.path().join("pages.jsonl");
         let mut file = File::create(&path).unwrap();
         file.write_all(b"1\n\0\0\0\n2\n").unwrap();
-        // Seeking past the end makes a hole in the file, as a power cut may leave.
+        // Seek past the end to make a hole in the file, as a power cut may.
         file.seek(SeekFrom::Current(3 * MAX_LINE_BYTES as i64))
             .unwrap();
         file.write_all(b"\n3\n").unwrap();

@@ -1,4 +1,4 @@
-//! One exchange with a server, as input for the archive.
+//! One exchange with a server, as input for the WARC encoder.
 
 use std::net::IpAddr;
 
@@ -22,8 +22,8 @@ pub struct Capture<'a> {
     pub millis: u64,
     /// The IP address that responded.
     pub address: Option<IpAddr>,
-    /// The HTTP version of the exchange, for a field of the record. The archived message always has
-    /// HTTP/1.1 syntax, because readers refuse other status lines.
+    /// The HTTP version of the exchange, for the `WARC-Protocol` field of the record. The archived
+    /// message always has HTTP/1.1 syntax, because readers refuse other status lines.
     pub protocol: Version,
     /// The TLS version of the connection, if known.
     pub tls: Option<TlsVersion>,
@@ -38,10 +38,10 @@ pub struct Capture<'a> {
     pub headers: &'a HeaderMap,
     /// The body as received, in its content coding but without its transfer coding.
     pub body: &'a [u8],
-    /// Why the body is incomplete. `None` if it is complete.
+    /// The reason why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncated>,
-    /// Set if the payload is already archived. Ignored if the body is truncated, because the digest
-    /// of a part doesn't identify the payload.
+    /// The reason why the payload counts as already archived, if it does. Ignored if the body is
+    /// truncated, because the digest of a part doesn't identify the payload.
     pub revisit: Option<Revisit<'a>>,
     /// How the crawl found the URL, and other metadata.
     pub about: CaptureMetadata<'a>,
@@ -59,7 +59,7 @@ pub struct CapturedRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// Returns the value for the `WARC-Protocol` field, an IIPC extension of WARC.
+/// Returns the value for the `WARC-Protocol` field (an IIPC extension of WARC), such as `http/1.1`.
 pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     match version {
         Version::HTTP_09 => "http/0.9",
@@ -90,7 +90,7 @@ impl TlsVersion {
     }
 }
 
-/// Why a body is incomplete (WARC 1.1 section 5.13).
+/// The reason why a body is incomplete (WARC 1.1 section 5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
     /// The body is longer than the maximum to keep.
@@ -115,7 +115,7 @@ impl Truncated {
     }
 }
 
-/// Why a payload counts as already archived (WARC 1.1 section 6.7).
+/// The reason why a payload counts as already archived (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
     /// The payload has the same digest as an archived payload. The record contains the header of
@@ -142,7 +142,7 @@ impl Revisit<'_> {
     }
 }
 
-/// The capture that a revisit refers to.
+/// The original capture that a revisit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevisitOriginal<'a> {
     /// The URL of the capture.
@@ -166,7 +166,7 @@ pub struct CaptureMetadata<'a> {
     pub more: &'a [(&'a str, &'a str)],
 }
 
-/// The record ids of one capture.
+/// The record ids of the records of one capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordIds {
     /// Id of the response or revisit record.

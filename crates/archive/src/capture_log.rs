@@ -1,4 +1,4 @@
-//! Reads the log of captures, which has a line for each capture in the order of the archive.
+//! Reads the capture log, which has a line for each capture in the order of the archive.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -13,7 +13,7 @@ use crate::cdxj;
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
 
-/// A capture as listed in the log: the file and offset of its response or revisit record, and its
+/// A capture in the capture log: the file and offset of its response or revisit record, and its
 /// index line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureLine {
@@ -27,7 +27,7 @@ pub struct CaptureLine {
     pub(crate) head: Box<str>,
 }
 
-/// The JSON fields of a line that state where the record is. Numbers are strings in this format.
+/// The JSON fields of an index line that locate the record. CDXJ writes numbers as strings.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,
@@ -36,7 +36,7 @@ struct Place {
 }
 
 impl CaptureLine {
-    /// Parses a line of the log or the index. `None` if `line` is not such a line.
+    /// Parses a line of the capture log or of the index. `None` if `line` is not such a line.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<CaptureLine> {
         let line = std::str::from_utf8(line).ok()?;
@@ -81,10 +81,9 @@ pub struct CaptureLog {
 }
 
 impl CaptureLog {
-    /// Opens the log of captures of the crawl in `dir`. `None` if the crawl has no archive.
+    /// Opens the capture log of the crawl in `dir`. `None` if the crawl has no archive.
     ///
-    /// # Errors
-    /// The errors of [`open_regular`].
+    /// # Errors The errors of [`open_regular`].
     pub fn open(dir: &Path) -> io::Result<Option<CaptureLog>> {
         match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
             Ok(file) => Ok(Some(CaptureLog {

@@ -14,15 +14,14 @@ use crate::surt::surt;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
 
-/// Maximum number of captures to check that have the same key and the same second.
+/// Maximum number of index lines with the same key and the same second to check.
 const MAX_ALIKE: usize = 16;
 
 /// Reads the `response` record of a URL whose `WARC-Date` is `date`, by binary search in the index
-/// of the archive in `dir`. `None` if the index has no such line (captures are added to it only at
-/// the end of a run), or if the record can't be read.
+/// of the archive in `dir`. `None` if the index doesn't list the capture (captures are added only
+/// at the end of a run), or if the record can't be read.
 ///
-/// # Errors
-/// I/O errors of the index.
+/// # Errors I/O errors of the index.
 pub fn find_response(
     dir: &Path,
     url: &CanonicalUrl,
@@ -84,8 +83,8 @@ fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> 
     let mut begin = at;
     index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
     if at > 0 {
-        // The seek went to the byte before `at`, so this skips the rest of the previous line, or
-        // only its line end if a line begins at `at`.
+        // Skip the rest of the previous line. If a line begins at `at`, that is only the line end
+        // before it.
         read_line(index, line)?;
         begin = at - 1 + line.len() as u64;
     }

@@ -1,8 +1,8 @@
-//! Lines of the index: SURT key, time as fourteen digits, and JSON.
+//! Formats lines of the index (CDXJ): SURT key, time as fourteen digits, and JSON.
 //!
-//! Lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools for its indexes
-//! work. For the same reason, numbers are strings and the white space is Python's. There is a line
-//! for each response, each revisit and each screenshot.
+//! The lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools for its
+//! indexes work. For the same reason, numbers are strings and the white space is Python's. Each
+//! response, revisit and screenshot has a line.
 
 use std::fmt::Write as _;
 
@@ -12,14 +12,14 @@ use crate::surt::{surt, urn_key};
 use crate::timestamp::Timestamp;
 use crate::warc_reader::WarcRecord;
 
-/// The beginning of the URL of a screenshot; the URL of the page follows.
+/// The prefix of the URL of a screenshot; the URL of the page follows.
 pub(crate) const VIEW: &str = "urn:view:";
 
 /// The media type of a revisit record.
 const REVISIT: &str = "warc/revisit";
 
-/// Returns the beginning of a line, up to the digest. The rest needs the record's offset, which is
-/// known only when the record is appended.
+/// Returns the beginning of the index line of a capture, up to the digest. The rest needs the
+/// record's offset, which is known only when the record is appended.
 pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     let mime = match capture.revisit {
         Some(_) => Some(REVISIT.to_owned()),
@@ -39,7 +39,7 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     )
 }
 
-/// Returns the beginning of the line of a `resource` record, up to the digest.
+/// Returns the beginning of the index line of a `resource` record, up to the digest.
 pub(crate) fn resource_head(
     url: &str,
     date: Timestamp,
@@ -78,8 +78,8 @@ pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
     Some(line(&head, record.offset, record.length, file))
 }
 
-/// Returns the beginning of an index line, up to the digest. The first argument is the SURT key and
-/// the URL.
+/// Returns the beginning of an index line, up to the digest. The first argument is a pair of the
+/// SURT key and the URL.
 fn head(
     (key, url): (&str, &str),
     started: Timestamp,
@@ -105,7 +105,8 @@ fn head(
     line
 }
 
-/// Returns the whole line of a record, with its line end. `head` is from [`line_head`].
+/// Returns the whole index line of a record, with its line end. `head` is the beginning from
+/// [`line_head`] or [`resource_head`].
 pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     let mut line = format!("{head}, \"length\": \"{length}\", \"offset\": \"{offset}\"");
     line.push_str(", \"filename\": ");
@@ -116,7 +117,7 @@ pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
 
 /// Returns the media type in a `Content-Type` value, without its parameters.
 fn mime(value: &[u8]) -> String {
-    // If a value is not UTF-8, it is read as Latin-1.
+    // Read a value that is not UTF-8 as Latin-1.
     let value = match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
         Err(_) => value.iter().copied().map(char::from).collect(),
@@ -131,7 +132,7 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-/// Appends a JSON string, with non-ASCII characters escaped.
+/// Appends a JSON string in quotes, with non-ASCII characters escaped.
 fn push_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Rewrites the sorted index from the unsorted log of captures.
+//! Rewrites the sorted index from the capture log.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _};
@@ -14,16 +14,15 @@ use crate::regular_file::open_regular;
 /// Maximum bytes of lines to sort in memory at a time. Their offsets take about half as much memory
 /// again.
 const MAX_RUN_BYTES: usize = 32 * 1024 * 1024;
-/// Prefix of the names of temporary files.
+/// The prefix of the names of temporary files.
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
 /// Rewrites the sorted index `archive/index.cdxj` of the crawl in `dir` from the first
-/// `captures_bytes` bytes of the log of captures, and returns the number of lines. Lines are sorted
+/// `captures_bytes` bytes of the capture log, and returns the number of lines. Lines are sorted
 /// bytewise, in bounded memory. Lines longer than [`MAX_LINE_BYTES`] are invalid and dropped. The
 /// old index stays until the new one is complete and synced.
 ///
-/// # Errors
-/// [`ArchiveError::Full`] and other I/O errors.
+/// # Errors [`ArchiveError::Full`] and other I/O errors.
 pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }

@@ -1,4 +1,4 @@
-//! Labelled digests, such as `sha1:..`.
+//! Digests with a label that names the algorithm, such as `sha1:..`.
 
 #[cfg_attr(not(feature = "fast"), path = "digest/sha1_of_ring.rs")]
 mod sha1;
@@ -9,15 +9,16 @@ use ring::digest::{Algorithm, Context, SHA256};
 /// The digest algorithms for payloads and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
-    /// `sha1:` and base 32. Other archives compare payloads by this digest.
+    /// `sha1:` and base 32, by which other archives compare payloads too.
     #[default]
     Sha1,
-    /// `sha256:` and hexadecimal digits. Base 32 would end in `=`, which a token can't contain.
+    /// `sha256:` and hexadecimal digits. Base 32 would end in `=`, which a digest value in WARC
+    /// can't contain.
     Sha256,
 }
 
 impl DigestAlgorithm {
-    /// Returns the labelled digest of the parts, as if they were joined.
+    /// Returns the labelled digest of the concatenated parts.
     #[must_use]
     pub fn of(self, parts: &[&[u8]]) -> String {
         let bytes = self.bytes(parts);
@@ -44,7 +45,7 @@ impl DigestAlgorithm {
     }
 }
 
-/// Returns the digest of the parts by ring.
+/// Returns the digest of the concatenated parts, computed by ring.
 fn digest(algorithm: &'static Algorithm, parts: &[&[u8]]) -> Vec<u8> {
     let mut context = Context::new(algorithm);
     for part in parts {

@@ -26,38 +26,37 @@ use crate::rows::FileChecksum;
 pub const DIGESTS: &str = "digests.jsonl";
 /// The temporary name of the list while it is written.
 pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
-/// Maximum length of a row. A row consists of a path that this program wrote, a length and a
-/// digest.
+/// Maximum length of a row in bytes. A row consists of a path that this program wrote, a length and
+/// a digest.
 const MAX_ROW_BYTES: usize = 64 * 1024;
 /// The suffix of files that only grow.
 const GROWING: &str = ".warc.gz";
 
-/// Which files may have changed, so that their digests must be computed again.
+/// The files that may have changed, so that their digests must be computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedFiles<'a> {
     /// All files may have changed, as at the end of a run.
     All,
-    /// Only the named files and the files in named folders may have changed.
+    /// Only these files and the files in these folders may have changed.
     Named(&'a [&'a str]),
 }
 
 /// The list of digests of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DigestList {
-    /// The rows of files, sorted by path. The last row of the list, which is about the list, is not
-    /// included.
+    /// The rows of files, sorted by path. The last row of `digests.jsonl`, which is about the list
+    /// itself, is not included.
     pub rows: Vec<FileChecksum>,
     /// Whether all files of the directory are listed. While a run is in progress, they are not.
     pub is_whole: bool,
-    /// Faults of the list: line number and description of each.
+    /// Faults of the list, each as a line number and a description.
     pub faults: Vec<(u64, &'static str)>,
 }
 
 impl DigestList {
     /// Reads the list of a crawl's directory. `None` if there is no list.
     ///
-    /// # Errors
-    /// I/O errors. Invalid rows are not errors; they are among the [`DigestList::faults`].
+    /// # Errors I/O errors. Invalid rows are not errors, but are added to [`DigestList::faults`].
     pub fn read(dir: &Path) -> io::Result<Option<DigestList>> {
         let file = match open_regular(&dir.join(DIGESTS)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
@@ -204,11 +203,10 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Writes the first list of a directory whose WARC files were copied from other directories. `rows`
+/// Writes a first list for a directory whose WARC files were copied from other directories. `rows`
 /// has the known digests of these files, so that [`write_digests`] doesn't read them again.
 ///
-/// # Errors
-/// I/O errors of writing the list.
+/// # Errors I/O errors of writing the list.
 pub fn start_digests(dir: &Path, mut rows: Vec<FileChecksum>) -> io::Result<()> {
     rows.sort_by(|one, other| one.file.cmp(&other.file));
     let list = DigestList {
@@ -219,10 +217,9 @@ pub fn start_digests(dir: &Path, mut rows: Vec<FileChecksum>) -> io::Result<()> 
 }
 
 /// Drops all rows of the list but those of WARC files, because a run is about to change the other
-/// files.
+/// files. A list with faults is deleted.
 ///
-/// # Errors
-/// I/O errors of reading or writing the list.
+/// # Errors I/O errors of reading or writing the list.
 pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     let Some(mut list) = DigestList::read(dir)? else {
         return Ok(());
@@ -235,18 +232,18 @@ pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Returns the sorted paths of the regular files that a list of digests has: all files of a crawl,
-/// except the list itself. Files of other programs in the archive's folder are left out.
+/// Returns the sorted paths of the files that a complete list of digests covers: all regular files
+/// of a crawl, except the list itself. Files of other programs in the archive's folder are left
+/// out.
 ///
-/// # Errors
-/// I/O errors of reading the directory.
+/// # Errors I/O errors of reading the directory.
 pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(dir.join(&folder))? {
             let entry = entry?;
-            // Skip names that are not UTF-8, since this program creates none.
+            // Skip names that are not UTF-8. This program creates none.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -283,8 +280,7 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
-        // Propagate a panic of a thread. Without the digests of its files, the list would be
-        // incomplete.
+        // Propagate a panic. Without the digests from that thread, the list would be incomplete.
         let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -1,7 +1,7 @@
 //! Checks a crawl's directory for entries that are unsafe to write to.
 //!
-//! A directory may come from an untrusted source. If it contained a link, we would write to the
-//! link's target, a FIFO would block, and writing to a hard-linked file would also change it under
+//! A directory may come from an untrusted source. Writing to a link in it would write to the link's
+//! target, opening a FIFO would block, and writing to a hard-linked file would also change it under
 //! its other name. So before anything is written or truncated, each start checks every entry that
 //! belongs to a crawl. Files opened later are opened without following links
 //! ([`open_for_writing`](crate::open_for_writing)).
@@ -16,8 +16,8 @@ use crate::error::ArchiveError;
 
 /// The folder of the crawl's state.
 const STATE: &str = "state";
-/// Folders of a crawl's directory, and the folder of tables in the payload of a bundle. All other
-/// entries must be files.
+/// The folders of a crawl's directory, and the folder of tables in the payload of a bundle. All
+/// other entries must be files.
 const FOLDERS: [&str; 7] = [
     STATE,
     ARCHIVE,
@@ -27,23 +27,23 @@ const FOLDERS: [&str; 7] = [
     "tables",
     "forget.new",
 ];
-/// Maximum depth of nested folders; the folders of a store are nested three deep.
+/// Maximum depth of nested folders. The folders of a store are only three deep.
 const MAX_DEPTH: usize = 16;
 
-/// Which entries of a folder are allowed, and whether files may have several hard links.
+/// The kinds of folder: which entries a folder may have, and whether its files may have several
+/// hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
-    /// Regular files with a single hard link, because they are written in place.
+    /// Row files: regular files with a single hard link, because they are written in place.
     Rows,
-    /// Regular files with a single hard link, and the control socket of the crawl.
+    /// The state: regular files with a single hard link, and the control socket of the crawl.
     State,
-    /// Regular files. They may have several hard links, because they are only replaced, never
-    /// changed.
+    /// Regular files that are only replaced, never changed, so they may have several hard links.
     Replaced,
-    /// Regular files. Other programs may keep files of their own next to the WARC files, but no
-    /// links or folders, because a name such as `archive/x/y` must never lead out of the directory.
-    /// A finished WARC file may have several hard links; an unfinished one is checked when it is
-    /// opened for writing.
+    /// The archive: regular files. Other programs may keep files of their own next to the WARC
+    /// files, but no links or folders, because a name such as `archive/x/y` must never lead out of
+    /// the directory. A finished WARC file may have several hard links; an unfinished one is
+    /// checked when it is opened for writing.
     Archive,
 }
 
@@ -74,7 +74,7 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Returns the metadata of an entry. `None` if another process removed the entry in the meantime.
+/// Returns the metadata of an entry. `None` if another process has removed the entry.
 fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
@@ -120,7 +120,7 @@ pub fn is_of_archive(name: &str) -> bool {
 
 fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
     let kind = metadata.file_type();
-    // A crawl that was killed leaves its control socket behind.
+    // A killed crawl leaves its control socket behind.
     let is_socket = kind.is_socket() && files == Files::State;
     if !kind.is_file() && !is_socket {
         return Err(refused(path, metadata, "where a regular file should be"));

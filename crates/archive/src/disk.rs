@@ -1,4 +1,4 @@
-//! The disk of the files that a crawl appends to. A simulation replaces the real disk by one with
+//! The disk with the files that a crawl appends to. A simulation replaces the real disk by one with
 //! faults.
 
 use std::fmt;
@@ -9,16 +9,14 @@ use std::sync::Arc;
 
 /// Decides for each operation on a file whether it succeeds. Files are identified by their paths.
 pub trait DiskFaults: fmt::Debug + Send + Sync {
-    /// Returns how many of the `length` bytes to append to a file are actually written.
+    /// Returns how many of the `length` bytes to append to a file are written.
     ///
-    /// # Errors
-    /// The error that the write reports, if nothing is written.
+    /// # Errors The error that the write reports. Nothing is written then.
     fn write(&self, path: &Path, length: usize) -> io::Result<usize>;
 
-    /// Allows a file to be truncated to `length` bytes.
+    /// Decides whether a file can be truncated to `length` bytes.
     ///
-    /// # Errors
-    /// The error that the truncation reports, if the file stays as it was.
+    /// # Errors The error that the truncation reports. The file stays unchanged then.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     /// Simulates the sync of a file, which replaces the real sync.
@@ -48,10 +46,9 @@ impl Disk {
     }
 }
 
-/// The file operations that an appender needs. This is a trait so that tests can use a failing
-/// disk.
+/// The file operations that an appender needs. A trait, so that tests can use a failing disk.
 pub(crate) trait AppendableFile {
-    /// Appends all bytes or the first few, and returns how many were written.
+    /// Appends all bytes or only the first few, and returns how many were written.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;

@@ -33,7 +33,7 @@ pub enum ArchiveError {
         /// The name that the state has.
         name: String,
     },
-    /// A row that can't be written as JSON.
+    /// A row can't be written as JSON.
     #[error("a row for {} is not JSON", file.display())]
     Row {
         /// The row file.
@@ -41,7 +41,7 @@ pub enum ArchiveError {
         /// The error of serde.
         source: serde_json::Error,
     },
-    /// An entry of a crawl's directory that is unsafe to write to, such as a link to another place.
+    /// An entry of a crawl's directory is unsafe to write to, such as a link.
     #[error("`{}` {what}", path.display())]
     Unsafe {
         /// The entry.
@@ -118,7 +118,7 @@ pub enum ReadError {
         offset: u64,
         /// Length of the block, as the record declares it.
         bytes: u64,
-        /// Maximum length of a block.
+        /// Maximum length of a block in bytes.
         max: u64,
     },
     /// A row or an index line has a file name that is not valid in the archive's folder.
@@ -127,7 +127,7 @@ pub enum ReadError {
         /// The name; only its beginning if it is long.
         name: String,
     },
-    /// A line of a row file that is not a row of the expected form.
+    /// A line of a row file is not a row of the expected form.
     #[error("line {line} of {} is not a row", file.display())]
     Row {
         /// The file.

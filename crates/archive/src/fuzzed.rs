@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: what must hold for any input.
+//! The bodies of the fuzz targets. Each checks properties that hold for any input.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -22,14 +22,14 @@ use crate::warc_reader::{WarcReader, WarcRecord};
 
 /// The byte between two records in the input of [`warc`].
 const RECORD_END: u8 = 0x1e;
-/// Maximum length of a line that [`row_files`] reads as a row.
+/// Maximum length in bytes of a line that [`row_files`] reads as a row.
 const MAX_LINE: usize = 600;
 const FILE: &str = "a.warc.gz";
 
-/// Checks that records are the same if a WARC file arrives in pieces, and that records survive
-/// writing and reading. The first byte of `data` decides how the rest is read: as a WARC file, or
-/// as plain records that are turned into gzip members here. The second way exists because a fuzzer
-/// can't guess the checksum of a gzip member.
+/// Checks that a WARC file yields the same records if it arrives in pieces, and that records
+/// survive writing and reading. The first byte of `data` decides how the rest is read: as a WARC
+/// file, or as plain records that are turned into gzip members here, because a fuzzer can't guess
+/// the checksum of a gzip member.
 pub fn warc(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -53,8 +53,8 @@ pub fn warc(data: &[u8]) {
     }
 }
 
-/// Reads records. An error becomes `None`, because the kind of error depends on how far the decoder
-/// got before the reader noticed the defect.
+/// Reads records. An error becomes `None`, because its kind depends on how far the decoder got
+/// before the reader noticed the defect.
 fn records(input: impl BufRead) -> Vec<Option<WarcRecord>> {
     let records = WarcReader::of(input, Path::new(FILE), 0);
     records.map(Result::ok).collect()
@@ -115,8 +115,8 @@ fn member(plain: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Checks that the lines of a row file are the same if the file arrives in pieces, and that rows of
-/// every kind survive writing and reading.
+/// Checks that a row file yields the same lines if it arrives in pieces, and that rows of every
+/// kind survive writing and reading.
 pub fn row_files(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -137,7 +137,7 @@ pub fn row_files(data: &[u8]) {
     }
 }
 
-/// Returns each line or, if it is too long or torn, its length.
+/// Returns each line or, if the line is too long or torn, its length.
 fn lines(input: impl BufRead) -> Vec<Result<Vec<u8>, u64>> {
     let mut reader = LineReader::new(input, MAX_LINE);
     let mut lines = Vec::new();

@@ -1,8 +1,8 @@
-//! Compresses each record as one gzip member.
+//! Compresses each WARC record as one gzip member.
 //!
 //! A body that is compressed already, such as a page with a content coding or an image, is stored
-//! in the member as it is. Compressing it again would take longer than everything else that is done
-//! for the record, and would save about one percent.
+//! in the member as it is. Compressing it again would take longer than all other work on the
+//! record, and would save about one percent.
 
 #[cfg_attr(not(feature = "fast"), path = "gzip/compressor_of_zlib.rs")]
 mod compressor;
@@ -11,10 +11,10 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use self::compressor::Compressor;
 
-/// Maximum size of a buffer that is kept for the next record, in bytes.
+/// Maximum capacity of a buffer that is kept for the next record, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
-/// Records that are shorter than this, in bytes, are compressed by zlib-rs: most requests and
-/// metadata. For them it takes a third of libdeflate's time, and writes a tenth more.
+/// Records shorter than this, in bytes, are compressed by zlib-rs: most requests and metadata. For
+/// such records, zlib-rs takes a third of libdeflate's time, and its output is a tenth larger.
 const SHORT_BYTES: usize = 2048;
 /// The header of a member (RFC 1952 section 2.3): deflate, no name, no time, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -22,14 +22,14 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Maximum length of a stored block, in bytes (RFC 1951 section 3.2.4).
 const MAX_STORED_BYTES: usize = 0xffff;
-/// The number of bytes that [`is_compressed`] looks at.
+/// Number of bytes that [`is_compressed`] examines.
 const SAMPLE_BYTES: usize = 1024;
 
 /// Compresses records. One compressor is used for many records, because creating one takes longer
 /// than compressing a short record.
 pub(crate) struct RecordCompressor {
     compressor: Compressor,
-    /// Compresses short records, and what precedes a stored body.
+    /// Compresses short records, and the parts of a record before a stored body.
     quick: Compress,
     /// The concatenated parts of a record.
     joined: Vec<u8>,
@@ -60,7 +60,7 @@ impl RecordCompressor {
         shrink(&mut self.joined);
     }
 
-    /// Appends a member in which the parts before `stored` are compressed, and the others stored.
+    /// Appends a member. The parts before index `stored` are compressed, and all others stored.
     fn quick_member(&mut self, parts: &[&[u8]], stored: usize, out: &mut Vec<u8>) {
         let mut crc = Crc::new();
         parts.iter().for_each(|part| crc.update(part));
@@ -73,7 +73,7 @@ impl RecordCompressor {
         if stored.is_empty() {
             self.deflate(&[], FlushCompress::Finish, out);
         } else {
-            // A stored block begins at a byte, which this flush reaches.
+            // A stored block begins at a byte boundary. This flush advances to one.
             self.deflate(&[], FlushCompress::Sync, out);
             let bytes: usize = stored.iter().map(|part| part.len()).sum();
             out.reserve(bytes + bytes / 1000 + 64);
@@ -85,7 +85,7 @@ impl RecordCompressor {
         out.extend_from_slice(&crc.amount().to_le_bytes());
     }
 
-    /// Compresses data into the current member, and writes what `flush` requires.
+    /// Compresses data into the current member, and writes all output that `flush` requires.
     fn deflate(&mut self, mut data: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
         loop {
             out.reserve(data.len() / 2 + 256);
@@ -95,7 +95,7 @@ impl RecordCompressor {
                 .expect("invariant: a stream that was reset takes any data");
             let read = usize::try_from(self.quick.total_in() - before).unwrap_or(data.len());
             data = &data[read..];
-            // If room is left, everything that `flush` requires is written.
+            // If the output has room left, nothing is pending.
             if data.is_empty() && out.len() < out.capacity() {
                 return;
             }
@@ -112,9 +112,9 @@ fn push_stored(block: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(block);
 }
 
-/// Returns whether data looks compressed (or random), judging by how often two bytes of its middle
-/// are equal: once in 256 pairs if all values are equally frequent, about once in 20 in text, and
-/// once in 64 in base64.
+/// Returns whether data looks compressed (or random). Estimates how often two bytes from its middle
+/// are equal: in one of 256 pairs if all values are equally frequent, in about one of 20 in text,
+/// and in one of 64 in base64.
 fn is_compressed(data: &[u8]) -> bool {
     let begin = data.len().saturating_sub(SAMPLE_BYTES) / 2;
     let sample = &data[begin..][..data.len().min(SAMPLE_BYTES)];
@@ -130,8 +130,8 @@ fn is_compressed(data: &[u8]) -> bool {
     (equal_pairs as usize) < pairs / 128
 }
 
-/// Shrinks a large buffer. Long bodies are rare, so their memory shouldn't be kept for the rest of
-/// the crawl.
+/// Shrinks a large buffer. Long bodies are rare, so their memory is not kept for the rest of the
+/// crawl.
 fn shrink(buffer: &mut Vec<u8>) {
     buffer.truncate(MAX_KEPT_BYTES);
     buffer.shrink_to(MAX_KEPT_BYTES);
@@ -173,7 +173,7 @@ mod tests {
         (0..bytes).map(next).collect()
     }
 
-    /// Random words in tags, so that the compressed page looks random.
+    /// Returns a page of random words in tags, so that the compressed page looks random.
     fn page(words: usize) -> Vec<u8> {
         let letters = noise(5 * words);
         let words = letters

@@ -70,7 +70,7 @@ pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns the value of the first `Content-Type` in a header.
+/// Returns the value of the first `Content-Type` field.
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
     headers
         .get(http::header::CONTENT_TYPE)

@@ -1,4 +1,4 @@
-//! Sorts lines that may not all fit in memory.
+//! Sorts lines that may not fit in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::regular_file::replace_file;
 
-/// Number of sorted temporary files to merge at a time; far below the limit on open files.
+/// Number of sorted temporary files to merge at a time. Far below the limit on open files.
 const FAN_IN: usize = 64;
 
 /// Sorts lines bytewise. If they exceed the memory limit, sorted parts are kept in temporary files.
@@ -24,8 +24,8 @@ pub struct LineSort {
 }
 
 impl LineSort {
-    /// Creates a sorter with temporary files in `folder`, whose names begin with `name`. The sorter
-    /// sorts up to `max_run_bytes` of lines in memory at a time; their offsets take about half as
+    /// Creates a sorter with temporary files in `folder`, whose names begin with `name`. Up to
+    /// `max_run_bytes` of lines are sorted in memory at a time; their offsets take about half as
     /// much memory again.
     #[must_use]
     pub fn new(folder: &Path, name: &str, max_run_bytes: usize) -> LineSort {
@@ -53,10 +53,9 @@ impl LineSort {
         }
     }
 
-    /// Sorts the added lines into a file, and returns its path. The caller removes the file.
+    /// Sorts the added lines into one file, and returns its path. The caller removes the file.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub fn finish(mut self) -> io::Result<PathBuf> {
         if !self.ends.is_empty() || self.paths.is_empty() {
             self.write_run()?;
@@ -96,8 +95,8 @@ impl LineSort {
     }
 }
 
-/// Returns the lines of `run`, with their line terminators, in the order of their bytes. `ends` has
-/// the offset after each line.
+/// Returns the lines of `run`, with their line ends, in byte order. `ends` has the offset of the
+/// end of each line.
 fn sorted<'r>(run: &'r [u8], ends: &[usize]) -> Vec<&'r [u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = ends

@@ -1,4 +1,5 @@
-//! Opens the files of a crawl's directory: only regular files, never through links.
+//! Opens the files of a crawl's directory. Refuses anything but regular files, and follows no
+//! links.
 //!
 //! A directory may come from an untrusted source. A link in the directory could lead anywhere, and
 //! opening a FIFO would block.
@@ -47,7 +48,7 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns options for opening a file without following a link or waiting at a FIFO.
+/// Returns options for opening a file without following a link or blocking at a FIFO.
 pub(crate) fn options() -> OpenOptions {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();

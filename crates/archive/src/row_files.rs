@@ -1,4 +1,4 @@
-//! Files of JSON lines: row files with committed lengths, and logs.
+//! Files of JSON lines: row files, whose lengths are committed, and logs.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -19,8 +19,8 @@ use crate::rows::WarcPlace;
 use crate::serialized_page_row::SerializedPageRow;
 use crate::serialized_request_row::SerializedRequestRow;
 
-/// Maximum size of the buffered rows, in bytes. A larger buffer is flushed. This bounds memory at
-/// the end of a run, which may write many rows.
+/// Size of the row buffer in bytes at which it is flushed. Bounds memory at the end of a run, which
+/// may write many rows.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -28,7 +28,7 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 /// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file of rows, whose length is committed elsewhere, in one transaction with the state that the
+/// A file of rows whose length is committed elsewhere, in one transaction with the state that the
 /// rows describe. Rows are buffered until [`flush`](RowFile::flush).
 pub struct RowFile {
     appender: Appender,
@@ -46,10 +46,9 @@ impl RowFile {
         RowFile::open_on(&Disk::default(), path, committed)
     }
 
-    /// Same as [`RowFile::open`], but on the given disk.
+    /// Opens or creates the file like [`RowFile::open`], on the given disk.
     ///
-    /// # Errors
-    /// Same as [`RowFile::open`].
+    /// # Errors The errors of [`RowFile::open`].
     pub fn open_on(
         disk: &Disk,
         path: &Path,
@@ -108,11 +107,10 @@ impl RowFile {
         self.buffer.extend_from_slice(line.as_bytes());
     }
 
-    /// Writes the buffered rows, all in one write.
+    /// Writes the buffered rows in one write.
     ///
-    /// # Errors
-    /// [`ArchiveError::Full`] and other write errors. After an error, the rows are still buffered,
-    /// and the file is as it was before.
+    /// # Errors [`ArchiveError::Full`] and other write errors. After an error, the rows are still
+    /// buffered, and the file is unchanged.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         if !self.buffer.is_empty() {
             self.appender.append(&self.buffer)?;
@@ -136,7 +134,7 @@ impl RowFile {
         Ok(())
     }
 
-    /// Length of the file in bytes, including rows that are still buffered.
+    /// Returns the length of the file in bytes, including rows that are still buffered.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length() + self.buffer.len() as u64
@@ -148,22 +146,22 @@ impl RowFile {
         self.len() == 0
     }
 
-    /// The path of the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.appender.path()
     }
 }
 
-/// A log of rows. Rows are written at once (except by [`LogFile::hold_all`]) and never removed. If
-/// a crash tore the last line, it is cut off on open.
+/// A log of rows. Rows are written immediately (except by [`LogFile::hold_all`]) and never removed.
+/// If a crash tore the last line, it is cut off on open.
 pub struct LogFile {
     appender: Appender,
     disk: Disk,
-    /// Rows that are held in memory, as serialised lines.
+    /// Serialised rows that are held in memory.
     lines: Vec<u8>,
     held: u64,
-    /// Number of rows appended so far. The [`LogSyncer`] reads it too.
+    /// Number of rows written so far. The [`LogSyncer`] reads it too.
     appended: Arc<AtomicU64>,
 }
 
@@ -186,10 +184,9 @@ impl LogFile {
         LogFile::open_on(&Disk::default(), path)
     }
 
-    /// Same as [`LogFile::open`], but on the given disk.
+    /// Opens or creates the log like [`LogFile::open`], on the given disk.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub fn open_on(disk: &Disk, path: &Path) -> Result<LogFile, ArchiveError> {
         let is_new = !path.exists();
         let appender = Appender::open_with(disk, path, whole_lines)?;
@@ -244,10 +241,10 @@ impl LogFile {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the lines of requests, as [`LogFile::append_all`] writes rows.
+    /// Writes the rows of requests like [`LogFile::append_all`]. Rows that are already serialised
+    /// are not serialised again.
     ///
-    /// # Errors
-    /// Same as [`LogFile::append_all`].
+    /// # Errors The errors of [`LogFile::append_all`].
     pub fn append_requests<'l>(
         &mut self,
         lines: impl IntoIterator<Item = &'l SerializedRequestRow>,
@@ -301,10 +298,9 @@ impl LogFile {
         self.hold_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the held rows, all in one write. If this fails, they stay held.
+    /// Writes the held rows in one write. If this fails, they stay held.
     ///
-    /// # Errors
-    /// Same as [`LogFile::append_all`].
+    /// # Errors The errors of [`LogFile::append_all`].
     pub fn flush_held(&mut self) -> Result<(), ArchiveError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
@@ -323,11 +319,11 @@ impl LogFile {
         self.appender.sync()
     }
 
-    /// Reads the last `count` lines, or fewer if these exceed 64 MiB. The time and memory that this
-    /// takes depend on the lines, not on the length of the log.
+    /// Reads the last `count` lines, or fewer if these exceed 64 MiB. Time and memory depend on the
+    /// lines, not on the length of the log.
     ///
-    /// # Errors
-    /// I/O errors. A line that is not a row is not an error; it is counted.
+    /// # Errors I/O errors. A line that is not a row is not an error, but is counted in
+    /// [`LastRows::unreadable`].
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LastRows<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
@@ -345,7 +341,7 @@ impl LogFile {
         Ok(tail)
     }
 
-    /// Length of the log, in bytes.
+    /// Returns the length of the log in bytes, without held rows.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length()
@@ -389,7 +385,7 @@ impl LogSyncer {
 ///
 /// Yields an error for a whole line that is not a row or is longer than [`MAX_LINE_BYTES`], and
 /// continues after it. An I/O error ends the iteration. A last line without a line end is not
-/// yielded, because a writer may still be appending to it or may have crashed.
+/// yielded: a writer may still be appending to it, or crashed before it was complete.
 /// [`RowReader::is_torn`] reports such a line.
 #[derive(Debug)]
 pub struct RowReader<T> {
@@ -437,13 +433,13 @@ impl<T: DeserializeOwned> RowReader<T> {
         }
     }
 
-    /// Returns whether the file ends within a line. Only known after the last row was read.
+    /// Returns whether the file ends within a line. Known only after the iteration has ended.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.is_torn
     }
 
-    /// Line number of the last row read, from 1.
+    /// Returns the number of the last line read, from 1.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
@@ -519,7 +515,8 @@ fn put_row(
     })
 }
 
-/// Returns the offset after the last line end. Bytes after it are not a whole line.
+/// Returns the offset after the last line end in the first `length` bytes. Bytes after it are not a
+/// whole line.
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
@@ -534,14 +531,13 @@ fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Returns the last `count` lines of a file that ends with a line end. Only considers lines that
-/// are entirely within the last `max_bytes` of the file.
+/// Returns the last `count` lines of a file that ends with a line end. Considers only lines that
+/// are entirely within the last `max_bytes` of the file, rounded up to a block.
 fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // Finding the beginning of `count` lines takes one more line end, namely the one before the
-    // first line.
+    // Read one more line end than `count`: the one before the first of the lines.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
@@ -554,7 +550,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
-        // The beginning of the first line was not read, so don't count this line.
+        // The beginning of the first line was not read, so leave it out.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);

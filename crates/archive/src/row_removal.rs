@@ -17,8 +17,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The distinct lengths of the URLs in `pages`. Wherever a URL may start in a text, only
-    /// prefixes of these lengths are looked up.
+    /// The distinct lengths of the URLs in `pages`. To find URLs in a text, only prefixes of these
+    /// lengths are looked up.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -35,18 +35,18 @@ impl Removal {
         self.hosts.insert(host);
     }
 
-    /// Returns whether there are no pages and hosts to remove.
+    /// Returns whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// The pages to remove, in arbitrary order.
+    /// Returns the pages to remove, in arbitrary order.
     pub fn pages(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(String::as_str)
     }
 
-    /// The hosts to remove.
+    /// Returns the hosts to remove.
     #[must_use]
     pub fn hosts(&self) -> &BTreeSet<HostKey> {
         &self.hosts
@@ -77,8 +77,8 @@ impl Removal {
         self.hosts.contains(host)
     }
 
-    /// Returns whether a text names a page or host to remove. The text is one that this program
-    /// wrote, such as the reason of an exclusion.
+    /// Returns whether a text that this program wrote, such as the reason of an exclusion, names a
+    /// page or host to remove.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         let is_page = |(at, _): (usize, &str)| {
@@ -116,8 +116,8 @@ impl Removal {
 }
 
 /// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may continue
-/// the URL, or belong to the sentence around the URL. If in doubt, returns true, so that the text
-/// is removed.
+/// the URL, or belong to the sentence around it. In such cases, returns true, so that the text is
+/// removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])
@@ -126,7 +126,7 @@ fn ends_url(rest: &str) -> bool {
         .is_none_or(is_end)
 }
 
-/// Returns whether a text contains `host` as a whole name, and not only within a longer host name.
+/// Returns whether a text contains `host` as a whole name, not only as part of a longer host name.
 fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {
@@ -153,7 +153,7 @@ pub enum RowEdit {
 /// Counts from rewriting a row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowRewriteCounts {
-    /// New length of the committed part, in bytes.
+    /// New committed length of the file, in bytes.
     pub committed: u64,
     /// Number of rows dropped.
     pub dropped: u64,
@@ -165,13 +165,12 @@ pub struct RowRewriteCounts {
     pub unreadable: u64,
 }
 
-/// Writes the rows of the file `from` to a new file `to`, as `edit` decides and changes them, and
-/// syncs the new file. Without `to`, only counts. Lines that are not rows are dropped, because they
-/// may contain anything. `committed` is the committed length of `from`. The second argument of
-/// `edit` is true if the row is within that length.
+/// Writes the rows of the file `from` to a new file `to` and syncs it. `edit` decides on each row
+/// and may change it; its second argument is true if the row is within `committed`, the committed
+/// length of `from`. Without `to`, only counts. Lines that are not rows are dropped, because they
+/// may contain anything.
 ///
-/// # Errors
-/// I/O errors. A missing file has no rows, and no new file is created for it.
+/// # Errors I/O errors. A missing file has no rows, and no new file is created for it.
 pub fn rewrite_rows<T: Serialize + DeserializeOwned>(
     from: &Path,
     to: Option<&Path>,

@@ -1,5 +1,5 @@
-//! The types of the rows in each row file. Unknown values are written as null; a few keys are left
-//! out instead.
+//! The types of the rows in each row file. A missing value is written as null, except in a few
+//! columns that are left out instead.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::timestamp::Timestamp;
 
-/// A line of `pages.jsonl`: an exchange that settled a URL, with a response or a failure.
+/// A line of `pages.jsonl`: an exchange that settled a URL, whether it got a response or failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageRow {
     /// The requested URL, in canonical form.
@@ -77,7 +77,7 @@ pub struct PageRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_bytes: Option<u64>,
     /// Whether the response contains a secret of the operator's `[site]` tables. The archive keeps
-    /// the response as it is, so commands never show or export its body: see
+    /// the response unchanged, so commands never show or export its body: see
     /// [`PageRow::may_show_body`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echoes_secret: bool,
@@ -94,8 +94,8 @@ pub struct PageRow {
     pub differs: Option<String>,
     /// The reason why there was no response, or why the response could not be read.
     pub error: Option<String>,
-    /// The page's role in the sample. Null if the crawl draws no sample, or if the response isn't a
-    /// page.
+    /// The page's role in the sample. Null if the crawl draws no sample, or if the response is not
+    /// a page.
     #[serde(default)]
     pub sample: Option<SampleRow>,
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
@@ -109,9 +109,9 @@ pub struct PageRow {
 /// How a browser rendered a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenderRow {
-    /// Number of resources that the page asked for.
+    /// Number of resources that the page requested.
     pub requests: u32,
-    /// Number of resources that were refused to the page, or got no answer.
+    /// Number of resources that were refused to the page, or got no response.
     pub refused: u32,
     /// Size of all resources as received, in bytes. Resources that an earlier page fetched in this
     /// round are not counted.
@@ -138,8 +138,8 @@ pub struct RenderRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screenshot_error: Option<String>,
     /// Why the page could not be rendered: `browser_missing`, `browser_crashed`, `page_failed`,
-    /// `render_timeout` or `render_budget`. The rest of the row then describes the page as it was
-    /// sent.
+    /// `render_timeout` or `render_budget`. The rest of the row then describes the page as sent by
+    /// the server.
     pub error: Option<String>,
 }
 
@@ -154,7 +154,7 @@ pub struct SampleRow {
     pub stratum: Option<String>,
     /// Number of pages drawn from the stratum.
     pub drawn: Option<u64>,
-    /// Number of pages in the stratum. The sample has `drawn` of its pages.
+    /// Number of pages in the stratum, of which `drawn` are in the sample.
     pub of: Option<u64>,
     /// The probability with which the page was included in the sample, from 0 to 1. Null if it is
     /// unknown.
@@ -173,9 +173,9 @@ pub struct RandomWalkRow {
     pub step: u64,
     /// The kind of step: `start` (the first one), `link`, `redirect`, or `restart` (to a seed).
     pub how: String,
-    /// The reason of a restart: `chance`; `no links`, if the page has none to follow; `no page`,
-    /// after no response or an error; `excluded`, if the URL can't be fetched; `redirects`, if
-    /// there were too many.
+    /// The reason of a restart: `chance`; `no links`, if the page has no links to follow; `no
+    /// page`, after no response or an error; `excluded`, if the URL can't be fetched; `redirects`,
+    /// if there were too many.
     pub why: Option<String>,
     /// The URL that the step leads to.
     pub url: String,
@@ -189,7 +189,8 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors that don't count as failures, because the page was read up to a limit of the crawler.
+/// Errors that don't count as failures, because the page was read as far as a limit of the crawler
+/// allowed, or because it is a login page.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -202,17 +203,17 @@ const READ_ALL_THE_SAME: [&str; 4] = [
 pub const READER_KILLED: &str = "reader_killed";
 /// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
-/// The error of a redirect whose chain returns to one of its own URLs.
+/// The error of a redirect whose chain returns to a URL that it already visited.
 pub const REDIRECT_LOOP: &str = "redirect_loop";
 /// The error of a redirect whose chain is longer than the crawl follows.
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
 /// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
-/// Stands for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
+/// The name for a redirect without a `Location` (RFC 9110 section 15.4). Never written to rows,
 /// because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
-/// The value of `unwanted` for a page whose status alone was requested, with HEAD.
+/// The value of `unwanted` for a page of which only the status was requested, with HEAD.
 pub const ONLY_CHECKED: &str = "off-scope-method head";
 
 /// Errors of redirects that lead nowhere, whatever their status code.
@@ -238,7 +239,7 @@ impl PageRow {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
-    /// Returns whether only the status was requested, with HEAD.
+    /// Returns whether only the status of the page was requested, with HEAD.
     #[must_use]
     pub fn is_only_checked(&self) -> bool {
         self.unwanted.as_deref() == Some(ONLY_CHECKED)
@@ -251,8 +252,7 @@ impl PageRow {
         !self.is_body_omitted() && !self.echoes_secret
     }
 
-    /// Returns whether the page's record omits the body because the record of an earlier visit has
-    /// the same body.
+    /// Returns whether the page's record has no body because it repeats that of an earlier visit.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
@@ -371,7 +371,7 @@ pub struct RequestRow {
     /// Whether the request was signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
-    /// Whether the response demanded a signature, so that the request was sent again.
+    /// Whether the response demanded a signature and the request was sent again with one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub challenged: bool,
     /// The response's demand for a signature that can't be made. Null if there is no such demand.
@@ -401,7 +401,8 @@ pub struct CommitsBeforeRequest {
 }
 
 impl RequestRow {
-    /// Returns the status code or the name of the failure, or `no answer` if there is neither.
+    /// Returns the response's status code or the name of the failure, or `no answer` if there is
+    /// neither.
     #[must_use]
     pub fn answer(&self) -> String {
         match (self.status, &self.failure) {

@@ -2,19 +2,18 @@
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column `warc` (the file and offset of the record) as serialised without a value. The value
-/// replaces this null later. Quotes in a JSON string are escaped, so this text can't occur within
-/// another value.
+/// The column `warc` (the file and offset of the record) as serialised without a value. Its null is
+/// replaced later. Quotes in a JSON string are escaped, so this text can't occur within another
+/// value.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 
-/// The serialised row of a page, without the file and offset of its WARC record, which are not
-/// known yet. The thread that read the page serialises it, so that the single writer thread has
-/// less work.
+/// A serialised row of `pages.jsonl` whose WARC record has no file and offset yet. The thread that
+/// read the page serialises it, so that the single writer thread has less work.
 #[derive(Clone, Debug)]
 pub struct SerializedPageRow {
     text: Vec<u8>,
-    /// The offset in `text` at which the value of the column `warc` is inserted.
+    /// The byte offset in `text` of the value of the column `warc`.
     hole: usize,
 }
 
@@ -37,7 +36,7 @@ impl SerializedPageRow {
         is_put && serde_json::to_vec(row).is_ok_and(|row| row == line)
     }
 
-    /// Appends the line with the given value of the column `warc`, and a line end.
+    /// Appends the row as a line, with `place` as the value of the column `warc`.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,

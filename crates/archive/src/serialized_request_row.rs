@@ -2,13 +2,13 @@
 
 use crate::rows::RequestRow;
 
-/// The row of a request, together with its serialised line. The thread that received the response
-/// serialises the row, so that the single thread that appends the lines has less work.
+/// A row of `requests.jsonl` and its serialised form. The thread that received the response
+/// serialises the row, so that the single thread that appends rows has less work.
 #[derive(Clone, Debug)]
 pub struct SerializedRequestRow {
     row: RequestRow,
-    /// The serialised line. `None` if the row has changed since it was serialised. Such a row is
-    /// serialised again when it is appended.
+    /// The serialised row. `None` if the row has changed since; it is then serialised again when it
+    /// is appended.
     text: Option<Vec<u8>>,
 }
 
@@ -20,7 +20,7 @@ impl SerializedRequestRow {
         SerializedRequestRow { row, text }
     }
 
-    /// The row.
+    /// Returns the row.
     #[must_use]
     pub fn row(&self) -> &RequestRow {
         &self.row

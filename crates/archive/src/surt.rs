@@ -1,14 +1,14 @@
-//! The SURT key, which captures are sorted and looked up by.
+//! Computes SURT keys, by which captures are sorted and looked up.
 //!
 //! Replay tools look up a URL under the key that the Internet Archive's rules give. So this module
-//! follows the Internet Archive's rules exactly, even the odd ones: reversed host names, no `www.`,
-//! lower case, sorted parameters, no session ids.
+//! follows these rules exactly, even the odd ones: reversed host names, no `www.`, lower case,
+//! sorted parameters, no session ids.
 
 use crawl_weburl::CanonicalUrl;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Returns the SURT key of a URL, which has no scheme: `org,example)/path?query`.
+/// Returns the SURT key of a URL: `org,example)/path?query`. The key has no scheme.
 ///
 /// ```
 /// let url = crawl_weburl::canonicalize(None, "https://www.Example.org/A/?b=2&a=1").unwrap();
@@ -31,8 +31,8 @@ pub fn surt(url: &CanonicalUrl) -> String {
     key
 }
 
-/// Returns the key of a URL without a host, such as `urn:view:https://example.org/`. The URL within
-/// it counts as a path.
+/// Returns the key of a URL without a host, such as `urn:view:https://example.org/`. The URL after
+/// the prefix is treated as a path and query.
 pub(crate) fn urn_key(url: &str) -> String {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -54,7 +54,7 @@ fn port(url: &CanonicalUrl) -> Option<u16> {
     Some(url.port()).filter(|port| ![0, usual].contains(port))
 }
 
-/// Converts `www2.example.org` to `org,example`.
+/// Converts a host name to its form in a key: `www2.example.org` becomes `org,example`.
 fn host_key(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = host.replace("..", ".");
@@ -63,7 +63,7 @@ fn host_key(host: &str) -> String {
     labels.join(",")
 }
 
-/// Removes `www`, also with digits after it, from the start of a host name.
+/// Removes a first label `www`, `www2` and so on from a host name.
 fn without_www(host: &str) -> &str {
     host.strip_prefix("www")
         .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()))
@@ -104,7 +104,7 @@ fn query_key(query: &str) -> String {
     parameters.join("&")
 }
 
-/// Decodes percent-encoding again and again, until nothing changes.
+/// Decodes percent-encoding repeatedly, until nothing changes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     loop {
@@ -150,7 +150,7 @@ fn escaped(text: &[u8]) -> String {
     out
 }
 
-/// Resolves dot segments of a path, and removes empty segments except the last.
+/// Resolves the dot segments of a path, and removes empty segments except the last.
 fn straightened(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
@@ -170,10 +170,10 @@ fn straightened(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Removes an ASP.NET session segment from a lower-case path: `(24 characters)/` or, if
-/// `has_letter` is true, `(s(24 characters))/`. The second form may have several letters, each with
-/// its own 24 characters. Only applies to a path that ends in an `.aspx` file. If there are several
-/// such segments, removes the last one.
+/// Removes an ASP.NET session segment from a lower-case path, if an `.aspx` file follows: `(24
+/// characters)/` or, if `has_letter`, `(s(24 characters))/`. The second form may have several
+/// letters, each with its own 24 characters. If there are several such segments, removes the last
+/// one.
 fn without_path_session(path: String, has_letter: bool) -> String {
     let slashes = path.rmatch_indices('/').map(|(at, _)| at + 1);
     for begin in slashes {
@@ -210,7 +210,8 @@ fn bare_session(text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// If `text` begins with 24 letters or digits and a closing bracket, returns the text after them.
+/// Returns the text after a token of 24 letters or digits and a closing bracket. `None` if `text`
+/// doesn't begin with these.
 fn after_token(text: &str) -> Option<&str> {
     let (token, rest) = text.split_at_checked(24)?;
     let fits = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -247,8 +248,8 @@ fn without_query_sessions(mut query: String) -> String {
     query
 }
 
-/// If `text` begins with `name` (ignoring case) and `count` bytes that satisfy `fits`, returns
-/// their total length.
+/// Returns the length of `name` (ignoring case) and `count` bytes that satisfy `fits`. `None` if
+/// `text` doesn't begin with these.
 fn named(text: &str, name: &str, count: usize, fits: fn(&u8) -> bool) -> Option<usize> {
     let (head, rest) = text.as_bytes().split_at_checked(name.len())?;
     let value = rest.get(..count)?;
@@ -268,7 +269,7 @@ fn coldfusion_session(text: &str) -> Option<usize> {
     Some(id + 1 + token)
 }
 
-/// If `text` begins with `name` and a non-empty value, returns their total length.
+/// Returns the length of `name` and a non-empty value. `None` if `text` doesn't begin with these.
 fn one_parameter(text: &str, name: &str) -> Option<usize> {
     named(text, name, 0, |_| true)?;
     let value = text[name.len()..].split('&').next()?;
@@ -282,7 +283,7 @@ mod tests {
 
     use super::surt;
 
-    /// Compares keys with those that the PyPI package `surt` 0.3.1 returns.
+    /// Compares keys with `expect`, the keys that the PyPI package `surt` 0.3.1 returns.
     fn check(urls: &[&str], expect: Expect) {
         let keys: Vec<String> = urls
             .iter()

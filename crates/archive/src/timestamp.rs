@@ -7,7 +7,7 @@ use jiff::tz::Offset;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A pattern for [`jiff::fmt::strtime`]: year to second.
+/// The pattern of fourteen digits, from year to second, for [`jiff::fmt::strtime`].
 const FOURTEEN_DIGITS: &str = "%Y%m%d%H%M%S";
 
 /// A moment, in microseconds since the Unix epoch, UTC.
@@ -25,19 +25,19 @@ impl Timestamp {
         Timestamp(micros)
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Returns the microseconds since the Unix epoch.
     #[must_use]
     pub fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Milliseconds since the Unix epoch, rounded down.
+    /// Returns the milliseconds since the Unix epoch, rounded down.
     #[must_use]
     pub fn as_millis(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Parses an RFC 3339 date and time. Returns `None` for a time before 1970 or an invalid text.
+    /// Parses an RFC 3339 date and time. `None` if the text is invalid or the time is before 1970.
     #[must_use]
     pub fn parse(text: &str) -> Option<Timestamp> {
         let parsed: jiff::Timestamp = text.parse().ok()?;
@@ -57,8 +57,9 @@ impl Timestamp {
         text_of(&self.rfc3339(*b"0000-00-00T00:00:00.000000Z")).to_owned()
     }
 
-    /// Writes the digits of the moment over the zeros in `zeros`. This is fast: a formatter with
-    /// patterns would take as long as the rest of a row, and every row contains a moment.
+    /// Writes the digits of the moment over the zeros of a pattern such as
+    /// `0000-00-00T00:00:00.000Z`. This is fast: a formatter would take as long as the rest of a
+    /// row, and every row contains a moment.
     fn rfc3339<const BYTES: usize>(self, mut zeros: [u8; BYTES]) -> [u8; BYTES] {
         let at = self.civil();
         let fields = [

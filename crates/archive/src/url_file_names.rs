@@ -24,24 +24,23 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// ```
 #[derive(Debug, Default)]
 pub struct UrlFileNames {
-    /// The URLs that `settle` will name, each with the path that it gets if no other URL wants the
-    /// same path.
+    /// The URLs that [`UrlFileNames::settle`] will name, each with its preferred path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }
 
 impl UrlFileNames {
-    /// Adds a URL with the path that it wants. Folders are separated by `/`, and each part of the
-    /// path should come from [`safe_file_name`].
+    /// Adds a URL with its preferred path. Folders are separated by `/`, and each part of the path
+    /// should come from [`safe_file_name`].
     pub fn add(&mut self, url: &str, wanted: String) {
         self.wanted.insert(url.into(), wanted);
     }
 
-    /// Assigns the final path of each added URL, in the order of URLs. If another file or a folder
-    /// has the wanted path, a number is added before the extension. Call this once, after all calls
-    /// of [`UrlFileNames::add`].
+    /// Assigns the final path of each added URL, in the order of URLs. If the preferred path is
+    /// already taken by a file or a folder, a number is added before the extension. Call this once,
+    /// after all calls of [`UrlFileNames::add`].
     pub fn settle(&mut self) {
-        // For each path, in the form of [`folded`]: the number of URLs and folders that want the
+        // For each path, in the form of [`folded`]: the number of URLs and folders that use the
         // path.
         let mut taken: HashMap<Box<str>, u32> = HashMap::new();
         let wanted = std::mem::take(&mut self.wanted);
@@ -79,7 +78,7 @@ impl UrlFileNames {
     }
 }
 
-/// Returns a path in the form that the least exact file systems compare: without case, and with
+/// Returns a path in the form that the least exact file systems compare: case folded, and with
 /// accents composed.
 fn folded(path: &str) -> Box<str> {
     match path.is_ascii() {
@@ -92,8 +91,9 @@ fn folded(path: &str) -> Box<str> {
 }
 
 /// Converts a part of a URL's path to a file name that every file system accepts. Characters other
-/// than letters, digits and `-_.=~` become `_`. A name of more than [`MAX_FILE_NAME_BYTES`] is cut,
-/// and a hash is added. The result is never empty, hidden, a parent folder, or a device of Windows.
+/// than letters, digits and `-_.=~` become `_`. A name of more than [`MAX_FILE_NAME_BYTES`] is
+/// truncated, and a hash is added. The result is never empty, hidden, a parent folder, or a device
+/// of Windows.
 #[must_use]
 pub fn safe_file_name(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
@@ -117,8 +117,7 @@ pub fn safe_file_name(text: &str) -> String {
     part
 }
 
-/// Returns true if Windows treats the file name as a device. The extension of the name doesn't
-/// matter.
+/// Returns true if Windows treats the file name as a device, such as `nul.txt`.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.to_ascii_lowercase();
@@ -131,7 +130,7 @@ fn is_device(name: &str) -> bool {
         || is_numbered("lpt")
 }
 
-/// Returns the relative path that leads from one file to another. Folders are separated by `/`.
+/// Returns the relative path from one file to another. Folders are separated by `/`.
 #[must_use]
 pub fn relative_path(from: &str, to: &str) -> String {
     let folder = |name: &str| name.rfind('/').map_or(0, |slash| slash + 1);

@@ -1,4 +1,4 @@
-//! WARC 1.1 records: the warcinfo of a file, and the records of one capture.
+//! Writes WARC 1.1 records: the warcinfo of a file, and the records of one capture.
 
 use std::ops::Range;
 
@@ -20,17 +20,18 @@ const FIELDS: &str = "application/warc-fields";
 /// The digest algorithm of payloads and blocks. Other archives use the same algorithm to compare
 /// payloads.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// Deflate level of bodies that arrive uncompressed. Level 1 takes half the time of the usual level
-/// 6, and about an eighth more space. This suits a crawl, where one processor must keep up with many
-/// hosts.
+/// The deflate level of records that are not compressed yet. Level 1 takes half the time of the
+/// usual level 6, and about an eighth more space. This suits a crawl, where one processor must keep
+/// up with many hosts.
 const LEVEL: i32 = 1;
 
-/// The record at the start of each file: who created the file and how (WARC 1.1 section 6.2).
+/// The content of the record at the start of each file: who created the file and how (WARC 1.1
+/// section 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warcinfo {
     /// Program and version: `crawl/0.1.0`.
     pub software: String,
-    /// The operator of the crawl: a name, a mail address or a URL, or `NAME <ADDRESS>`.
+    /// The operator of the crawl: a name, an email address or a URL, or `NAME <ADDRESS>`.
     pub operator: Option<String>,
     /// The institution for which the crawl is made.
     pub publisher: Option<String>,
@@ -90,7 +91,7 @@ pub struct EncodedCapture {
     pub(crate) response: Range<usize>,
     /// The beginning of the index line, up to the digest, without the file and the offset.
     pub(crate) index_head: String,
-    /// The offset in `members`, in bytes, at which the next record of the rendered page is
+    /// The offset in `members`, in bytes, at which the next record about the rendered page is
     /// inserted.
     rendered_end: usize,
     /// The range in `members` of the screenshot, and the beginning of its index line.
@@ -101,27 +102,27 @@ pub struct EncodedCapture {
 }
 
 impl EncodedCapture {
-    /// The labelled digest of the payload. The payload is the body or, for a revisit, the archived
-    /// payload that it refers to; for a 304, an empty body.
+    /// Returns the labelled digest of the payload. The payload is the body or, for a revisit with
+    /// an identical payload, the archived payload that it refers to; for a 304, an empty body.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The id of the response or revisit record.
+    /// Returns the id of the response or revisit record.
     #[must_use]
     pub fn record_id(&self) -> Uuid {
         self.id
     }
 
-    /// Total length of the gzip members, in bytes.
+    /// Returns the total length of the gzip members, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.members.len() as u64
     }
 
-    /// Inserts a record of the rendered page after the records inserted before. Returns the range
-    /// of the new record in `members`.
+    /// Inserts a record about the rendered page after those inserted before. Returns the range of
+    /// the new record in `members`.
     fn insert(&mut self, member: Vec<u8>) -> Range<usize> {
         let range = self.rendered_end..self.rendered_end + member.len();
         self.members.splice(range.start..range.start, member);
@@ -130,8 +131,8 @@ impl EncodedCapture {
     }
 }
 
-/// Encodes captures as records. The encoder reuses its tables and buffers, so each thread should
-/// create only one. A capture doesn't affect the output for later ones.
+/// Encodes captures as records. The encoder reuses its tables and buffers, so create one for each
+/// thread. A capture doesn't affect the output for later ones.
 pub struct Encoder {
     gzip: RecordCompressor,
     head: Vec<u8>,
@@ -179,8 +180,8 @@ impl Encoder {
     /// Adds the serialized DOM of a rendered page to its capture, as a `conversion` record (WARC
     /// 1.1 section 6.8). Returns the distance from the response record to the new record, in bytes.
     ///
-    /// The new record directly follows the response record, which is never rewritten, so the
-    /// distance stays right.
+    /// The new record directly follows the response record. The response record is never rewritten,
+    /// so the distance stays valid.
     pub fn add_dom(&mut self, capture: &mut EncodedCapture, url: &CanonicalUrl, dom: &str) -> u64 {
         let mut member = Vec::with_capacity(512 + dom.len() / 3);
         self.block.clear();
@@ -209,8 +210,9 @@ impl Encoder {
         self.field("WARC-Concurrent-To", &urn(capture.id));
         self.field("Content-Type", PNG);
         self.end(png, &mut member);
-        // The block is the payload. The record has no digest of the payload, because FastWARC finds
-        // payloads only in HTTP messages, and would call the digest wrong.
+        // The index line has the digest of the block, which is the payload. The record itself has
+        // no payload digest: FastWARC finds payloads only in HTTP messages, and would call the
+        // digest wrong.
         let digest = DIGEST.of(&[png]);
         let head = cdxj::resource_head(&target, capture.started, Some(PNG), Some(&digest));
         let range = capture.insert(member);
@@ -219,7 +221,7 @@ impl Encoder {
         distance
     }
 
-    /// Encodes a record that was read from an archive, with other fields and another block.
+    /// Encodes a record that was read from an archive again, with other fields and another block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,
@@ -347,7 +349,7 @@ impl Encoder {
     /// Adds the response header to the metadata block, for a revisit record with an empty block.
     /// The revisit record must not contain the header of a 304, because pywb would then reply with
     /// an empty 304. With an empty block, which WARC 1.1 section 6.7.3 allows, pywb replays the
-    /// header and payload of the original.
+    /// header and payload of the original capture.
     fn head_as_fields(&mut self, capture: &Capture<'_>) {
         self.head.clear();
         response_head(capture, &mut self.head);
@@ -406,7 +408,8 @@ impl Encoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Finishes the record and appends it to `out`. The block consists of `self.block` and `body`.
+    /// Finishes the record and appends its gzip member to `out`. The block of the record is
+    /// `self.block` followed by `body`.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);
@@ -418,7 +421,7 @@ impl Encoder {
     }
 }
 
-/// Removes the `revisit` of a truncated capture, because a truncated body can't be the archived
+/// Removes the `revisit` of a truncated capture, because a truncated body can't equal an archived
 /// payload.
 fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     if capture.truncated.is_some() {

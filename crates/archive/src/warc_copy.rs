@@ -1,4 +1,4 @@
-//! Copies WARC files to another name.
+//! Copies WARC files to new names.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -25,7 +25,7 @@ pub fn is_warc(name: &str) -> bool {
     serial(name).is_some()
 }
 
-/// Returns the name of a WARC file with `mark` before the date:
+/// Returns the name of a WARC file with `mark` inserted before the date:
 /// `crawl-example.org-w2-20261121000000-00000.warc.gz`. The mark distinguishes files of the same
 /// name from different directories.
 #[must_use]
@@ -39,12 +39,11 @@ pub fn marked_name(name: &str, mark: &str) -> String {
     parts.join("-")
 }
 
-/// Copies the WARC file `from` to `to` and syncs the copy. Its warcinfo record is rewritten with
-/// the new name. If this changes the record's length, all other records move.
+/// Copies the WARC file `from` to `to` and syncs the copy. The file name in its warcinfo record is
+/// changed to that of `to`. If this changes the record's length, all other records move.
 ///
-/// # Errors
-/// [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on I/O
-/// errors.
+/// # Errors [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on
+/// I/O errors.
 pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
     let first = read_record(from, 0)?;
     let name = to.file_name().map(|name| name.to_string_lossy());

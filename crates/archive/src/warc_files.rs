@@ -1,4 +1,4 @@
-//! The files in the archive's folder: their names, their rotation, their lengths and their syncs.
+//! Manages the files in the archive's folder: their names, rotation, lengths and syncs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +21,8 @@ use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
 
 const SUFFIX: &str = ".warc.gz";
-/// Maximum length of the prefix in a file name. A file name with the longest prefix, a date and a
-/// number is far shorter than the 255 bytes that file systems allow.
+/// Maximum length of the prefix in a file name, in bytes. Even with this prefix, a date and a
+/// number, a name is far shorter than the 255 bytes that file systems allow.
 const MAX_PREFIX: usize = 64;
 
 /// Settings for the names and sizes of WARC files, and for their warcinfo records.
@@ -32,7 +32,7 @@ pub struct ArchiveOptions {
     /// Unsuitable characters become hyphens.
     pub prefix: String,
     /// Maximum file size in bytes; archives usually use 1 GB. Only a file with a single capture may
-    /// be larger.
+    /// exceed it.
     pub max_file_bytes: u64,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
@@ -75,9 +75,9 @@ pub struct Archive {
     captures: RowFile,
     current: Option<WarcFile>,
     next_serial: u64,
-    /// Whether names of new files may still have to be synced to the disk.
+    /// Whether the folder may have new file names that are not synced to the disk.
     new_entries: bool,
-    /// The lengths at the last sync, of files written since the archive was opened.
+    /// The lengths at the last sync of files written since the archive was opened.
     synced: BTreeMap<String, u64>,
 }
 
@@ -90,15 +90,14 @@ struct WarcFile {
 
 impl Archive {
     /// Opens or creates the folder `archive` in a crawl's directory. `marks` has the committed
-    /// lengths by file. Truncates these files to them, and removes this program's WARC files that
-    /// `marks` lacks, because they were never committed. Leaves other files alone.
+    /// lengths, by path. Truncates the files to these lengths, and removes this program's WARC
+    /// files that are not in `marks`, because they were never committed. Keeps other files.
     ///
     /// The last file is continued, unless its warcinfo record would be different now, or the file
     /// has a second name (a hard link, under which it must not change). In these cases a new file
     /// begins with the next capture.
     ///
-    /// # Errors
-    /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
+    /// # Errors [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
     /// [`ArchiveError::ForeignMark`] if `marks` has a name that can't be that of an archive's file,
     /// or an I/O error.
     pub fn open(
@@ -109,10 +108,9 @@ impl Archive {
         Archive::open_on(&Disk::default(), dir, options, marks)
     }
 
-    /// Same as [`Archive::open`], but on the given disk.
+    /// Opens or creates the archive like [`Archive::open`], on the given disk.
     ///
-    /// # Errors
-    /// Same as [`Archive::open`].
+    /// # Errors The errors of [`Archive::open`].
     pub fn open_on(
         disk: &Disk,
         dir: &Path,
@@ -199,18 +197,17 @@ impl Archive {
         Ok(())
     }
 
-    /// Returns the lengths to commit, by path relative to the crawl's directory. These are the
-    /// lengths at the last [`sync`](Archive::sync), of files written since the archive was opened.
+    /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
+    /// [`sync`](Archive::sync) of files written since the archive was opened.
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()
             .map(|(name, length)| (name.as_str(), *length))
     }
 
-    /// Rewrites the sorted index from the log of all captures, and returns the number of lines.
+    /// Rewrites the sorted index from the capture log, and returns the number of lines.
     ///
-    /// # Errors
-    /// I/O errors. The old index stays.
+    /// # Errors I/O errors. The old index stays.
     pub fn write_index(&mut self) -> Result<u64, ArchiveError> {
         self.captures.flush()?;
         write_index(&self.dir, self.captures.len())
@@ -221,7 +218,8 @@ impl Archive {
         !file.used || length <= self.options.max_file_bytes
     }
 
-    /// Begins a file. The date in its name is that of its first capture.
+    /// Begins a WARC file with its warcinfo record. The date in its name is that of its first
+    /// capture.
     fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
         let name = file_name(&self.options.prefix, first.started, self.next_serial);
         let path = self.folder.join(&name);
@@ -244,7 +242,7 @@ impl Archive {
         })
     }
 
-    /// Closes a file, which is not written to any more.
+    /// Syncs a WARC file that is complete.
     fn end(&mut self, mut file: WarcFile) -> Result<(), ArchiveError> {
         let synced = self.sync_file(&mut file);
         if synced.is_err() {
@@ -285,11 +283,10 @@ impl Archive {
     }
 }
 
-/// Returns the lengths of an archive's files, by the paths that [`Archive::marks`] uses. Only for a
-/// directory without a running crawl: there, each whole file is committed.
+/// Returns the current lengths of an archive's files, by the paths that [`Archive::marks`] uses.
+/// Only for a directory without a running crawl, in which all bytes are committed.
 ///
-/// # Errors
-/// I/O errors.
+/// # Errors I/O errors.
 pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut marks = BTreeMap::new();
     let entries = match fs::read_dir(dir.join(FOLDER)) {
@@ -359,7 +356,7 @@ pub(crate) fn mark(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 
-/// Returns `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
+/// Returns the name of a WARC file: `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
 fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
     let prefix = suited(prefix);
     let parts = [
@@ -383,7 +380,7 @@ pub(crate) fn suited(prefix: &str) -> String {
     prefix.trim_matches('-').to_owned()
 }
 
-/// Returns the number in a name that [`file_name`] made. `None` for other names.
+/// Returns the number in a name of the form that [`file_name`] returns. `None` for other names.
 pub(crate) fn serial(name: &str) -> Option<u64> {
     let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
     let (rest, serial) = stem.rsplit_once('-')?;
@@ -394,8 +391,8 @@ pub(crate) fn serial(name: &str) -> Option<u64> {
     serial.parse().ok().filter(|_| is_warc && is_plain)
 }
 
-/// Derives the id of a warcinfo record from the id of the file's first capture. So the derived id
-/// is just as unique, and the same captures always give the same id.
+/// Derives the id of a warcinfo record from the id of the file's first capture. The derived id is
+/// just as unique, and the same captures always give the same id.
 fn warcinfo_id(first: Uuid) -> Uuid {
     let digest = DigestAlgorithm::Sha1.bytes(&[b"warcinfo", first.as_bytes()]);
     let mut bytes = [0; 16];

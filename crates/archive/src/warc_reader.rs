@@ -38,7 +38,7 @@ pub struct WarcRecord {
 }
 
 impl WarcRecord {
-    /// The `WARC-Type`: `response`, `request`, `warcinfo` ..
+    /// Returns the `WARC-Type`: `response`, `request`, `warcinfo` ..
     #[must_use]
     pub fn kind(&self) -> &str {
         self.field("WARC-Type").unwrap_or_default()
@@ -54,13 +54,13 @@ impl WarcRecord {
         field.map(|(_, value)| value.as_str())
     }
 
-    /// The `WARC-Target-URI`.
+    /// Returns the `WARC-Target-URI`.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.field("WARC-Target-URI")
     }
 
-    /// The `WARC-Date`.
+    /// Returns the `WARC-Date`.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
         self.field("WARC-Date").and_then(Timestamp::parse)
@@ -85,8 +85,7 @@ impl WarcRecord {
         if self.differs(BLOCK, &self.block) {
             return Some(BLOCK);
         }
-        // A revisit's payload digest can't be checked here, because its payload is in another
-        // record.
+        // The payload of a revisit is in another record, so its digest can't be checked here.
         let http = self.http().filter(|_| self.kind() != "revisit");
         let payload = http.is_some_and(|http| self.differs(PAYLOAD, http.body));
         payload.then_some(PAYLOAD)
@@ -104,9 +103,9 @@ impl WarcRecord {
 /// An HTTP message as archived. All parts are bytes, because servers don't always send valid text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
-    /// Status line or request line, without its line end.
+    /// The status line or request line, without its line end.
     pub start_line: &'a [u8],
-    /// Fields in order.
+    /// The names and values of the fields, in order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
     /// The bytes after the blank line.
     pub body: &'a [u8],
@@ -152,7 +151,7 @@ impl<'a> HttpMessage<'a> {
     }
 }
 
-/// Maximum number of characters of a name that an error message repeats.
+/// Maximum number of characters of a file name to show in an error message.
 const MAX_NAME_SHOWN: usize = 200;
 
 /// Reads the records of a `.warc.gz` file in order. A record that is too long is skipped. Reading
@@ -161,7 +160,7 @@ pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// Whether to skip a record that is too long, which requires decompressing it. If false,
+    /// Whether a record that is too long is skipped, which requires decompressing it. If false,
     /// reading ends there.
     passes_over: bool,
     ended: bool,
@@ -176,10 +175,9 @@ impl WarcReader {
         WarcReader::open_at(path, 0)
     }
 
-    /// Opens a file for reading. The first record is the gzip member at `offset`.
+    /// Opens a file for reading from `offset`, where a gzip member must begin.
     ///
-    /// # Errors
-    /// The errors of [`open_regular`].
+    /// # Errors The errors of [`open_regular`].
     pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
         let failed = |error| ReadError::io(path, error);
         let mut file = open_regular(path).map_err(failed)?;
@@ -188,8 +186,9 @@ impl WarcReader {
         Ok(WarcReader::of(input, path, offset))
     }
 
-    /// Limits the length of HTTP bodies. At the first record with a longer body, reading ends, and
-    /// the rest of that record is not decompressed.
+    /// Limits the length of HTTP bodies. A block may have the maximum header in addition. At the
+    /// first record with a longer block, reading ends, and the rest of that record is not
+    /// decompressed.
     #[must_use]
     pub fn max_body(mut self, bytes: u64) -> WarcReader {
         self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
@@ -214,10 +213,11 @@ impl<R: BufRead> WarcReader<R> {
     }
 }
 
-/// Returns the path of a file of the archive in `dir`. `name` is from a row or the index.
+/// Returns the path of a file in the archive of the crawl in `dir`. `name` is from a row or the
+/// index.
 ///
-/// # Errors
-/// [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any file.
+/// # Errors [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any
+/// file.
 pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     let mut parts = Path::new(name).components();
     let is_name = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
@@ -232,9 +232,8 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 /// Reads the record at `place`, which is from a row of the crawl in `dir`. `body_bytes` is the
 /// length of the body according to the row.
 ///
-/// # Errors
-/// The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the record is
-/// longer than the row claims.
+/// # Errors The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the
+/// record is longer than a body of this length and the maximum header.
 pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
@@ -259,8 +258,8 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcPlace, bytes: u64) -> Option<Ve
 
 /// Reads the record whose gzip member begins at `offset`.
 ///
-/// # Errors
-/// [`ReadError`], also if `offset` is the end of the file, where no record begins.
+/// # Errors [`ReadError`]. At the end of the file, where no record begins,
+/// [`ReadError::Malformed`].
 pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)
 }
@@ -330,7 +329,7 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // The decoder returns these errors if the bytes are not a whole gzip member.
+                // The decoder returns these kinds if the bytes are not a whole gzip member.
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData => ReadError::Torn {
@@ -366,7 +365,7 @@ fn read_member(
         return Err(Fault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
-    // Allocate memory only for bytes that exist: the declared length may be wrong.
+    // Allocate only for bytes that exist, because the declared length may be wrong.
     let bytes_read = (&mut plain).take(length).read_to_end(&mut block)?;
     let mut end = Vec::new();
     (&mut plain).take(5).read_to_end(&mut end)?;
@@ -400,7 +399,8 @@ fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
     }
 }
 
-/// Returns the first line without its line end, and the bytes after it. `None` if no line ends.
+/// Splits off the first line. Returns it without its line end, and the bytes after it. `None` if
+/// there is no line end.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == b'\n')?;
     let line = &bytes[..end];

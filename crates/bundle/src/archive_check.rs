@@ -19,8 +19,7 @@ use crate::verification::Verification;
 /// next two bytes depend on the compressor, so they are not compared.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
-/// Returns the sorted names of a crawl's WARC files. Other programs' files in the folder are
-/// ignored.
+/// Returns the sorted names of a crawl's WARC files. Ignores files of other programs in the folder.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
@@ -39,8 +38,8 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     Ok(names)
 }
 
-/// Checks each record of a WARC file, and passes each capture to `cross` for comparison with other
-/// files.
+/// Checks each record of a WARC file, and adds each capture to `cross` for comparison with other
+/// files. `is_tail` is true for the last file of a run that has not ended.
 pub(crate) fn check_warc(
     dir: &Path,
     name: &str,
@@ -122,8 +121,8 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
     result.map_err(VerifyError::Scratch)
 }
 
-/// Reports a record that can't be read as a defect. Exception: if `is_tail`, the record is at the
-/// end of the last file of a killed crawl. Such a record is expected, so it only adds a note.
+/// Reports a record that can't be read as a defect. If `is_tail`, only adds a note: the run was
+/// killed or is still active, so the last record of the file may be incomplete.
 fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
@@ -148,7 +147,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
     }
 }
 
-/// A capture whose metadata record follows and has not been read yet.
+/// A capture whose response or revisit record was read, but possibly not yet its metadata record.
 struct UnderWay {
     id: String,
     facts: CaptureFacts,
@@ -159,8 +158,8 @@ impl UnderWay {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
-        // WARC has no value for a body that was withheld at the site's request. The crawler writes
-        // `unspecified`.
+        // The crawler writes `unspecified` for a body withheld at the site's request, because WARC
+        // has no value for that.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
         let digest = record.field("WARC-Payload-Digest");
         let body = http.as_ref().map(|http| http.body.len() as u64);
@@ -200,7 +199,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Returns the facts about a capture that its metadata record states.
+/// Returns the facts about a capture that are in its metadata record.
 fn about(record: &WarcRecord) -> MetadataRecordFacts {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -218,7 +217,7 @@ fn about(record: &WarcRecord) -> MetadataRecordFacts {
     }
 }
 
-/// Reads the first bytes of gzip members. Has its own file handle, so that reading a head doesn't
+/// Reads the first bytes of gzip members. Has a file handle of its own, so that reading doesn't
 /// move the position of the record reader.
 struct MemberHeads {
     file: BufReader<fs::File>,

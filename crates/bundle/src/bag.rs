@@ -1,7 +1,7 @@
 //! Writes the manifests of a bundle in BagIt format (RFC 8493), and checks all files against them.
 //!
-//! A bundle is a valid BagIt bag, but the check is stricter than BagIt: lines of a manifest must
-//! have one fixed form and a fixed order. So any changed byte in a manifest is detected.
+//! A bundle is a valid BagIt bag, but the check is stricter than BagIt: the lines of a manifest
+//! must have one fixed form and order. So any changed byte in a manifest is detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -25,19 +25,19 @@ const MANIFEST: &str = "manifest-sha256.txt";
 pub(crate) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
 /// The files that the tag manifest must list, in this order.
 const TAG_FILES: [&str; 3] = [INFO, BAG, MANIFEST];
-/// Maximum length of a manifest line in bytes. A line contains a digest and a path.
+/// Maximum length of a manifest line in bytes. A line consists of a digest and a path.
 const MAX_MANIFEST_LINE_BYTES: usize = 64 * 1024;
 const DIGITS: usize = 64;
 
 /// The fields of `bag-info.txt`, except the payload's size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BagInfo {
-    /// Labels with values, in the order of the file. A value takes up one line.
+    /// Labels and their values, in the order of the file. A value takes up one line.
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// Writes the manifests for the payload below `root`. Returns the digest of the last manifest,
-/// which covers every byte of the bundle.
+/// Writes the manifests for the payload below `root`. Returns the SHA-256 of the tag manifest,
+/// which indirectly covers every byte of the bundle.
 pub(crate) fn write_manifests(
     root: &Path,
     payload: &BundleFolder,
@@ -82,7 +82,7 @@ fn unescaped(path: &str) -> String {
         .replace("%25", "%")
 }
 
-/// The files that a manifest lists: line number, digest and path of each.
+/// The files that a manifest lists, each with its line number, digest and path.
 struct Manifest {
     files: Vec<(u64, String, String)>,
 }
@@ -90,7 +90,7 @@ struct Manifest {
 /// The result of checking a bundle's files against its manifests.
 #[derive(Default)]
 pub(crate) struct CheckedBag {
-    /// Files that differ from their digests. Paths are relative to the bundle.
+    /// Files that don't match their digests. Paths are relative to the bundle.
     pub(crate) changed: BTreeSet<String>,
     /// The SHA-256 and the length in bytes of each file that matches its digest.
     pub(crate) whole: BTreeMap<String, (String, u64)>,
@@ -115,8 +115,8 @@ pub(crate) fn check_bag(
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // The digest of a tag file is recorded only in this manifest. So on a mismatch, either the
-        // tag file or the manifest may have changed.
+        // Only this manifest has the digest of a tag file. So on a mismatch, either the file or the
+        // manifest may have changed.
         if length_if_whole(root, &path, &sha256, verification)?.is_none() {
             let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);
@@ -204,7 +204,8 @@ fn listed_file(line: &str) -> Option<(String, String)> {
     (is_digest && !path.is_empty()).then(|| (sha256.to_owned(), path))
 }
 
-/// Returns the length of a file if it has the digest `sha256`. Otherwise reports a defect.
+/// Returns the length of a file whose SHA-256 is `sha256`. For any other file, reports a defect and
+/// returns `None`.
 fn length_if_whole(
     root: &Path,
     path: &str,

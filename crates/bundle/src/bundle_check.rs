@@ -1,5 +1,4 @@
-//! Checks a bundle: first every byte against the manifests, then whether the files agree with each
-//! other.
+//! Checks a bundle: first every byte against the manifests, then the files against each other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +22,7 @@ use crate::robots_copies::each_robots_copy;
 use crate::verification::Verification;
 
 /// Maximum length of a line of `robots.jsonl` in bytes. A line contains the text of a robots.txt,
-/// and each byte of the text may take six bytes in JSON.
+/// and each byte of the text may take up six bytes in JSON.
 const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
 /// Maximum bytes of an RO-Crate description. A file takes about 400.
 /// Beyond the limit: reported as a defect unread.
@@ -49,12 +48,12 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let files = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
-        // Comparing changed files with each other is pointless, so only report which records are
+        // Don't compare files with each other if some have changed. Only report which records are
         // damaged.
         name_records(&data, &files.changed, scratch, &mut bag)?;
         return Ok(bag);
     }
-    // Checking the tables is independent of checking the directory, so a second thread does it.
+    // Check the tables on a second thread, in parallel with the directory.
     let (directory, tables) = thread::scope(|scope| {
         let tables = scope.spawn(|| check_tables(&data, &data.join(TABLES)));
         let directory = verify_directory(&data, scratch);
@@ -64,7 +63,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let mut verification = directory?;
     verification.checked.files = bag.checked.files;
     verification.checked.bytes = bag.checked.bytes;
-    // Clear the list of unchecked parts, because the manifests of a bundle cover every byte.
+    // The manifests of a bundle cover every byte, so no part is unchecked.
     verification.unchecked.clear();
     let mut problems = Vec::new();
     if data.join(FOLDER).is_dir() {
@@ -97,7 +96,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     Ok(verification)
 }
 
-/// Reports which records are damaged in the WARC files that have changed.
+/// Reports the damaged records in those WARC files that have changed.
 fn name_records(
     data: &Path,
     changed: &BTreeSet<String>,
@@ -115,8 +114,8 @@ fn name_records(
         let mut of_file = Verification::default();
         let mut unused = CrossCheck::new(data, scratch);
         check_warc(data, name, false, &mut unused, &mut of_file)?;
-        // Skip findings without an offset: they concern a whole file, which has already been
-        // reported as changed.
+        // Skip findings without an offset. They concern a whole file, which is already reported as
+        // changed.
         let findings = of_file.findings.into_iter();
         for mut finding in findings.filter(|finding| finding.offset.is_some()) {
             finding.file.insert_str(0, &format!("{DATA}/"));
@@ -128,7 +127,7 @@ fn name_records(
 
 type Problem = (String, Option<u64>, String);
 
-/// Compares `robots.jsonl` with the rows that the archive yields.
+/// Compares `robots.jsonl` with the rows computed from the archive.
 fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let path = data.join(ROBOTS);
     let mut problems: Vec<Problem> = Vec::new();
@@ -160,7 +159,7 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     Ok(problems)
 }
 
-/// Checks that the RO-Crate description lists every file, with the right size and digest.
+/// Checks that the RO-Crate description lists every file, with its size and digest.
 fn check_descriptions(data: &Path, bag: &CheckedBag) -> Result<Vec<(String, String)>, VerifyError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {

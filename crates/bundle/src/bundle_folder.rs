@@ -14,14 +14,15 @@ use crate::error::BundleError;
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledFile {
-    /// The path with slashes, relative to the folder that is being filled or listed.
+    /// The path relative to the folder of the bundle that is being filled, with `/` between
+    /// folders.
     pub(crate) path: String,
     /// SHA-256 in lower-case hexadecimal digits.
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
-/// A folder of a bundle that is being filled.
+/// A folder of a bundle that is being filled. Records the digest and length of each file.
 #[derive(Debug)]
 pub(crate) struct BundleFolder {
     folder: PathBuf,
@@ -41,7 +42,7 @@ impl BundleFolder {
         &self.folder
     }
 
-    /// Returns all files written so far, sorted by path.
+    /// Returns all files so far, sorted by path.
     pub(crate) fn files(&self) -> Vec<BundledFile> {
         let mut files = self.files.clone();
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -54,7 +55,7 @@ impl BundleFolder {
         })
     }
 
-    /// Copies a file from the crawl's directory, unchanged.
+    /// Copies a file of the crawl's directory unchanged to `path`.
     pub(crate) fn copy(&mut self, from: &Path, path: &str) -> Result<(), BundleError> {
         let unreadable = BundleError::read(from);
         let mut file = open_regular(from).map_err(unreadable)?;
@@ -64,7 +65,7 @@ impl BundleFolder {
         })
     }
 
-    /// Creates a file and passes it to `fill`, which writes the content.
+    /// Creates a file and calls `fill` to write its content.
     pub(crate) fn write_with(
         &mut self,
         path: &str,
@@ -96,7 +97,7 @@ impl BundleFolder {
         Ok(())
     }
 
-    /// Lists a file that other code has written into the folder.
+    /// Adds a file to the list that other code has written into the folder.
     pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
         let written = self.folder.join(path);
         let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;
@@ -117,7 +118,7 @@ impl BundleFolder {
     }
 }
 
-/// A file that is being written and hashed.
+/// A file that is hashed while it is written.
 pub(crate) struct HashingWriter {
     file: BufWriter<File>,
     hash: Context,

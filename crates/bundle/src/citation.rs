@@ -29,13 +29,13 @@ pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     Some(text)
 }
 
-/// Quotes a text for YAML. Writes a JSON string, because every JSON string is also valid YAML.
+/// Quotes a text for YAML as a JSON string, which is also valid YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the citation as one line, without a DOI and without the manifest's digest. Whoever cites
-/// the bundle should add both.
+/// Returns the citation as one line. Whoever cites the bundle should add a DOI and the digest of
+/// the manifest.
 pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
     let operator = &facts.report.crawl.operator;
     let (hosts, _) = facts.report.hosts_asked();

@@ -9,7 +9,7 @@ use crate::facts::{CrawlFacts, meaning};
 
 pub(crate) const CROISSANT: &str = "croissant.json";
 
-/// Returns the text of `croissant.json`. Describes `files` and the columns of the tables.
+/// Returns the text of `croissant.json`, which describes `files` and the columns of the tables.
 pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &str) -> String {
     let distribution: Vec<Value> = files.iter().map(file_object).collect();
     let tables = table_columns().into_iter().filter_map(|table| {

@@ -1,4 +1,4 @@
-//! Compares what different files state about the same capture, record or page.
+//! Compares the statements of different files about the same capture, record or page.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,15 +10,15 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::cross_check_sorter::{CrossCheckSorter, CrossCheckStatement, FACTS, fact, key, number};
 use crate::verification::Verification;
 
-/// The subject of a statement: a record at a position in the archive, an exchange (URL and time),
-/// an archived payload (URL and time), or a page (URL).
+/// The kinds of subjects of statements: a record at a position in the archive, an exchange (URL and
+/// time), an archived payload (URL and time), and a page (URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
 /// The sources of statements. Statements with the same subject are sorted by these numbers, and
-/// each is compared with the earlier ones.
+/// compared with the first one.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -33,7 +33,7 @@ const PAGE_URL: u8 = 10;
 const LINK_SOURCE: u8 = 11;
 
 /// Indices in `facts` of a statement about a record. A line of the capture log or of the index
-/// states only the first two facts.
+/// states only `LINE`.
 const LINE: usize = 0;
 const URL: usize = 1;
 const TIME: usize = 2;
@@ -45,7 +45,7 @@ const VIA: usize = 7;
 const STATUS: usize = 8;
 const REDIRECT: usize = 9;
 const WITHHELD: usize = 10;
-/// Columns of `pages.jsonl` whose values are also in the archive.
+/// Columns of `pages.jsonl` whose values are also in the archive, with the indices of their facts.
 const COLUMNS: [(usize, &str); 10] = [
     (URL, "url"),
     (TIME, "fetched_at"),
@@ -58,38 +58,39 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// The value to hash in place of null. Used in columns where null and a value are a contradiction.
+/// The text to hash in place of a null. Used in columns in which a null contradicts any value.
 const NULL: &[u8] = b"null";
-/// The index of the only fact in a statement about an exchange (the status) or about a payload (the
+/// The index of the only fact of a statement about an exchange (its status) or about a payload (its
 /// digest).
 const ONLY: usize = 0;
 
-/// The facts that the WARC records of a capture state about it.
+/// The facts about a capture that are in its WARC records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaptureFacts {
     pub(crate) offset: u64,
     pub(crate) url: String,
-    /// `WARC-Date` in microseconds.
+    /// `WARC-Date` in microseconds since 1970 UTC.
     pub(crate) micros: u64,
     /// The line that the index must have for this capture.
     pub(crate) line: String,
     pub(crate) status: Option<u16>,
-    /// The digest of the payload, if the archived body is complete.
+    /// The payload digest in the record. `None` without one, or if the body was withheld.
     pub(crate) digest: Option<String>,
-    /// The length of the body, if the archived body is complete.
+    /// The length of the body in bytes. `None` if the record has no body: that of a revisit, or of
+    /// a withheld body.
     pub(crate) bytes: Option<u64>,
-    /// If the capture is a revisit: the URL and the time in microseconds of the original capture.
+    /// For a revisit: the URL of the original capture, and its time in microseconds since 1970 UTC.
     pub(crate) original: Option<(String, u64)>,
     pub(crate) is_revisit: bool,
     /// True if the body was received but not archived, because the site requested it.
     pub(crate) is_withheld: bool,
-    /// The target of a redirect; `Some(None)` if the answer is not a redirect; `None` if the record
-    /// doesn't contain the head of the answer.
+    /// The target of a redirect; `Some(None)` if the response is not a redirect; `None` if the
+    /// record doesn't contain the response header.
     pub(crate) redirect: Option<Option<String>>,
     pub(crate) about: Option<MetadataRecordFacts>,
 }
 
-/// The facts that the metadata record of a capture states about it.
+/// The facts about a capture that are in its metadata record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MetadataRecordFacts {
     pub(crate) took_ms: Option<u64>,
@@ -101,13 +102,13 @@ pub(crate) struct MetadataRecordFacts {
     pub(crate) has_row: bool,
 }
 
-/// Collects statements about records, exchanges, payloads and pages. Add them with the other
-/// methods, then compare them with [`CrossCheck::finish`].
+/// Collects statements about records, exchanges, payloads and pages. After adding statements, call
+/// [`CrossCheck::finish`] to compare them.
 pub(crate) struct CrossCheck {
     statements: CrossCheckSorter,
     files: Vec<String>,
     archive: PathBuf,
-    /// The names of WARC files that are known to exist.
+    /// The names of WARC files that were looked up with [`CrossCheck::has_file`] and exist.
     existing_files: BTreeSet<String>,
     /// True if pages or hosts of the crawl were erased with `crawl forget`.
     has_tombstones: bool,
@@ -136,13 +137,13 @@ impl CrossCheck {
         exists
     }
 
-    /// Returns true if a row or a capture list refers to a record of this file.
+    /// Returns true if a row or a capture list refers to an existing WARC file `name`.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.existing_files.contains(name)
     }
 
-    /// Returns the number by which statements identify a file, and assigns one to a new file.
-    /// `name` is its path relative to the directory.
+    /// Returns the number by which statements identify a file. `name` is its path relative to the
+    /// directory.
     pub(crate) fn file(&mut self, name: &str) -> u32 {
         let position = self.files.iter().rposition(|file| file == name);
         let number = position.unwrap_or_else(|| {
@@ -270,7 +271,7 @@ impl CrossCheck {
             facts[STATUS] = row
                 .status
                 .map_or(fact(NULL), |status| number(status.into()));
-            // If the withheld body was empty, the archive doesn't show that it was withheld.
+            // If the withheld body was empty, the archive doesn't show whether it was withheld.
             facts[WITHHELD] = match is_withheld && row.bytes == 0 {
                 true => 0,
                 false => number(is_withheld.into()),
@@ -300,8 +301,8 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// Adds a row about a link on the page `from`. Of consecutive rows with the same page, only the
-    /// first needs to be added.
+    /// Adds a row that requires a row of `pages.jsonl` for the URL `from`, such as a link on that
+    /// page. Of consecutive rows with the same URL, only the first needs to be added.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])
@@ -328,7 +329,7 @@ impl CrossCheck {
     }
 }
 
-/// Returns the message for a row that names a missing file. This is always a defect, because the
+/// Returns the message for a row that names a missing WARC file. This is always a defect, because a
 /// file is created before rows that name it are committed.
 pub(crate) fn no_file(name: &str) -> String {
     format!("names a record of {FOLDER}/{name}, which is missing")
@@ -352,7 +353,7 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// Converts a value to a fact. `None` is converted like the text [`NULL`].
+/// Converts a value to a fact. `None` becomes the fact of [`NULL`].
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }
@@ -361,7 +362,7 @@ fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
 
-/// Returns true if both statements contain the fact with index `at` and its values differ.
+/// Returns true if both statements contain the fact with index `at` and the facts differ.
 fn differ(one: &CrossCheckStatement, other: &CrossCheckStatement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other
@@ -376,7 +377,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Compares all statements about the same thing.
+    /// Compares all statements about one subject.
     fn judge(&mut self, group: &[CrossCheckStatement]) {
         match group.first().map(|first| first.kind) {
             Some(CAPTURE..=NEEDS_ROW) => self.place(group),
@@ -479,7 +480,8 @@ impl Groups<'_> {
         }
     }
 
-    /// Reports that no other file has a counterpart to a statement.
+    /// Reports that a statement has no counterpart in another file. Only counts it if the run has
+    /// not ended.
     fn missing(&mut self, statement: &CrossCheckStatement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,
@@ -498,7 +500,7 @@ impl Groups<'_> {
         }
     }
 
-    /// Returns the location of a statement for messages: its file, and the line or offset.
+    /// Returns the location of a statement for a message: its file, and the line or offset.
     fn location(&self, statement: &CrossCheckStatement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);

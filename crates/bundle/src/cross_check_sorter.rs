@@ -1,10 +1,10 @@
-//! Sorts statements of different files on disk, so that all statements with the same subject are
+//! Sorts statements of different files on disk, so that all statements about the same subject are
 //! next to each other.
 //!
 //! For example, three files refer to the same record: a row names its file and offset, a line of
 //! the index does so too, and the record itself contains URL, time and digest. Each becomes a
-//! [`CrossCheckStatement`] with the same key. After sorting by key, they can be compared with
-//! bounded memory, however many statements there are.
+//! [`CrossCheckStatement`] with the same key. After sorting by key, they can be compared in bounded
+//! memory, however many statements there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,23 +14,23 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The number of facts in each statement.
+/// The number of facts in each statement, including those that it leaves out.
 pub(crate) const FACTS: usize = 11;
 
 /// Maximum number of statements sorted in memory at a time: about 40 MB.
 const MAX_HELD: usize = 1 << 19;
-/// Maximum number of sorted files. Each file needs its own read buffer. If there are more files,
-/// they are first merged into one.
+/// Maximum number of sorted files. Each needs a read buffer when they are merged. At this number,
+/// all files are merged into one.
 const MAX_RUNS: usize = 64;
 /// The name of a temporary file. The file is unlinked as soon as it is created.
 const UNNAMED: &str = "statements";
 
-/// The length of an encoded statement.
+/// The length of an encoded statement in bytes.
 const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// A statement of one line or record about a subject, such as a capture. The key identifies the
+/// What one line or record states about a subject, such as a capture. The key identifies the
 /// subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CrossCheckStatement {
@@ -45,8 +45,8 @@ pub(crate) struct CrossCheckStatement {
     pub(crate) facts: [u32; FACTS],
 }
 
-/// Returns the key of a subject of statements, such as a record. `sort` is the type of the subject,
-/// and `parts` identify it.
+/// Returns the key of a subject, such as a record. `sort` is the kind of subject, and `parts`
+/// identify it.
 pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&[sort]);
@@ -57,8 +57,8 @@ pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     hash.digest128()
 }
 
-/// Converts a value to a fact: 32 bits of its hash, but never 0. Two different values have the same
-/// fact with a probability of one in four billion.
+/// Converts a value to a fact: 32 bits of its hash, but never 0. Two different values yield the
+/// same fact with a probability of one in four billion.
 pub(crate) fn fact(value: &[u8]) -> u32 {
     let [a, b, c, d, ..] = xxh3_64(value).to_le_bytes();
     u32::from_le_bytes([a, b, c, d]).max(1)
@@ -103,7 +103,7 @@ fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
     part
 }
 
-/// Sorts statements: call [`CrossCheckSorter::add`] for each statement, then
+/// Sorts statements. Call [`CrossCheckSorter::add`] for each statement, then
 /// [`CrossCheckSorter::each_group`].
 #[derive(Debug)]
 pub(crate) struct CrossCheckSorter {
@@ -115,7 +115,7 @@ pub(crate) struct CrossCheckSorter {
 }
 
 impl CrossCheckSorter {
-    /// Creates an empty set of statements. If they don't fit in memory, they are sorted in files in
+    /// Creates an empty sorter. Statements that don't fit in memory are sorted in unlinked files in
     /// the folder `scratch`.
     pub(crate) fn new(scratch: &Path) -> CrossCheckSorter {
         CrossCheckSorter {
@@ -135,7 +135,8 @@ impl CrossCheckSorter {
         }
     }
 
-    /// Calls `each` once per key, in the order of keys, with all statements that have the key.
+    /// Calls `each` once per key, in the order of keys, with all statements of that key, ordered by
+    /// source.
     pub(crate) fn each_group(
         mut self,
         mut each: impl FnMut(&[CrossCheckStatement]),
@@ -174,7 +175,7 @@ impl CrossCheckSorter {
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.runs.push(file);
-        // Keep the empty buffer, so that its memory is reused.
+        // Keep the empty buffer to reuse its memory.
         self.held = held;
         Ok(())
     }
@@ -234,8 +235,8 @@ mod tests {
 
     use super::{CrossCheckSorter, CrossCheckStatement, FACTS, key, number};
 
-    /// Checks that statements sorted in files of `max_held` statements form the same groups as
-    /// statements sorted in memory.
+    /// Checks that sorting in files of `max_held` statements yields the same groups as sorting in
+    /// memory.
     fn check(max_held: usize, max_runs: usize) {
         let scratch = tempfile::tempdir().unwrap();
         let mut statements = CrossCheckSorter::new(scratch.path());

@@ -11,8 +11,8 @@ use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Checks each listed file against its digest. Returns true if the list is complete. It is
-/// incomplete while a run is active, and after a run was killed.
+/// Checks each file in the list of digests. Returns true if the list is complete. It is incomplete
+/// while a run is active, and after a run was killed.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,
@@ -67,8 +67,9 @@ pub(crate) fn check_digests(
     Ok(list.is_whole)
 }
 
-/// Describes how a file differs from its row in the list; `None` if it matches. While a run is
-/// active, only the beginning of the file up to the listed length is compared.
+/// Describes how a file differs from its row in the list; `None` if it matches. If the list is
+/// incomplete (`is_whole` is false), only compares the beginning of the file, up to the listed
+/// length.
 fn file_difference(
     dir: &Path,
     row: &FileChecksum,

@@ -18,7 +18,7 @@ use crate::report_check::check_report;
 use crate::row_check::{SampleColumnCheck, check_rows, missing_column};
 use crate::verification::Verification;
 
-/// The entries of a directory whose content is recorded only once, so a change to it can't be
+/// Descriptions of the content that a directory records only once, so that changes to it can't be
 /// detected.
 const UNCHECKED: [&str; 4] = [
     "row columns that are recorded only once: titles, link texts, rules, usage statements ..",
@@ -32,8 +32,8 @@ const UNCHECKED: [&str; 4] = [
 /// against the rows. Temporary files for sorting are unlinked files in the folder `scratch`. Memory
 /// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
 ///
-/// # Errors
-/// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
+/// # Errors [`VerifyError`] if something could not be checked. Defects are reported in the
+/// [`Verification`].
 pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
     CrawlSettings::read(dir)?;
     let mut verification = Verification {
@@ -60,7 +60,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     let results = &mut verification;
     let mut is_ended = check_digests(dir, results)?;
     if is_ended {
-        // Clear the list of unchecked parts, because the digests cover every byte.
+        // The digests cover every byte, so no part is unchecked.
         results.unchecked.clear();
     }
     check_rows(
@@ -88,8 +88,8 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // Skip this check if `crawl forget` was used: it may have erased all records of a file, and
-        // then no row names the file.
+        // Skip this check after `crawl forget`, which may have erased all records of a file. Then
+        // nothing names the file.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);
@@ -102,7 +102,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     cross
         .finish(is_ended, results)
         .map_err(VerifyError::Scratch)?;
-    // The report can be compared only if all rows are readable.
+    // The report can be computed again only if all entries are regular files or folders.
     if is_ended && are_files {
         check_report(dir, results)?;
     }

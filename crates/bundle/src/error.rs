@@ -22,7 +22,7 @@ pub enum VerifyError {
         /// The system's error.
         source: io::Error,
     },
-    /// The scratch folder, which holds data to sort, could not be written.
+    /// The scratch folder for temporary files could not be written.
     #[error("can't write temporary files for sorting: {0}")]
     Scratch(io::Error),
 }
@@ -43,8 +43,8 @@ impl VerifyError {
     }
 }
 
-/// Returns true if an I/O error indicates a defect: a file is missing or is not a regular file.
-/// Returns false for any other error, which means that the check could not be made.
+/// Returns true if an I/O error is a defect: a file is missing or not a regular file. Any other
+/// error means that the check could not be made.
 pub(crate) fn is_damage(why: &io::Error) -> bool {
     use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(
@@ -97,8 +97,8 @@ pub enum BundleError {
         /// The system's error.
         source: io::Error,
     },
-    /// A stream to a file of the bundle failed. The caller converts this to [`BundleError::Write`],
-    /// which contains the path.
+    /// A stream to a file of the bundle failed. Converted to [`BundleError::Write`], which names
+    /// the path, before it is returned.
     #[error("{0}")]
     Stream(io::Error),
 }

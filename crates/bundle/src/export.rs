@@ -42,8 +42,8 @@ pub struct WrittenBundle {
     pub bytes: u64,
     /// The SHA-256 of `tagmanifest-sha256.txt`, which covers the whole bundle.
     pub sha256: String,
-    /// The names of files in the crawl's directory that were not bundled. `state`, `index` and
-    /// `digests.jsonl` are never bundled and not listed here.
+    /// The names of files in the crawl's directory that are not in the bundle. `state`, `index`,
+    /// `tables` and `digests.jsonl` are never bundled from there and not listed here.
     pub left_out: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct WrittenBundle {
 /// crawl sent no requests, [`BundleError::Damaged`] if the copied files are damaged, and I/O
 /// errors.
 pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBundle, BundleError> {
-    // Fails if `dir` does not contain a crawl.
+    // Return an error if `dir` does not contain a crawl.
     CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
@@ -109,8 +109,8 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     })
 }
 
-/// Returns an error if the crawl is running or was killed. In that case, its rows, records and
-/// report don't match yet.
+/// Returns an error if the crawl is running or was killed. Then its rows, records and report may
+/// not match.
 fn check_ended(dir: &Path) -> Result<(), BundleError> {
     let rows = waiting(dir).map_err(VerifyError::from)?;
     match rows.flatten().any(|row| row.origin.is_none()) {
@@ -140,7 +140,7 @@ fn check_listed(dir: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
     }
 }
 
-/// Verifies the copied files, and checks that no new run has started.
+/// Verifies the copied files, and checks that no new run has started in the meantime.
 fn check_copied(dir: &Path, out: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
     let copied = verify_directory(payload.folder(), out)?;
     if let Some(first) = copied.findings.first() {
@@ -154,7 +154,7 @@ fn damaged(dir: &Path, first: String) -> BundleError {
     BundleError::Damaged { dir, first }
 }
 
-/// Returns the sorted names of the directory's entries that the payload does not include.
+/// Returns the sorted names of entries in the crawl's directory that are not in the payload.
 fn left_out(dir: &Path, payload: &BundleFolder) -> Result<Vec<String>, BundleError> {
     let files = payload.files();
     let mut names: Vec<String> = Vec::new();
@@ -191,8 +191,7 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     Ok(names)
 }
 
-/// Writes the files that describe the bundle, one after the other. Each describes all files written
-/// before it.
+/// Writes the files that describe the bundle, in order: each describes all files written before it.
 fn describe(facts: &CrawlFacts, payload: &mut BundleFolder) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;

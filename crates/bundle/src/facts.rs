@@ -1,4 +1,4 @@
-//! Collects the facts about a crawl that are used in the descriptions of a bundle.
+//! Collects the facts about a crawl for the descriptions in its bundle.
 
 use std::path::Path;
 
@@ -57,7 +57,8 @@ impl CrawlFacts {
         self.ended().chars().take(10).collect()
     }
 
-    /// Returns a title for the crawl: the configured subject of the study, or else the first seed.
+    /// Returns a title for the crawl: the configured subject of the study or, without one,
+    /// `Crawl of` and the first seed.
     pub(crate) fn title(&self) -> String {
         let crawl = &self.report.crawl;
         let seed = crawl.seeds.first();
@@ -68,8 +69,8 @@ impl CrawlFacts {
         }
     }
 
-    /// Returns who is responsible for the crawl: the configured person, or else the institution, or
-    /// else the contact. `None` if none is configured.
+    /// Returns who is responsible for the crawl: the configured person, institution or contact, in
+    /// this order of preference. `None` if none is configured.
     pub(crate) fn author(&self) -> Option<&str> {
         let operator = &self.report.crawl.operator;
         let candidates = [&operator.name, &operator.institution, &operator.contact];
@@ -107,20 +108,20 @@ fn exclusions(excluded: &ExcludedCounts) -> String {
     }
 }
 
-/// The media type and description of a file in a bundle.
+/// The media type of a file in a bundle, and a description of its content.
 pub(crate) struct FileMeaning {
     pub(crate) media_type: &'static str,
     pub(crate) what: &'static str,
 }
 
-/// Returns the names of all row files and reports that a crawl may write. Any other file in the
+/// Returns the names of all row files and reports that a crawl may write. Other files in the
 /// directory may be the user's own.
 pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
     let names = NAMED.iter().map(|(name, ..)| *name);
     names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
 }
 
-/// Returns the media type and description of a file. `path` is relative to the payload's folder.
+/// Returns the media type and description of a file. `path` is relative to the payload folder.
 pub(crate) fn meaning(path: &str) -> FileMeaning {
     let named = NAMED.iter().find(|(name, ..)| *name == path);
     let ended = ENDED
@@ -136,7 +137,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 }
 
 const JSON_LINES: &str = "application/jsonl";
-/// The media type and description of files with a fixed name.
+/// The name, media type and description of each file with a fixed name.
 const NAMED: [(&str, &str, &str); 25] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
@@ -252,7 +253,7 @@ const NAMED: [(&str, &str, &str); 25] = [
         "a row for each gathered worker, with its counts",
     ),
 ];
-/// The media type and description of files that have no fixed name, by folder and extension.
+/// The folder, extension, media type and description of files without a fixed name.
 const ENDED: [(&str, &str, &str, &str); 2] = [
     (
         "archive/",

@@ -4,12 +4,12 @@ use toml::{Table, Value};
 
 use crate::error::BundleError;
 
-/// Keys of `[site."HOST"]` whose values are secrets, or refer to where secrets are stored.
+/// Keys of `[site."HOST"]` whose values are secrets or refer to stored secrets.
 const SECRET: [&str; 4] = ["basic-auth", "headers", "cookies", "login"];
-/// The text that replaces a secret. The archive uses the same text.
+/// The text that replaces a secret, as in the archive.
 const REDACTED: &str = "[redacted]";
 /// The table `[crawl]` of `crawl.toml`, which the program writes. Its key [`MARK`] proves that the
-/// file is the user's own.
+/// user wrote the file.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 
@@ -47,7 +47,7 @@ pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     Ok(format!("{HEAD}{config}"))
 }
 
-/// Replaces all values in a table by a fixed text, and keeps the keys.
+/// Replaces a value by [`REDACTED`]. In a table, replaces all values and keeps the keys.
 fn redact(value: &mut Value) {
     match value {
         Value::Table(table) => table.iter_mut().for_each(|(_, value)| redact(value)),

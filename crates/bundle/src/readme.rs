@@ -139,7 +139,7 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
     text.push('\n');
 }
 
-/// Converts a text to one line of Markdown. All markup characters are escaped.
+/// Converts a text to one line of Markdown, with all markup characters escaped.
 fn line(text: &str) -> String {
     let text = crawl_weburl::safe_line(text);
     let mut line = String::with_capacity(text.len());

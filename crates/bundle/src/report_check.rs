@@ -1,4 +1,4 @@
-//! Checks the report of a crawl against its rows.
+//! Checks the report of a crawl against its row files.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const HOSTS: &str = "hosts.jsonl";
 /// Beyond the limit: reported as a defect unread.
 const MAX_REPORT_BYTES: u64 = 256 << 20;
 
-/// Computes the report again from the rows, and compares each value of `report.json` and
+/// Computes the report again from the row files, and compares each value of `report.json` and
 /// `hosts.jsonl` with it.
 pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Result<(), VerifyError> {
     let report = report(dir)?;
@@ -76,16 +76,16 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     Ok(())
 }
 
-/// Serialises a value and parses it again. A stored fraction went through the same steps, which may
-/// change its last bit.
+/// Serialises a value and parses it again. Stored fractions went through the same steps, which may
+/// change their last bit.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Counts the values in `stored`, and adds those that differ from the computed ones to `out`. A
-/// value that is missing in `stored` is not a difference, because older versions wrote fewer
-/// fields.
+/// Compares a stored value with the one computed from the rows. Adds a message to `out` for each
+/// difference, and returns the number of values in `stored`. A value that `stored` lacks is not a
+/// difference, because older versions wrote fewer fields.
 fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
     match (stored, summed) {
         (Value::Object(stored), Some(Value::Object(summed))) => stored
@@ -113,7 +113,7 @@ fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<Str
     }
 }
 
-/// Returns the beginning of a value for use in a message.
+/// Returns the beginning of a value for a message.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

@@ -9,11 +9,11 @@ use crate::facts::{CrawlFacts, meaning};
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";
-/// The URL of the JSON-LD context. RO-Crate 1.2 requires that metadata refer to it by this URL.
+/// The URL of the JSON-LD context, which RO-Crate 1.2 requires in the metadata.
 const CONTEXT_URL: &str = "https://w3id.org/ro/crate/1.2/context";
 pub(crate) const CONTEXT: &str = "ro-crate-context.json";
-/// The document at [`CONTEXT_URL`] (CC0), which each bundle contains so that its metadata can be
-/// read without a network.
+/// The document at [`CONTEXT_URL`] (CC0). Each bundle contains it, so that the metadata can be read
+/// without a network.
 pub(crate) const CONTEXT_DOCUMENT: &str = include_str!("ro-crate-1.2-context.json");
 const CONFIG: &str = "crawl.toml";
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";

@@ -1,5 +1,5 @@
-//! Lists the archived answers to requests for robots.txt with their texts, so that the rules in
-//! force during the crawl are documented.
+//! Lists the archived responses to requests for robots.txt with their texts. They document the
+//! rules in force during the crawl.
 
 use std::path::Path;
 
@@ -20,18 +20,18 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 pub(crate) struct RobotsCopy {
     /// The requested URL.
     pub(crate) url: String,
-    /// The origin whose rules the answer contains. `None` if it is the origin of `url`.
+    /// The origin whose rules the response contains. `None` if it is the origin of `url`.
     pub(crate) of: Option<String>,
     pub(crate) fetched_at: Timestamp,
     pub(crate) status: Option<u16>,
     /// `robots` (a robots.txt), `hop` (a redirect on the way to a robots.txt) or `tdmrep`.
     pub(crate) purpose: String,
-    /// The text of the answer after decoding; null if the answer has no readable text.
+    /// The decoded text of the response; `None` if its body can't be decoded.
     pub(crate) text: Option<String>,
     pub(crate) warc: WarcPlace,
 }
 
-/// Calls `each` for every archived answer to a request for robots.txt or `tdmrep.json`, in the
+/// Calls `each` for every archived response to a request for robots.txt or `tdmrep.json`, in the
 /// order of the archive.
 pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     dir: &Path,
@@ -47,7 +47,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
                 Err(ReadError::Io { file, source }) => {
                     return Err(VerifyError::Read { path: file, source }.into());
                 }
-                // Skip a damaged record here: the archive check reports it.
+                // Skip a damaged record, which the archive check reports.
                 Err(_) => continue,
             };
             match (record.kind(), &response) {
@@ -64,8 +64,8 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     Ok(())
 }
 
-/// Returns the row of an answer, or `None` if its metadata record does not mark it as an answer to
-/// a request for rules.
+/// Returns the row of a response, or `None` if its metadata record does not mark it as a response
+/// to a request for rules.
 fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsCopy> {
     if metadata.field("WARC-Concurrent-To") != answer.field("WARC-Record-ID") {
         return None;

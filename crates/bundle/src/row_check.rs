@@ -1,4 +1,4 @@
-//! Checks row files: every line must be a row that the crawler could have written.
+//! Checks row files. Every line must be a row that the crawler could have written.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Calls `each` with the line number and the row, for every row of a file. The file may be missing.
+/// Checks every row of a file, which may be missing. Calls `each` with the line number and the row.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     dir: &Path,
     name: &str,
@@ -63,7 +63,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     Ok(())
 }
 
-/// Returns a message if a column is null but other columns of the same row require a value.
+/// Returns a message if a column is null although other columns of the row require a value.
 pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'static str> {
     match row {
         PageRow {
@@ -72,7 +72,7 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        // The digest may be null if the body was unwanted, because such a body was not read.
+        // The digest may be null if the body was unwanted, because then it was not read.
         PageRow {
             digest: None,
             unwanted: None,
@@ -85,8 +85,8 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
     }
 }
 
-/// The stratum's sizes and probability, as a row of the sample states them. All rows about the same
-/// stratum must have the same values.
+/// The numbers of a stratum as a row states them. All rows of the same stratum must state the same
+/// numbers.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,
@@ -96,7 +96,7 @@ struct Stratum {
 
 /// Checks the column `sample` of all rows.
 pub(crate) struct SampleColumnCheck {
-    /// True if the configuration enables a sample.
+    /// True if the configuration requests a sample or a walk.
     is_sampled: bool,
     strata: BTreeMap<String, Stratum>,
 }
@@ -140,7 +140,7 @@ impl SampleColumnCheck {
             ("redirect", None) => stratum_of_row.probability.is_none(),
             ("frame", None) => stratum_of_row.probability == Some(1.0),
             ("drawn" | "redirect" | "frame", _) => false,
-            // Samples of other kinds have no stratum numbers.
+            // Rows of other kinds have no stratum.
             _ => true,
         };
         if !is_right {
@@ -149,8 +149,8 @@ impl SampleColumnCheck {
     }
 }
 
-/// Returns a message about the first column that the crawler would not write, or would write with
-/// another value. Accepts a missing column, because older versions wrote fewer columns.
+/// Returns a message about the first column that the crawler would not write, or not with this
+/// value. Accepts a missing column, because older versions wrote fewer columns.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');

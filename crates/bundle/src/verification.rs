@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// True if the last run has ended. Otherwise, data after the last commit is not a defect, and
-    /// the counts of the report are not compared with the rows.
+    /// the report is not compared with the rows.
     pub is_ended: bool,
     /// The number of checked items of each kind.
     pub checked: Checked,
@@ -22,7 +22,7 @@ pub struct Verification {
     pub defects: u64,
     /// The first 1,000 defects.
     pub findings: Vec<Finding>,
-    /// Remarks for the user about findings that are not defects.
+    /// Notes for the user that are not defects.
     pub notes: Vec<String>,
     /// The parts of the directory that no check covers, so changes to them can't be detected.
     pub unchecked: Vec<&'static str>,
@@ -31,19 +31,19 @@ pub struct Verification {
 /// The number of checked items of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Files of a bundle whose digests were checked.
+    /// The number of files whose digests were checked.
     pub files: u64,
     /// Total size of the `files`, in bytes.
     pub bytes: u64,
-    /// WARC files that were read.
+    /// The number of WARC files that were read.
     pub warc_files: u64,
-    /// WARC records that were read.
+    /// The number of WARC records that were read.
     pub records: u64,
-    /// Lines of `archive/index.cdxj`.
+    /// The number of lines of `archive/index.cdxj`.
     pub index_lines: u64,
-    /// Rows in all row files.
+    /// The number of rows in all row files.
     pub rows: u64,
-    /// Values in `report.json`.
+    /// The number of values in `report.json`.
     pub report_values: u64,
 }
 
@@ -125,8 +125,8 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // Leave out these lines if the rows were not checked, because a digest of the bundle didn't
-        // match.
+        // Leave out these lines if the rows were not checked, as when a file of the bundle doesn't
+        // match its digest.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

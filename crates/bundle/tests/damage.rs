@@ -1,5 +1,5 @@
-//! Damages a hand-written crawl or bundle. Every kind of damage must be reported as a defect,
-//! without ending the check early.
+//! Tests that damage a hand-written crawl or bundle. Every kind of damage must be reported as a
+//! defect, without ending the check early.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,7 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// A time limit for one check. No check should reach it, so reaching it means that the check hangs.
+/// Time limit of one check. A check that reaches it hangs.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Calls `make` to fill an empty folder, verifies the folder and returns the result.

@@ -1,9 +1,9 @@
-//! Limits the number of bytes in transit from one thread to another, to bound memory.
+//! Limits the memory of values in transit between threads.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Limits the number of bytes in transit. All clones of a gate share one limit.
+/// Limits the number of bytes in transit between threads. All clones of a gate share one limit.
 #[derive(Clone)]
 pub struct ByteGate {
     most: usize,
@@ -60,8 +60,8 @@ impl fmt::Debug for ByteGate {
     }
 }
 
-/// A reservation of bytes in transit, which count against the limit of a [`ByteGate`]. Drop it when
-/// the bytes have arrived.
+/// A reservation of bytes that count as in transit through a [`ByteGate`]. Drop it when the bytes
+/// have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: ByteGate,

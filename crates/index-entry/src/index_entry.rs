@@ -1,4 +1,4 @@
-//! The log entries that update the search index of a crawl. Each entry adds or removes one URL.
+//! The log entries that update the search index of a crawl. Each entry adds or removes one page.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::indexed_page::IndexedPage;
 
-/// A log entry that adds one URL to the index or removes it.
+/// A log entry that adds one page to the search index, replaces it or removes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. If the reason may be a fault of the whole site (a redirect,
-    /// a soft 404, a response without a page), the page is kept until the end of the run. Then all
-    /// pages with such reasons are counted and judged together.
+    /// Removes the page with this URL. Some reasons may be a fault of the whole site, such as a
+    /// redirect, a soft 404, or a document that is empty or can't be read. With such a reason, the
+    /// page is kept until the end of the run. Then all pages with such reasons are counted and
+    /// judged together.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -33,7 +34,7 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the approximate memory use, in bytes.
+    /// Returns the approximate memory use of the entry, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -42,8 +43,8 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the reason why the entry removes the page or replaces it by its canonical URL, if a
-    /// fault of the whole site may cause this reason. `None` for any other entry.
+    /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if the
+    /// reason may be a fault of the whole site. `None` for any other entry.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
@@ -56,7 +57,8 @@ impl IndexEntry {
         }
     }
 
-    /// Returns the name of the reason to remove the URL. `None` if the entry adds it.
+    /// Returns the name of the reason for removing a page, such as `soft_404`. `None` if the entry
+    /// adds a page.
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         match self {

@@ -1,9 +1,9 @@
-//! A page in the index.
+//! The record of a page in the search index.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A page as it is indexed, stored and returned.
+/// A page as the search index stores and returns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IndexedPage {
@@ -20,7 +20,7 @@ pub struct IndexedPage {
     pub beside: String,
     /// The description that the page declares; empty if there is none.
     pub description: String,
-    /// The keywords.
+    /// The keywords that the page declares.
     pub keywords: Vec<String>,
     /// The names of the authors, as stated by the page.
     pub authors: Vec<String>,
@@ -43,19 +43,18 @@ pub struct IndexedPage {
     pub links: Vec<OutgoingLink>,
     /// The texts of links to this page on other pages, sorted.
     pub anchors: Vec<String>,
-    /// Number of pages with a link to this page.
+    /// The number of pages with a link to this page.
     pub linked_from: u32,
-    /// The URL of the page that search results show in place of this page: a page with the same
-    /// text, or the page at the canonical URL. If set, this page is stored but never returned as a
-    /// result.
+    /// The URL of the page that replaces this page in search results: a page with the same text, or
+    /// the page at the canonical URL. If set, this page is stored but never returned as a result.
     pub same_as: Option<String>,
     /// The URL of the newest version of this page, which may be this page. `None` if there is only
     /// one version.
     pub newest: Option<String>,
-    /// Number of newer versions of this page.
+    /// The number of newer versions of this page.
     pub newer_versions: u32,
-    /// The version named in the URL (`14`, `latest`), if the site has several versions of its
-    /// pages.
+    /// The version named in the URL (`14`, `latest`). `None` unless the site has several versions
+    /// of its pages.
     pub version: Option<String>,
     /// The document type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
@@ -66,28 +65,29 @@ pub struct IndexedPage {
     /// this crawl. At the end of a run, an indexed page at that URL replaces this page in search
     /// results (see `same_as`).
     pub gives_way_to: Option<String>,
-    /// The reason to remove the page, if the last visit gave one. At the end of a run, all pages
-    /// with such a reason are judged together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
+    /// The reason why the last visit would have removed the page, if it is still kept. At the end
+    /// of a run, all pages with such a reason are judged together: see
+    /// [`IndexEntry::Drop`](crate::IndexEntry::Drop).
     pub leaving: Option<String>,
 }
 
 /// A heading of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
-    /// Level from 1 to 6.
+    /// The level of the heading, from 1 to 6.
     pub level: u8,
-    /// The text.
+    /// The text of the heading.
     pub text: String,
     /// The id of the heading, for links to it.
     pub id: Option<String>,
-    /// Offset in [`IndexedPage::text`] at which the heading occurs, in bytes.
+    /// The byte offset in [`IndexedPage::text`] at which the heading occurs.
     pub at: usize,
 }
 
 /// A link to another page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutgoingLink {
-    /// The target, in canonical form without fragment.
+    /// The URL of the linked page, in canonical form without fragment.
     pub url: String,
     /// The link text; empty if there is none.
     pub text: String,
@@ -100,23 +100,23 @@ pub fn url_key(url: &str) -> u64 {
 }
 
 impl IndexedPage {
-    /// Returns a hash of the page's title and text (including headings). Pages with the same hash
-    /// look the same to a reader.
+    /// Returns a hash of the page's title and main text. Pages with the same hash look the same to
+    /// a reader.
     #[must_use]
     pub fn text_hash(&self) -> u64 {
         let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);
         all.push_str(&self.title);
         all.push('\n');
         all.push_str(&self.text);
-        // A page without text counts as different from all other pages.
+        // Include the URL, so that pages without text are not duplicates of each other.
         if self.text.trim().is_empty() {
             all.push_str(&self.url);
         }
         xxh3_64(all.as_bytes())
     }
 
-    /// Returns `canonical: URL` as a reason, if the page is to be replaced by the page at its
-    /// canonical URL. Otherwise `None`.
+    /// Returns `canonical: URL` as a reason if the page at its canonical URL should replace this
+    /// page; otherwise `None`.
     #[must_use]
     pub fn gives_way(&self) -> Option<String> {
         self.gives_way_to
@@ -124,9 +124,9 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether removing the page for the reason `why` would take it out of search results.
-    /// False if another page already replaces this page in search results, or if `why` is a
-    /// canonical URL and the page already had a canonical URL.
+    /// Returns whether removing this stored page for the reason `why` would lose it from search
+    /// results. False only for a page with `gives_way_to` and without `leaving`, if another page
+    /// replaces it already or `why` is a canonical URL too.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {
@@ -149,7 +149,7 @@ impl IndexedPage {
         rest.find('/').map_or("/", |slash| &rest[slash..])
     }
 
-    /// Returns the approximate memory use of the text, headings and links, in bytes.
+    /// Returns the approximate memory use of the page, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let headings = self.headings.iter().map(|heading| heading.text.len());
@@ -163,7 +163,7 @@ impl IndexedPage {
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 
-    /// Returns the page's title. Without a title, returns its first heading or its URL.
+    /// Returns the page's title or, if it has none, its first heading or its URL.
     #[must_use]
     pub fn name(&self) -> &str {
         let heading = || self.headings.iter().map(|heading| heading.text.as_str());

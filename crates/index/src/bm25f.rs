@@ -23,17 +23,18 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 /// Beyond the limit: ranked without proximity.
 const MAX_PAGES_COMPARED: usize = 200;
 
-/// The factor for the weight of a word in a field where most pages have the word. Small, but not
-/// zero, so that pages with the word are still found.
+/// The weight factor of a field for a word that most pages have in that field. Small, but not zero,
+/// so that pages with the word are still found.
 pub(crate) const SHARED: f32 = 0.001;
-/// If more than one in this many pages have a word in a field, the word counts as shared there,
-/// such as the site's name in titles.
+/// A word counts as shared in a field if more than one in this many pages have it there. For
+/// example, the site's name is shared if it is in the titles of more than half of all pages.
 const SHARED_TITLES: u64 = 2;
 /// With fewer pages than this, no word counts as shared (in most titles or headings) or as common
 /// (on many pages).
 pub(crate) const MIN_SITE: u64 = 20;
-/// The minimum weight of a form of a name (such as `user_agent`) when nearness is computed. Forms
-/// with less weight don't count as the name.
+/// The minimum weight of a form of a name (such as `user_agent`) whose positions are used when
+/// nearness is computed. Forms with less weight, such as longer words and corrections, don't count
+/// as the name.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
 /// Returns true if most of `pages` pages have a word in a field, so that the word doesn't
@@ -42,19 +43,19 @@ pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
     pages >= MIN_SITE && with_word > pages / SHARED_TITLES
 }
 
-/// A query that looks up all words together and scores pages with BM25F.
+/// A tantivy query that looks up all words of a user's query together and scores pages with BM25F.
 #[derive(Clone, Debug)]
 pub(crate) struct Bm25fQuery(pub(crate) Arc<QueryScoring>);
 
-/// The terms to look up and the parameters of the score.
+/// The words to look up and the parameters of the score.
 #[derive(Debug)]
 pub(crate) struct QueryScoring {
     pub(crate) words: Vec<ScoredWord>,
     pub(crate) places: Vec<FieldWeight>,
     /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
-    /// The penalty for missing words: the score is multiplied by the share of the query's words
-    /// that the page has, raised to this power.
+    /// The penalty for missing words. The score is multiplied by `share.powf(whole)`, in which
+    /// `share` is the rarity of the words that the page has, divided by the rarity of all words.
     pub(crate) whole: f32,
     /// The number of distinctive words (words that are not common) in the query. If a page has
     /// fewer of these words, its score is multiplied by `partial`.
@@ -64,10 +65,10 @@ pub(crate) struct QueryScoring {
     pub(crate) saturation: f32,
     /// How much plain BM25 of title and text adds to the score.
     pub(crate) text_alone: Bm25Parameters,
-    /// How much the score rises if all words of the query are in one passage of the text.
+    /// How much the score rises if the query's words are near each other in the main text.
     pub(crate) passage: ProximityBoost,
-    /// How much the score rises if all words are in the title, in one heading or in the
-    /// description.
+    /// How much the score rises if the query's words are near each other in the title, in one
+    /// heading or in the description.
     pub(crate) heading: ProximityBoost,
     /// A page with fewer than `least` words still matches if its words are rare: their rarities
     /// must have at least this share of the sum over all words.
@@ -92,12 +93,13 @@ pub(crate) struct Bm25Parameters {
 /// How much the score rises if the query's words are near each other in a page.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ProximityBoost {
-    /// How much the score rises if all words of the query are near each other, as a share of the
-    /// score.
+    /// The greatest rise of the score, as a share of the score. The score rises by this much if all
+    /// words of the query are near each other.
     pub(crate) gain: f32,
-    /// The exponent that is applied to the share of words that are near each other.
+    /// The exponent applied to the share (by rarity) of the query's words that are near each other.
     pub(crate) power: f32,
-    /// The maximum distance between the first and the last of the query's words, in words.
+    /// The maximum distance between the first and the last of the words that count as near each
+    /// other, in words.
     pub(crate) words: u32,
 }
 
@@ -107,7 +109,7 @@ pub(crate) struct ScoredWord {
     /// The forms of the word with their weights. In each page, only the form with the greatest
     /// weighted count is used.
     pub(crate) forms: Vec<(String, f32)>,
-    /// Forms whose occurrences are added up, with the weight of the sum.
+    /// Groups of forms whose occurrences are added up and count as one form.
     pub(crate) inflections: Vec<Inflections>,
     /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
@@ -123,7 +125,7 @@ pub(crate) struct ScoredWord {
     pub(crate) shared_in: Vec<Field>,
 }
 
-/// The terms for all words with the same stem, and the weight of each occurrence.
+/// The terms for all words with the same stem, and the weight of their added-up count.
 pub(crate) type Inflections = (Vec<String>, f32);
 
 /// A field to search, with its weight.
@@ -143,7 +145,7 @@ impl Query for Bm25fQuery {
                 statistics_provider,
                 ..
             } => mean_length(place.field, statistics_provider),
-            // Only the number of pages is needed.
+            // Without scoring, the query is only counted, so any length will do.
             EnableScoring::Disabled { .. } => Ok(1.0),
         };
         let mean_lengths = terms.places.iter().map(mean_length);
@@ -163,10 +165,10 @@ fn mean_length(field: Field, statistics: &dyn Bm25StatisticsProvider) -> tantivy
     Ok(mean.max(1.0))
 }
 
-/// A query with the mean lengths of fields in an index.
+/// A [`Bm25fQuery`] prepared for one index.
 struct Bm25fWeight {
     terms: Arc<QueryScoring>,
-    /// The mean length of each of the places, in words.
+    /// The mean length of each field in `terms.places`, in words.
     mean_lengths: Vec<f32>,
 }
 
@@ -184,14 +186,16 @@ impl Weight for Bm25fWeight {
     }
 }
 
-/// A value for each page of a segment, such as the weighted count of a word.
+/// A value for each page of a segment, such as the weighted count of a word. Unlike a plain vector,
+/// a sheet can be emptied without visiting all pages.
 struct Sheet<T> {
     of: Vec<T>,
-    /// The pages with at least one occurrence.
+    /// The pages whose value in `of` may differ from the default.
     pages: Vec<DocId>,
 }
 
-/// A page's score, and the total rarity and the number of the query's words found in it.
+/// The result for one page: its score, and the total rarity and the number of the query's words on
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
     score: f32,
@@ -200,7 +204,7 @@ struct Tally {
 }
 
 impl Bm25fWeight {
-    /// Returns the lengths of each of the places in a segment.
+    /// Returns the page lengths of a segment for each field in `terms.places`.
     fn lengths(&self, segment: &SegmentReader) -> tantivy::Result<Vec<Lengths>> {
         let places = self.terms.places.iter().zip(&self.mean_lengths);
         let lengths = places.map(|(place, mean)| {
@@ -212,7 +216,8 @@ impl Bm25fWeight {
         lengths.collect()
     }
 
-    /// Returns the matching pages of a segment in the order of their numbers, with their scores.
+    /// Returns the matching pages of a segment with their scores, in ascending order of document
+    /// number.
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
         let terms = &self.terms;
         let pages = segment.max_doc();
@@ -260,8 +265,7 @@ impl Bm25fWeight {
         sheet.drain(|page, tally| {
             let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
             let matches = tally.distinctive >= terms.least || part >= terms.least_part;
-            // Deleted pages would take the places of others among the pages whose words are
-            // compared.
+            // Skip deleted pages, because they would count against `MAX_PAGES_COMPARED`.
             if matches && !segment.is_deleted(page) {
                 let is_partial = tally.distinctive < terms.distinctive;
                 let factor = if is_partial { terms.partial } else { 1.0 };
@@ -285,7 +289,7 @@ impl Bm25fWeight {
         Ok(ranked)
     }
 
-    /// Raises the scores of pages in which words of the query are near each other in one of the
+    /// Raises the scores of pages in which the query's words are near each other in one of the
     /// fields `places`. `pages` must be in ascending order.
     fn add_nearness(
         &self,
@@ -310,8 +314,8 @@ impl Bm25fWeight {
         Ok(())
     }
 
-    /// Returns the positions of the query's words in each page. Each position has the index of its
-    /// word in the query.
+    /// Returns the positions of the query's words in each page, as pairs of a position and the
+    /// index of the word in the query.
     fn positions_in(
         &self,
         segment: &SegmentReader,
@@ -355,7 +359,8 @@ impl Bm25fWeight {
     }
 }
 
-/// Returns the value of a page's best passage: the sum of the rarities of the words in it.
+/// Returns the greatest sum of rarities of distinct words that lie within `passage` words of each
+/// other. Sorts `positions`.
 fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
     positions.sort_unstable();
     let mut counts = vec![0_u32; words.len()];
@@ -379,8 +384,9 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u
     best
 }
 
-/// Counts a word in one field of each page. If the word has several forms, the one with the
-/// greatest weighted count is used; inflections count as one form. `sums` must be empty.
+/// Counts a word in one field, and stores each page's weighted count in `sheet`. If the word has
+/// several forms, the greatest weighted count is stored; inflections count as one form. `sums` is a
+/// reusable buffer and must be empty.
 fn count_in(
     word: &ScoredWord,
     place: Field,
@@ -432,8 +438,8 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// Returns the number by which a word's count in a page is divided to correct for the length of
-    /// the field. `part` is how much the length matters, from 0 to 1.
+    /// Returns the divisor that corrects a word's count in a page for the length of the field.
+    /// `part` is how much the length matters, from 0 to 1.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let length = self.of.fieldnorm(page) as f32 / self.mean;
@@ -449,7 +455,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         }
     }
 
-    /// Returns the value of a page, to read or change it.
+    /// Returns a mutable reference to the value of a page.
     fn at(&mut self, page: DocId) -> &mut T {
         let has = &mut self.of[page as usize];
         if *has == T::default() {
@@ -458,7 +464,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         has
     }
 
-    /// Passes each page's entry to `take`, and empties the sheet.
+    /// Passes each value that is not the default to `take`, and empties the sheet.
     fn drain(&mut self, mut take: impl FnMut(DocId, T)) {
         for page in self.pages.drain(..) {
             let has = std::mem::take(&mut self.of[page as usize]);

@@ -29,7 +29,8 @@ pub(crate) struct Canonicals {
 }
 
 impl Canonicals {
-    /// Looks up the redirects of canonical URLs that are not indexed and don't name another URL.
+    /// Looks up the redirects of canonical URLs that are neither indexed nor name a canonical URL
+    /// themselves. Follows chains of redirects.
     pub(crate) fn look_up_redirects(
         &mut self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
@@ -116,8 +117,8 @@ mod tests {
 
     use super::Canonicals;
 
-    /// In `facts`, `page=canonical` is a page with a canonical URL, `from>to` is a redirect, and
-    /// `page` alone is a page without a canonical URL.
+    /// Checks which pages are replaced, given `facts`: `page=canonical` is a page with a canonical
+    /// URL, `from>to` is a redirect, and `page` alone is a page without a canonical URL.
     fn check(facts: &str, expected: &str) {
         let mut canonicals = Canonicals::default();
         let (mut indexed, mut redirects) = (Vec::new(), HashMap::new());

@@ -39,10 +39,10 @@ impl CommitSnapshot {
         CommitSnapshot::of(dir, IndexDirectory::open(dir))
     }
 
-    /// Like [`CommitSnapshot::open`], for reading all pages.
+    /// Maps the files of the last commit like [`CommitSnapshot::open`], for a caller that reads all
+    /// pages. Stored pages are not mapped but read with read-ahead.
     ///
-    /// # Errors
-    /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
+    /// # Errors [`IndexError::Damaged`] if a file is missing, or an I/O error.
     pub(crate) fn open_to_read_pages(dir: &Path) -> Result<CommitSnapshot, IndexError> {
         CommitSnapshot::of(dir, IndexDirectory::open_to_read_pages(dir))
     }
@@ -75,14 +75,13 @@ impl CommitSnapshot {
         Index::open(self.clone())?.load_metas()
     }
 
-    /// Checks the files against their checksums. `dir` is the directory of the index.
+    /// Compares the files with their checksums. `dir` is the directory of the index.
     ///
-    /// # Errors
-    /// [`IndexError::Damaged`] with the name of the file, or an I/O error.
+    /// # Errors [`IndexError::Damaged`] with the name of the file, or an I/O error.
     pub(crate) fn check(&self, dir: &Path, checked: ChecksumScope) -> Result<(), IndexError> {
         let metas = self.metas().map_err(IndexError::of(dir))?;
-        // Read the file itself, because reading its memory map would keep more of it in memory. If
-        // the file has been deleted, use the map.
+        // Read from disk rather than from the memory map, because reading a whole map would keep it
+        // in memory. If the file has been deleted, use the map.
         let open = |file: &Path| -> io::Result<Box<dyn ReadSeek>> {
             match File::open(dir.join(file)) {
                 Err(why) if why.kind() == ErrorKind::NotFound => {
@@ -122,7 +121,7 @@ impl Directory for CommitSnapshot {
         }
     }
 
-    /// No lock is needed, because the files are already mapped.
+    /// Returns a lock that locks nothing. The files are already mapped, so no lock is needed.
     fn acquire_lock(&self, _: &Lock) -> Result<DirectoryLock, LockError> {
         Ok(DirectoryLock::from(Box::new(())))
     }

@@ -20,7 +20,8 @@ const MAX_RUNS: usize = 64;
 /// The name of a temporary file, which is unlinked as soon as it is created.
 const UNNAMED: &str = "sorted.new";
 
-/// Sorts byte strings. Each distinct string appears once in the output, with the sum of its counts.
+/// Sorts byte strings (keys). Each distinct key appears once in the output, with the sum of its
+/// counts.
 #[derive(Debug)]
 pub(crate) struct CountedSort {
     dir: PathBuf,
@@ -43,7 +44,7 @@ impl CountedSort {
         }
     }
 
-    /// Adds to the count of a key.
+    /// Adds `count` to the count of a key.
     pub(crate) fn add(&mut self, key: &[u8], count: u32) -> io::Result<()> {
         if let Some(sum) = self.counts.get_mut(key) {
             *sum = sum.saturating_add(count);
@@ -57,7 +58,7 @@ impl CountedSort {
         Ok(())
     }
 
-    /// Returns all keys in order, with the sums of their counts.
+    /// Ends the input. Returns a reader of all keys in order, with the sums of their counts.
     pub(crate) fn finish(mut self) -> io::Result<SortedCounts> {
         let last = self.take_sorted();
         SortedCounts::of(self.runs, last)
@@ -204,7 +205,7 @@ mod tests {
     fn keys_are_sorted_and_summed_with_any_memory_limit() {
         for max_bytes in [0, 1000, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
-            // A file that a killed process has left behind.
+            // Leave a file behind, as a killed process would.
             fs::write(dir.path().join(super::UNNAMED), "left").unwrap();
             let mut sort = CountedSort::new(dir.path(), max_bytes);
             let mut expected: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();

@@ -15,25 +15,26 @@ use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum link texts that are kept for a page. The most frequent texts are kept.
 const MAX_ANCHORS: usize = 16;
-/// Maximum pages that a link text may lead to. A text that leads to more pages, such as `next`,
-/// `here` or `back`, describes none of them.
+/// Maximum number of pages that a link text may lead to. A text that leads to more pages, such as
+/// `next`, `here` or `back`, is not kept, because it describes none of them.
 const MAX_NAMES: usize = 8;
-/// Maximum pages that are compared with each other because they may be versions of one page. Any
-/// others are not compared.
+/// Maximum number of pages of one family that are compared with each other as possible versions of
+/// one page. Further pages are not compared.
 const MAX_VERSIONS: usize = 200;
-/// Maximum pages with the same text whose URLs are compared to find versions.
+/// Maximum number of distinct pages (such as versions) with the same text. Further pages with this
+/// text are duplicates only if they match one of these.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Number of pages in a block of facts, the unit in which facts are read from disk.
 const PAGES_A_BLOCK: usize = 16;
 
-/// The kinds of facts about a page. Facts are sorted by these numbers.
+/// The kinds of facts about a page. The facts about one page are sorted by these numbers.
 const HERE: u8 = 0;
 const LINKED: u8 = 1;
 const NAMED: u8 = 2;
 const SAME_AS: u8 = 3;
 const NEWEST: u8 = 4;
 const VERSION_FOLDER: u8 = 5;
-/// Separates a text from a page in a key. This byte never occurs in UTF-8.
+/// The byte between a text and a page in a key. It never occurs in UTF-8.
 const TEXT_END: u8 = 0xFF;
 
 /// The facts about one page that depend on other pages.
@@ -41,7 +42,7 @@ const TEXT_END: u8 = 0xFF;
 #[serde(default)]
 pub(crate) struct PageFacts {
     pub(crate) linked_from: u32,
-    /// The texts of links to the page, in alphabetical order.
+    /// The most frequent texts of links to the page, in alphabetical order.
     pub(crate) anchors: Vec<String>,
     pub(crate) same_as: Option<String>,
     /// The URL of the newest version of the page, possibly the page itself; `None` if the page has
@@ -49,7 +50,7 @@ pub(crate) struct PageFacts {
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if this is the URL of a folder that contains the pages of one version.
+    /// True if the page's URL is a folder that contains the pages of one version.
     pub(crate) is_version_folder: bool,
 }
 
@@ -58,12 +59,13 @@ pub(crate) struct PageFacts {
 pub(crate) struct PageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
-    /// For each page: whether it is in the index, the number of links to it, and the texts of these
-    /// links.
+    /// For each page: whether it is in the index, the number of pages that link to it, and the
+    /// texts of these links with their frequencies.
     links: CountedSort,
-    /// Hashes of texts, with the URLs of the pages that have each text: see [`text_key`].
+    /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
     texts: CountedSort,
-    /// All pages with their family numbers. Pages of the same family may be versions of each other.
+    /// All pages with their family numbers: see [`family`]. Pages of the same family may be
+    /// versions of each other.
     versions: CountedSort,
 }
 
@@ -109,7 +111,7 @@ impl PageFactsCollector {
         Ok(())
     }
 
-    /// Computes the facts about each page.
+    /// Computes the facts about all pages and stores them on disk.
     pub(crate) fn finish(self) -> io::Result<PageFactsFile> {
         let sort = || CountedSort::new(&self.dir, self.max_bytes);
         let (mut facts, mut names) = (sort(), sort());
@@ -125,23 +127,23 @@ fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
     [&page.to_be_bytes(), &[kind][..], rest].concat()
 }
 
-/// Returns a key for sorting pages by text. Pages with the same text are sorted by preference: the
-/// shortest URL first, because it usually has the fewest folders and parameters, then in
-/// alphabetical order.
+/// Returns a key that sorts pages by the hash of their text. Pages with the same text are sorted by
+/// preference: the shortest URL first, because it usually has the fewest folders and parameters,
+/// then in alphabetical order.
 fn text_key(page: &IndexedPage) -> Vec<u8> {
     let length = u32::try_from(page.url.len()).unwrap_or(u32::MAX);
     let hash = page.text_hash().to_be_bytes();
     [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
 }
 
-/// Splits a key into the hash with which it begins, and the rest.
+/// Splits a key into the 64-bit number with which it begins, and the rest.
 fn of_page(key: &[u8]) -> (u64, &[u8]) {
     let (page, rest) = key.split_first_chunk().unwrap_or((&[0; 8], &[]));
     (u64::from_be_bytes(*page), rest)
 }
 
-/// Adds the number of links to each page in the index to `facts`. Adds the link texts to `names`,
-/// each followed by the page that it leads to.
+/// Adds, for each page in the index, the number of linking pages to `facts` and its link texts to
+/// `names`. A key in `names` is a link text followed by the page that it leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut CountedSort,
@@ -163,11 +165,11 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Adds each link text that leads to only a few pages to the facts about these pages.
+/// Adds each link text that leads to at most `MAX_NAMES` pages to the facts about these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The pages that the text leads to, at most one more than allowed. The additional page shows
-    // that the text leads to too many pages.
+    // The pages that the text leads to, at most `MAX_NAMES + 1`: the additional page shows that
+    // there are too many.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;
@@ -179,7 +181,7 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
         if parts.is_none_or(|(next, ..)| *next != *text) {
             if pages.len() <= MAX_NAMES {
                 for (page, votes) in pages.drain(..) {
-                    // The most frequent texts come first.
+                    // Invert the frequency, so that the most frequent texts are sorted first.
                     let rest = [&(u32::MAX - votes).to_be_bytes(), &text[..]].concat();
                     facts.add(&fact(page, NAMED, &rest), 1)?;
                 }
@@ -198,9 +200,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
     }
 }
 
-/// Marks all but the first of the pages with the same text as duplicates. Exception: pages whose
-/// URLs differ only by a version are not duplicates, so that searches for any version find its
-/// page.
+/// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
+/// a version are not duplicates of each other, so that searches for any version find its page.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
@@ -278,9 +279,10 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
 /// The facts about all pages, stored on disk.
 #[derive(Debug)]
 pub(crate) struct PageFactsFile {
-    /// A line for each page with facts: its key, then [`PageFacts`] as JSON. Sorted by key.
+    /// One line per page: its key as 16 hexadecimal digits, then [`PageFacts`] as JSON. Sorted by
+    /// key.
     file: File,
-    /// The first key of each block of lines, and the block's offset.
+    /// The first page key of each block of lines, and the block's byte offset in the file.
     blocks: Vec<(u64, u64)>,
     bytes: u64,
 }
@@ -312,8 +314,8 @@ impl PageFactsFile {
                 }
                 next = facts.next_key()?;
             }
-            // Sort the texts by name, so that a page isn't rewritten whenever the frequency of a
-            // text changes.
+            // Sort the texts alphabetically, so that a page isn't rewritten whenever the frequency
+            // of a text changes.
             of_it.anchors.sort_unstable();
             if pages.is_multiple_of(PAGES_A_BLOCK) {
                 blocks.push((page, bytes));
@@ -330,8 +332,8 @@ impl PageFactsFile {
         })
     }
 
-    /// Returns the version in a page's URL. `None` if there is none, or if the folder that looks
-    /// like a version contains no versions of pages.
+    /// Returns the version in a page's URL. `None` if the URL has none, or if no page of the index
+    /// is one of several versions in that folder.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
         let Some(version) = UrlVersion::of(url) else {
             return Ok(None);

@@ -18,8 +18,8 @@ const MAX_FOLDERS: usize = 16;
 /// Number of words in the start of the main text, which is indexed in a field of its own.
 const LEAD_WORDS: usize = 60;
 
-/// A document that waits to be indexed. Once tantivy has split the document into words, it drops
-/// the document. Only waiting documents count against the limit on their bytes.
+/// A document waiting to be tokenized. tantivy drops it once it has split the document into words,
+/// which releases its bytes from the limit on waiting documents.
 pub(crate) struct QueuedDocument {
     pub(crate) document: TantivyDocument,
     pub(crate) _pass: BytePass,
@@ -40,7 +40,7 @@ pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
     2 * page.bytes()
 }
 
-/// Returns the document of a page.
+/// Converts a page to a tantivy document.
 pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     let mut document = TantivyDocument::new();
     document.add_text(fields.url, &page.url);
@@ -83,13 +83,13 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document
 }
 
-/// Returns the number of binary digits of `count`: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
+/// Returns the number of binary digits of `count`: 0 for 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7.
 pub(crate) fn power_of_two(count: u32) -> u64 {
     u64::from(u32::BITS - count.leading_zeros())
 }
 
 /// Returns the values that `site:` accepts for a page: its host, each domain that contains the
-/// host, and each folder.
+/// host, each folder, and the page's own path.
 pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
@@ -110,7 +110,8 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     sites
 }
 
-/// Returns the folders of a page that a filter may name without a host, and the page's own path.
+/// Returns the folders of a page's path and the path itself, as a filter may name them without a
+/// host: `/docs`, `/docs/tea`.
 fn folders(page: &IndexedPage) -> impl Iterator<Item = &str> {
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();

@@ -14,7 +14,8 @@ impl IndexWriter {
         match entry {
             IndexEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
-                // Until the run ends, searches still find the stored page under its own URL.
+                // Until the run ends, index the page under its own URL, so that searches still find
+                // it.
                 Some((_, why)) => self.put(&IndexedPage {
                     same_as: None,
                     leaving: Some(why),
@@ -34,9 +35,9 @@ impl IndexWriter {
         }
     }
 
-    /// If the entry would remove a page from search results for a doubtful reason, returns the
-    /// stored page and the reason. The page is then kept until the end of the run. `None` if the
-    /// entry takes effect at once.
+    /// Returns the stored page and the reason if the entry would remove the page from search
+    /// results for a reason that may be a fault of the site. The page is then kept until the end of
+    /// the run. `None` if the entry takes effect at once.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,

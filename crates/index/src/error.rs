@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
-/// Maximum length of a message about damage, in bytes.
+/// Maximum length of the message of an [`IndexError::Damaged`], in bytes.
 const MAX_DAMAGE_BYTES: usize = 300;
 
 /// The reason why an index could not be opened, written or searched.
@@ -26,7 +26,7 @@ pub enum IndexError {
     OtherFormat {
         /// The folder of the index.
         dir: PathBuf,
-        /// The format number that the index has.
+        /// The format number of the index.
         found: u32,
         /// The format number that this program reads and writes.
         wanted: u32,
@@ -67,7 +67,7 @@ pub enum QueryError {
     TooLong {
         /// The length of the query.
         bytes: usize,
-        /// [`MAX_QUERY_BYTES`](crate::MAX_QUERY_BYTES).
+        /// The maximum length: [`MAX_QUERY_BYTES`](crate::MAX_QUERY_BYTES).
         most: usize,
     },
     /// The search requests results beyond the maximum number of results that are ranked.
@@ -75,7 +75,7 @@ pub enum QueryError {
     TooFar {
         /// The requested number of results, including those to skip.
         asked: usize,
-        /// [`MAX_RESULTS`](crate::MAX_RESULTS).
+        /// The maximum number of results: [`MAX_RESULTS`](crate::MAX_RESULTS).
         most: usize,
     },
 }
@@ -91,7 +91,7 @@ impl IndexError {
 
     pub(crate) fn damaged(dir: &Path, message: impl Into<String>) -> IndexError {
         let mut message = message.into();
-        // Shorten the message, because it may quote the content of the file.
+        // Truncate the message, because it may quote the content of the file.
         message.truncate(message.floor_char_boundary(MAX_DAMAGE_BYTES));
         IndexError::Damaged {
             dir: dir.to_path_buf(),
@@ -99,7 +99,7 @@ impl IndexError {
         }
     }
 
-    /// Returns a closure for `map_err` that converts an error of tantivy.
+    /// Returns a closure for `map_err` that converts a tantivy error on the index in `dir`.
     pub(crate) fn of(dir: &Path) -> impl Fn(TantivyError) -> IndexError {
         let dir = dir.to_path_buf();
         move |error| match error {
@@ -142,7 +142,7 @@ impl IndexError {
     }
 }
 
-/// Returns true if a file could be read, but its content is invalid.
+/// Returns true if the error means that a file could be read but has invalid content.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),

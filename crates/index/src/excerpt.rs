@@ -19,13 +19,13 @@ pub(crate) struct Excerpt {
     /// from the text outside the main text.
     pub(crate) shown: Range<usize>,
     /// The query's words in the main text: the byte range of each, and the number of the query term
-    /// that it matches.
+    /// that matches there.
     pub(crate) hits: Vec<(Range<usize>, usize)>,
 }
 
-/// Returns an excerpt of at most `max_chars` characters: the part of the main text with the most
-/// query terms. If the main text has none, the excerpt is taken from the text outside it
-/// (`beside`). If that text has none either, the excerpt is the start of the main text.
+/// Returns an excerpt of at most about `max_chars` characters: the part of the main text with the
+/// most query terms. If the main text contains none, the excerpt is taken from the text outside it
+/// (`page.beside`). If that text contains none either, the excerpt is the start of the main text.
 pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, max_chars: usize) -> Excerpt {
     let max_chars = page
         .max_snippet
@@ -68,8 +68,8 @@ fn excerpt_of(
     (parts, around.map_or(0, |around| around.0), range)
 }
 
-/// Returns a whole text with the query's words marked, and the numbers of the query terms that it
-/// contains.
+/// Splits a whole text into spans with the query's words marked. Also returns the numbers of the
+/// query terms that the text contains.
 pub(crate) fn marked(
     text: &str,
     language: Option<&str>,
@@ -82,13 +82,13 @@ pub(crate) fn marked(
     (parts, hits.into_iter().map(|(_, term)| term).collect())
 }
 
-/// Joins the texts of all parts.
+/// Concatenates the texts of all spans.
 pub(crate) fn joined(parts: &[HighlightSpan]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
-/// Returns the query's words in a long text. To save time, splits only those parts of the text into
-/// words that may contain a match.
+/// Returns the query's words in a long text. To save time, only those pieces of the text that may
+/// contain a match are split into words.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
@@ -107,7 +107,8 @@ fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MatchedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
-    // A word is marked if it is adjacent to a marked word of another term.
+    // Mark such a word if it is next to a marked word of another term. Two passes pass marks on in
+    // both directions.
     let is_adjacent = |a: &(Range<usize>, MatchedTerm), b: &(Range<usize>, MatchedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };
@@ -127,14 +128,15 @@ fn without_isolated_words(
         .collect()
 }
 
-/// Returns true if no other word is between two ranges. `second` must come after `first`.
+/// Returns true if only spaces and punctuation on the same line are between two ranges. `second`
+/// must come after `first`.
 fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool {
     let between = text.get(first.end..second.start);
     between.is_some_and(|between| !between.contains(|c: char| c.is_alphanumeric() || c == '\n'))
 }
 
-/// Returns the query's words in a text: the range of each, and the term that it matches. A part of
-/// a longer word counts only if the longer word matches no term.
+/// Returns the query's words in a text: the byte range of each, and the term that it matches. A
+/// part of a longer word counts only if the longer word matches no term.
 fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MatchedTerm)> {
     let mut hits: Vec<(Range<usize>, MatchedTerm)> = Vec::new();
     for word in text_words {
@@ -153,8 +155,8 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
     hits
 }
 
-/// The value of a part of a text: how many distinct terms, adjacent terms and words of the query it
-/// contains.
+/// The rank of a part of a text: the number of distinct query terms, of adjacent terms and of query
+/// words that it contains.
 type Worth = (usize, usize, usize);
 
 /// Returns the start and end of the part with the most distinct terms. Ties are broken by the most
@@ -189,7 +191,8 @@ fn best(text: &str, hits: &[(Range<usize>, usize)], max_chars: usize) -> Option<
     best.map(|(_, range)| range)
 }
 
-/// Returns the text around a range, starting at a sentence or block if one starts nearby.
+/// Returns the range of the excerpt: the text around a range, starting at a sentence or block if
+/// one starts nearby.
 fn stretch(text: &str, around: Option<(usize, usize)>, max_chars: usize) -> Range<usize> {
     let (first, last) = around.unwrap_or((0, 0));
     let room = max_chars.saturating_sub(text[first..last].chars().count());
@@ -250,7 +253,7 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
 }
 
 /// Puts the text on one line: collapses white space, removes characters that move the cursor or
-/// change the text direction, and adds dots where the text is cut off.
+/// change the text direction, and adds an ellipsis on each side that is cut off.
 fn tidy(parts: &mut Vec<HighlightSpan>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {

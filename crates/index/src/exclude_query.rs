@@ -1,15 +1,15 @@
-//! A query wrapper for pages to exclude.
+//! A query wrapper that makes tantivy exclude the matching pages correctly.
 
 use std::fmt;
 
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
-/// A query for pages that must be excluded from the results.
+/// Wraps a query whose matches are excluded from the results.
 ///
-/// To exclude pages, tantivy (0.27) may seek to documents before a query's first match. But the
-/// `seek_danger` of a phrase query does not support seeking to such documents. This wrapper avoids
-/// such calls: it only seeks forward.
+/// For exclusions, tantivy (0.27) calls `seek_danger`, possibly with a document before the query's
+/// first match. Phrase queries don't support that. The default `seek_danger`, which this wrapper
+/// uses, only seeks forward.
 pub(crate) struct ExclusionQuery(pub(crate) Box<dyn Query>);
 
 impl Clone for ExclusionQuery {

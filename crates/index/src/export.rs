@@ -1,10 +1,11 @@
-//! Exports the pages of an index in formats that other search engines read.
+//! Exports the pages of an index in formats that other programs read.
 //!
 //! Each format is a sink. Pass it the pages one by one, for example from
 //! [`SearchIndex::each_page`](crate::SearchIndex::each_page), and finish it at the end.
-//! [`opensearch`] and [`meilisearch`] write JSON lines. A [`StaticSearchWriter`] is a folder with a
-//! complete search that any static file server can serve. A [`MarkdownFolder`] contains a file for
-//! each page. [`LlmsTxt`] and [`SitemapFolder`] list the pages.
+//! [`opensearch`] and [`meilisearch`] write JSON lines for other search engines.
+//! [`StaticSearchWriter`] writes a folder with a complete search that any static file server can
+//! serve. [`MarkdownFolder`] writes a file for each page. [`LlmsTxt`] and [`SitemapFolder`] list
+//! the pages.
 
 mod date;
 mod error;
@@ -39,10 +40,12 @@ use crawl_index_entry::IndexedPage;
 pub struct JsonExportReport {
     /// The number of pages that were written.
     pub pages: u64,
-    /// The number of records that were written for the exported pages.
+    /// The number of documents or list entries that were written for these pages. A page may have
+    /// several documents.
     pub records: u64,
     /// The number of pages that were left out, because another page replaces them (one with the
-    /// same text, or the one at their canonical URL) or because they have expired.
+    /// same text, or the one at their canonical URL) or because they have expired. For
+    /// [`LlmsTxt`], includes pages that language models may not use.
     pub left_out: u64,
 }
 
@@ -51,7 +54,7 @@ fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
 }
 
-/// A function that writes the lines of a page and returns the number of records.
+/// A function that writes the lines of a page and returns the number of documents.
 type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
 
 /// Writes pages as JSON lines, in a format of another search engine.

@@ -27,13 +27,13 @@ const TYPE: &str = "type:";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
     /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
-    /// folder in the filter or, without such a filter, of the deepest folder that contains all
-    /// matching pages.
+    /// folder in the filter or, without a filter, of the deepest folder that contains all matching
+    /// pages. If the filter is a path without a host that several hosts have, the values are the
+    /// folders with this path.
     pub folder: Vec<FacetCount>,
     /// Counts by language (ISO 639 code).
     pub language: Vec<FacetCount>,
-    /// Counts by version, newest first. Older versions are counted, even if the results don't show
-    /// them.
+    /// Counts by version, newest first. Includes older versions that the results don't show.
     pub version: Vec<FacetCount>,
     /// Counts by document type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
@@ -51,7 +51,7 @@ pub struct FacetCount {
     pub count: u64,
 }
 
-/// The values that a page must have to match. `None` accepts any value.
+/// The facet values that a page must have to match. `None` accepts any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FacetFilters {
     /// A host, a folder with its subfolders in the form that `site:` accepts, or a folder of any
@@ -66,7 +66,7 @@ pub struct FacetFilters {
 }
 
 impl FacetFilters {
-    /// Returns true if no filter is set.
+    /// Returns true if there are no filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == FacetFilters::default()
@@ -95,7 +95,7 @@ impl FacetFilters {
         of_folder.into_iter().chain(values).collect()
     }
 
-    /// Returns true if the filters select one version of the pages.
+    /// Returns true if a filter requires one version of the pages.
     pub(crate) fn is_of_version(&self) -> bool {
         let path = self.folder.as_deref().map(folder_of_any_host);
         self.version.is_some() || path.is_some_and(|path| is_versioned_folder(&format!("-{path}")))
@@ -123,8 +123,8 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     values
 }
 
-/// The version mark of a page that has several versions. The lowest byte is the number of newer
-/// versions. The upper bytes identify the page and are the same for all its versions.
+/// Identifies a page that has several versions and ranks its version. The lowest byte is the number
+/// of newer versions. The upper bytes are the same for all versions of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionGroupRank(pub(crate) u64);
 
@@ -145,7 +145,7 @@ impl VersionGroupRank {
     }
 }
 
-/// Counts how many pages have each facet value.
+/// The number of pages with each facet value. The keys have a prefix, such as `language:`.
 #[derive(Debug, Default)]
 pub(crate) struct FacetValueCounts(HashMap<String, u64>);
 
@@ -186,7 +186,8 @@ impl FacetValueCounts {
         self.0.get(value).copied().unwrap_or(0)
     }
 
-    /// Returns the values of one facet with their counts, the most frequent ones first.
+    /// Returns the values of the facet with the prefix `facet`, with their counts, the most
+    /// frequent first.
     fn values(&self, facet: &str) -> Vec<(String, u64)> {
         let values = self.0.iter().filter_map(|(value, count)| {
             let value = value.strip_prefix(facet)?;
@@ -228,8 +229,8 @@ impl Facets {
     }
 }
 
-/// Returns the subfolders of the folder in the filter, with page counts. If all pages are in a
-/// single subfolder, the subfolders of that folder are returned instead.
+/// Returns the subfolders of the folder in the filter, with page counts. Descends while all pages
+/// are in a single subfolder.
 fn folders(
     all: &FacetValueCounts,
     shown: &FacetValueCounts,
@@ -276,7 +277,7 @@ fn folders(
     counted.collect()
 }
 
-/// Shortens the names of folders to their paths, if all are on the same host.
+/// Removes the host from the names of folders if all folders are on the same host.
 fn name_without_shared_host(folders: &mut [FacetCount]) {
     let host = |folder: &FacetCount| {
         folder

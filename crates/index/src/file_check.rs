@@ -25,9 +25,9 @@ const MANAGED_FILE: &str = ".managed.json";
 const MAX_META_BYTES: u64 = 16 << 20;
 /// Maximum size in bytes of the JSON footer at the end of a file. Same value as in tantivy.
 const MAX_FOOTER_BYTES: u32 = 50_000;
-/// The number in the last four bytes of a file. Same value as in tantivy.
+/// The number in the last four bytes of each file. Same value as in tantivy.
 const FOOTER_MAGIC: u32 = 1337;
-/// Number of bytes of a file that are in memory at a time.
+/// Number of bytes that are read at a time to compute a checksum.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Which files of an index are compared with their checksums.
@@ -35,15 +35,14 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) enum ChecksumScope {
     /// All files.
     Whole,
-    /// Files of at most this many bytes.
+    /// Only files with at most this many bytes of content.
     UpTo(u64),
 }
 
 /// Checks all files of an index before it is opened for writing. Calls `is_stopped` between small
-/// parts of the files. Returns false if `is_stopped` returned true.
+/// parts of the files. Returns false if stopped because `is_stopped` returned true.
 ///
-/// # Errors
-/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
+/// # Errors [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     check_format(dir)?;
     check_names(dir)?;
@@ -51,11 +50,10 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
     check_segments(dir, &metas(dir)?, open, ChecksumScope::Whole, is_stopped)
 }
 
-/// Checks the files of one commit. `open` opens a file by its name. Returns false if `is_stopped`
-/// returned true.
+/// Checks the files of one commit. `open` opens a file by its name. Returns false if stopped
+/// because `is_stopped` returned true.
 ///
-/// # Errors
-/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
+/// # Errors [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
     metas: &IndexMeta,
@@ -123,7 +121,7 @@ fn check_names(dir: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Reads a metadata file completely, up to a maximum size.
+/// Reads a whole metadata file. Fails if it is larger than `MAX_META_BYTES`.
 pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
     let path = dir.join(name);
     let mut text = Vec::new();
@@ -179,7 +177,8 @@ fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
     IndexError::damaged(dir, format!("{} {message}", file.display()))
 }
 
-/// Computes the checksum of a file and compares it with the checksum at the end of the file.
+/// Compares a file's checksum with the one stored at its end. Returns false if stopped because
+/// `is_stopped` returned true.
 fn check_file(
     mut file: impl Read + Seek,
     checked: ChecksumScope,
@@ -233,14 +232,14 @@ fn check_file(
     }
 }
 
-/// Compares the page counts of a segment in `meta.json` with its files. The files' checksums must
-/// have been verified before.
+/// Compares the page counts of a segment in `meta.json` with its files. The caller must have
+/// verified the files' checksums.
 fn check_counts<F: Read + Seek>(
     dir: &Path,
     segment: &SegmentMeta,
     open: impl Fn(&Path) -> io::Result<F>,
 ) -> Result<(), IndexError> {
-    // The file of field lengths has one byte per field and document.
+    // The field norms take a byte per field and document, so a smaller file means a wrong count.
     let path = segment.relative_path(SegmentComponent::FieldNorms);
     let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
     let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;

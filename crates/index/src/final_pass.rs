@@ -27,25 +27,25 @@ const MAX_LEAVING_PERCENT: u64 = 10;
 /// The result of [`IndexWriter::reconcile`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReconcileReport {
-    /// Pages that a search can find.
+    /// The number of pages that a search can find.
     pub pages: u64,
     /// The number of pages that are left out because another page has the same text.
     pub duplicates: u64,
-    /// Pages that were removed because they have expired.
+    /// The number of pages that were removed because they have expired.
     pub expired: u64,
-    /// Pages that were removed for a reason that may be a fault of the site.
+    /// The number of pages that were removed for a reason that may be a fault of the site.
     pub left: u64,
-    /// The pages that stay although they should be removed, counted by reason. They stay because
-    /// they are more than a tenth of all pages, so the cause may be a fault of the site.
+    /// The number of pages, by reason, that are kept although they should be removed. They are kept
+    /// because they are more than a tenth of all pages, so the cause may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// The pages in `kept` that are new, by reason: entries since the writer was opened would have
-    /// removed these pages. Includes pending entries.
+    /// The number of pages in `kept`, by reason, that an entry applied since the writer was opened,
+    /// or a pending entry, would have removed.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
-    /// Pages that name a canonical URL outside of the crawl.
+    /// The number of pages that name a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
-    /// Pages that were written again.
+    /// The number of pages that were written again.
     pub rewritten: u64,
 }
 
@@ -71,11 +71,10 @@ impl IndexWriter {
     }
 
     /// Reconciles the index like [`IndexWriter::reconcile`], but calls `is_stopped` before each
-    /// page. Returns `None` if `is_stopped` returned true. In this case drop the writer without
-    /// committing, because only some of the pages have been updated.
+    /// page. Returns `None` if stopped because `is_stopped` returned true. In this case drop the
+    /// writer without committing, because only some of the pages have been updated.
     ///
-    /// # Errors
-    /// If the disk fails or the index is damaged.
+    /// # Errors If the disk fails or the index is damaged.
     pub fn reconcile_unless(
         &mut self,
         note: &str,
@@ -89,13 +88,13 @@ impl IndexWriter {
         self.reconcile_with(&(), no_redirects, note, now, is_stopped)
     }
 
-    /// Reconciles the index like [`IndexWriter::reconcile_unless`], and also applies pending
-    /// entries. Each page of such an entry is written once, in its final form. `note` must cover
-    /// these entries too. `redirects` is called if a page names a canonical URL that is not
-    /// indexed. Pages that name another URL take about 200 bytes of memory each.
+    /// Reconciles the index and also applies pending entries, whose pages are thus written only
+    /// once, in their final form. Unlike [`IndexWriter::reconcile_unless`], doesn't commit first.
+    /// `note` must cover the pending entries. `redirects` is called if a page names a canonical URL
+    /// that is not indexed. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
+    /// that name another URL take about 200 bytes of memory each.
     ///
-    /// # Errors
-    /// If the disk fails, the index is damaged, or the entries can't be read.
+    /// # Errors If the disk fails, the index is damaged, or the entries can't be read.
     pub fn reconcile_with(
         &mut self,
         pending: &dyn PendingEntries,
@@ -137,31 +136,30 @@ impl PendingEntries for () {
     }
 }
 
-/// The last pending entry of each URL, by the key of the URL. Any earlier entries of the URL are
-/// ignored.
+/// The last pending entry of each URL, by URL key. Earlier entries of the URL are ignored.
 type LatestEntries = HashMap<u64, Latest, RandomState>;
 
 #[derive(Clone, Copy, Debug)]
 struct Latest {
-    /// The entry's number among all pending entries.
+    /// The position of the entry among all pending entries, from 0.
     number: u32,
     /// True if the entry adds a page that names no other URL as canonical.
     is_put: bool,
 }
 
-/// The findings of a survey of the pending entries: facts for their pages, and the last entry of
-/// each URL.
+/// The result of a survey of the pending entries: facts for their pages, and the last entry of each
+/// URL.
 struct Pending {
     survey: PageFactsCollector,
     latest: LatestEntries,
     /// The URLs and reasons of entries that would remove a page for a reason that may be a fault of
     /// the site.
     doubtful: Vec<(String, String)>,
-    /// Maps each page that names another URL as canonical to that URL.
+    /// Maps each page whose entry names another URL as canonical to that URL.
     named: BTreeMap<String, String>,
 }
 
-/// The facts of a survey of all pages.
+/// The result of a survey of all pages.
 struct Surveyed {
     facts: PageFactsFile,
     latest: LatestEntries,
@@ -170,7 +168,7 @@ struct Surveyed {
     behind: HashMap<String, String>,
 }
 
-/// All pages for one pass: those in the index, and those in pending entries.
+/// The input of a pass over all pages: those in the index, and those in pending entries.
 struct AllPages<'a> {
     dir: &'a Path,
     fields: &'a Fields,
@@ -239,8 +237,8 @@ impl AllPages<'_> {
         }))
     }
 
-    /// Returns the pages that pending or earlier entries would remove for a reason that may be a
-    /// fault of the site.
+    /// Returns the pages that would be removed for a reason that may be a fault of the site: by a
+    /// pending entry, or by an entry applied earlier.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -267,7 +265,8 @@ impl AllPages<'_> {
         };
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // If the page can be found under another URL from now on, removing it loses nothing.
+            // If the page named in the reason stays in the index, the content can still be found
+            // there.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -308,9 +307,9 @@ impl AllPages<'_> {
         Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
     }
 
-    /// Surveys the pending entries. With `known`, only surveys the latest entry of each URL in
-    /// `known`. Stores the latest entry of each URL in `latest`. Also returns whether any URL has
-    /// several entries.
+    /// Surveys the pending entries, and stores the latest entry of each URL in `latest`. If `known`
+    /// is given, only surveys the entries that `known` lists as the latest of their URLs. Also
+    /// returns whether any URL has several entries. `None` if stopped by `is_stopped`.
     fn survey_latest(
         &self,
         latest: &mut LatestEntries,
@@ -406,7 +405,8 @@ impl AllPages<'_> {
         }
     }
 
-    /// Visits each page of the index whose URL has no pending entry.
+    /// Visits each page of the index whose URL has no pending entry. Stops early if `is_stopped`
+    /// returns true.
     fn each_stored(
         &self,
         latest: &LatestEntries,
@@ -440,7 +440,8 @@ impl AllPages<'_> {
     }
 }
 
-/// Reconciles the index. Returns `None` if `is_stopped` returned true.
+/// Runs both passes: surveys all pages, then writes those that changed. Returns `None` if stopped
+/// because `is_stopped` returned true.
 fn reconcile(
     writer: &mut IndexWriter,
     (pending, redirects): (&dyn PendingEntries, &RedirectLookUp<'_>),
@@ -467,7 +468,7 @@ fn reconcile(
         writer,
         done: ReconcileReport::default(),
     };
-    // Concurrent deletions and additions don't affect the segments being read.
+    // Changes that are not committed yet don't affect the segments that `searcher` reads.
     let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);
@@ -482,7 +483,7 @@ fn reconcile(
     Ok(walk.is_continue().then_some(done))
 }
 
-/// The second pass over all pages: writes each page with its facts.
+/// The second pass over all pages: writes each page whose facts have changed.
 struct Settling<'a> {
     all: &'a AllPages<'a>,
     surveyed: &'a Surveyed,
@@ -491,7 +492,7 @@ struct Settling<'a> {
 }
 
 impl Settling<'_> {
-    /// Updates a page that is stored or has a pending entry (`is_new`).
+    /// Updates a page. `is_new` is true if the entry is pending, false if the page is stored.
     fn settle(&mut self, entry: IndexEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
         let stays = self.surveyed.leaving.reason_to_keep(&url);
@@ -559,7 +560,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Adds the facts that depend on all pages to a page, and counts the page in the result.
+    /// Sets the fields of a page that depend on all pages, and counts the page in the report.
     fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
         let disk = || IndexError::disk(self.all.dir);
         let all_facts = &self.surveyed.facts;
@@ -591,7 +592,8 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
 /// The pages that would be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages stay in the index, because they are too many to remove.
+    /// True if the pages are kept in the index because there are too many of them. Exception: pages
+    /// that have moved.
     stay: bool,
 }
 
@@ -613,13 +615,12 @@ impl Leaving {
         (self.stay && !page.moved).then_some(&page.why)
     }
 
-    /// Returns the URLs of pages that stay although a pending entry would remove them.
+    /// Returns the URLs of pages that are kept although a pending entry would remove them.
     fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // Leave out pages that name a canonical URL, because the survey reads them from their
-            // pending entries.
+            // The survey reads pages that name a canonical URL from their pending entries.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

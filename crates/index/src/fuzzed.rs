@@ -1,4 +1,5 @@
-//! The body of the fuzz target for queries: what must hold for any text that a user types.
+//! The body of the fuzz target for queries. Checks properties that hold for any text that a user
+//! types.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 

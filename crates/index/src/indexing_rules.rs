@@ -34,8 +34,8 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// Maximum number of blocks to search for the line that describes a manual page, and maximum number
-/// of lines to search in each block.
+/// Maximum number of blocks to search for the line that describes a manual page, and of lines to
+/// search in each block.
 const MAX_BEFORE_NAME: usize = 12;
 /// Maximum number of headings before the line that describes a manual page, including the title.
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
@@ -48,7 +48,7 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Beyond the limit: the beginning is indexed.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
 
-/// A fetched page after parsing, with everything that decides whether it is indexed.
+/// A fetched page after parsing, with everything that decides whether and how it is indexed.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct FetchedDocument<'a> {
@@ -68,7 +68,7 @@ pub struct FetchedDocument<'a> {
     pub content_type: Option<&'a str>,
     /// The URL that a `Link` header declares canonical (RFC 8288, RFC 6596).
     pub linked_canonical: Option<&'a str>,
-    /// Returns whether this crawl fetches a URL.
+    /// Returns whether a URL belongs to this crawl.
     pub is_in_crawl: &'a dyn Fn(&CanonicalUrl) -> bool,
 }
 
@@ -116,11 +116,10 @@ impl fmt::Display for NotIndexed {
 /// Resolves a URL reference against a base. `None` if the result is not a usable URL.
 pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// Returns the page as it should be indexed, or the reason why it must not be indexed. `resolve`
-/// resolves URL references; if the caller judges many pages, it can cache the results.
+/// Returns the page as it should be indexed. `resolve` resolves URL references; a caller that
+/// judges many pages can cache the results.
 ///
-/// # Errors
-/// [`NotIndexed`] if the page must not be indexed. This is a decision, not a failure.
+/// # Errors [`NotIndexed`] if the page must not be indexed. This is a decision, not a failure.
 pub fn judge(
     fetched: &FetchedDocument<'_>,
     resolve: &mut ResolveLink<'_>,
@@ -139,8 +138,8 @@ pub fn judge(
     let canonical = fetched
         .page
         .stands_elsewhere(fetched.url, fetched.linked_canonical);
-    // Nobody sees a page that redirects at once, so index the redirect target in its place, as with
-    // a canonical URL.
+    // Browsers leave a page that redirects at once, so index the redirect target in its place, as
+    // with a canonical URL.
     let target = fetched.page.redirects_to(fetched.url);
     let canonical = canonical.or(target.filter(|url| (fetched.is_in_crawl)(url)));
     let is_in_crawl = canonical
@@ -189,8 +188,8 @@ pub fn judge(
         max_snippet: snippet,
         document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // Whether the canonical page is in the index may be unknown yet. Until the end of the run,
-        // treat this page as its duplicate.
+        // Whether the canonical page is in the index is known only at the end of the run. Until
+        // then, treat this page as its duplicate.
         same_as: gives_way_to.clone(),
         gives_way_to,
         links: links(fetched, &fetched.page.base_url(fetched.url), resolve),
@@ -229,8 +228,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // A line that is alone in its block counts as `NAME` only if it is a heading, because
-            // it may also be a column name in a table.
+            // A line `NAME` that is alone in its block counts only if it is a heading, because it
+            // may also be a column name in a table.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {
@@ -272,8 +271,8 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     }
 }
 
-/// Returns the main text, the text outside it (both with one line per block), and all headings. A
-/// heading has the offset in the main text at which it occurs.
+/// Returns the main text, the text outside it (both with one line per block), and all headings. The
+/// offset of a heading is its byte offset in the main text.
 fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
     let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
@@ -289,7 +288,7 @@ fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
         }
         match block.place {
             BlockRole::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
-            // Leave out headings here, because they are indexed as headings.
+            // Headings are indexed separately, so leave them out.
             BlockRole::Beside if block.kind.level().is_none() => {
                 add_line(&mut beside, words, MAX_BESIDE_BYTES);
             }
@@ -316,7 +315,8 @@ fn links(
     resolve: &mut ResolveLink<'_>,
 ) -> Vec<OutgoingLink> {
     let mut links: Vec<OutgoingLink> = Vec::new();
-    // Maps the hash of each link to its index. Storing hashes avoids copies of the links.
+    // Maps the hash of each link to its index in `links`. Storing hashes avoids copies of the
+    // links.
     let mut link_places: HashMap<u64, usize, RandomState> = HashMap::default();
     for link in &fetched.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
@@ -341,7 +341,8 @@ fn links(
     links
 }
 
-/// Returns true if a character only decorates a link text, like an arrow or a pilcrow.
+/// Returns true if a character at the start or end of a link text is trimmed as decoration, such as
+/// an arrow or a pilcrow.
 fn is_ornament(c: char) -> bool {
     !c.is_alphanumeric() && !matches!(c, '+' | '#' | '(' | ')')
 }

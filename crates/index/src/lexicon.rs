@@ -14,9 +14,10 @@ use crate::tokens::STEM;
 /// Maximum words for a prefix: those with the most pages.
 /// Beyond the limit: the most frequent are used.
 const MAX_BEGINNINGS: usize = 48;
-/// Maximum number of words per segment and field that are read to find words with a prefix.
+/// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Minimum number of letters of a word that any word with two changes may replace.
+/// Minimum number of letters of a word whose corrections may have two changes and another
+/// [`skeleton`].
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;
@@ -40,8 +41,8 @@ pub(crate) struct Lexicon<'s> {
     statistics: &'s ScoringStatistics,
     /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
-    /// The field of the text outside the main text. Only words that no other field has are searched
-    /// in it.
+    /// The field of the text outside the main text. It is searched only for words that no other
+    /// field has.
     beside: Field,
     /// True if a language of the pages writes compounds as one word.
     has_compounds: bool,
@@ -71,7 +72,8 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns how many pages have the word in the same field: the greatest number over all fields.
+    /// Returns the number of pages that have a word in the same field, for the field with the most
+    /// such pages. The field outside the main text counts only if no other field has the word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
         for field in self.fields {
@@ -89,8 +91,8 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns which of the fields for titles and first-level headings have the word on most pages.
-    /// `pages` is the number of all pages.
+    /// Returns those of the fields for titles and first-level headings in which most pages have the
+    /// word. `pages` is the number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
@@ -108,7 +110,8 @@ impl<'s> Lexicon<'s> {
         Ok(self.searcher.search(lookup, &Count)? > 0)
     }
 
-    /// Returns other words that start with `beginning`. Words on the most pages come first.
+    /// Returns other words that start with `beginning`. Words on the most pages come first. The
+    /// text outside the main text counts only if no other field has such words.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut candidates: Vec<(u64, String)> = Vec::new();
         for field in self.fields.iter().chain([&self.beside]) {
@@ -137,8 +140,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the stems of compounds that end in any of the given stems, such as
-    /// `Krankenversicherung` for `Versicherung` in German. Stems on the most pages come first.
-    /// Empty if no language of the pages writes compounds as one word.
+    /// `Krankenversicherung` for `Versicherung` in German. Each has the prefix [`STEM`]. Stems on
+    /// the most pages come first. Empty if no language of the pages writes compounds as one word.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
@@ -172,9 +175,10 @@ impl<'s> Lexicon<'s> {
         Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// Returns corrections of a word that no page has, the likeliest first: those with the fewest
-    /// changes (a letter added, removed or replaced, or two letters swapped), and among equals,
-    /// those with the same [`skeleton`], then those on the most pages. A word of six or seven
+    /// Returns corrections of a word that no page has, the likeliest first. Only those with the
+    /// fewest changes are returned; a change adds, removes or replaces a letter or swaps two. If
+    /// two changes are needed, corrections with the same [`skeleton`] come first. After these come
+    /// those with the same first letter, then those on the most pages. A word of six or seven
     /// letters has so many neighbours at two changes that only those with the same skeleton count:
     /// `bycicle` becomes `bicycle`.
     pub(crate) fn corrections_of(&self, word: &str) -> tantivy::Result<Vec<String>> {
@@ -270,8 +274,9 @@ impl<'s> Lexicon<'s> {
     }
 }
 
-/// Returns what most misspellings leave of a word: its first letter and its consonants, with each
-/// double letter as one. Misspellings double letters or forget to, and confuse vowels.
+/// Returns the part of a word that most misspellings leave unchanged: its first letter and its
+/// consonants, each double letter once. Misspellings double letters or forget to, and confuse
+/// vowels.
 fn skeleton(word: &str) -> String {
     let mut skeleton = String::with_capacity(word.len());
     let mut last = None;
@@ -285,8 +290,8 @@ fn skeleton(word: &str) -> String {
     skeleton
 }
 
-/// Sums up the weights of each word over all segments and fields. Returns the words with the
-/// greatest sums, the greatest first.
+/// Adds up the weights of each word over all segments and fields. Returns at most `limit` words,
+/// the heaviest first.
 fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
     candidates.sort_unstable_by(|a, b| a.1.cmp(&b.1));
     candidates.dedup_by(|later, first| {

@@ -1,6 +1,6 @@
 //! Computes the prior of a page: how likely it answers a query, before the query is known.
 //!
-//! For example, change lists and word indexes contain every word of a site, but rarely the answer.
+//! For example, a change list contains every word of a site, but rarely the answer.
 
 use crawl_index_entry::IndexedPage;
 
@@ -9,8 +9,8 @@ use crawl_index_entry::IndexedPage;
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// A flag in the stored prior of a change list. Unless the query is about changes, the page ranks
-/// lower.
+/// A bit in the stored prior that marks a change list. Such a page ranks lower unless the query is
+/// about changes.
 const IS_CHANGES: u64 = 1 << 8;
 /// Minimum characters of text per link of an ordinary page. With less text, a page counts as a list
 /// of links.
@@ -52,7 +52,7 @@ pub(crate) const CHANGE_WORDS: [&str; 9] = [
 /// Folders of source code listings: Sphinx's listings, its copies of page sources, and Javadoc's.
 const SOURCE_FOLDERS: [&str; 3] = ["/_modules/", "/_sources/", "/src-html/"];
 
-/// Returns the prior to store for a page: see [`hundredths`].
+/// Returns the prior to store for a page. [`hundredths`] decodes it.
 pub(crate) fn worth(page: &IndexedPage) -> u64 {
     let title = page.title.to_lowercase().replace('\u{2019}', "'");
     let path = page.path().to_lowercase();

@@ -1,5 +1,5 @@
-//! Finds the pages that match a query, best first. Leaves out pages that are represented by another
-//! page: duplicates and older versions.
+//! Finds the pages that match a query, best first. Leaves out pages that another result represents:
+//! duplicates and older versions.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -15,8 +15,8 @@ use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
 use crate::statistics::ScoringStatistics;
 
-/// An older version of a page is shown in addition to the newest one only if its score is this many
-/// times as high.
+/// An older version of a page is shown next to the newest one only if its score is at least this
+/// many times as high.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
 /// A search of the index: what to find, and how many results to return.
@@ -31,7 +31,7 @@ pub(crate) struct PageSearch<'a> {
     pub(crate) filters: &'a FacetFilters,
     /// True if the query is about changes. In this case, change lists rank like other pages.
     pub(crate) is_about_changes: bool,
-    /// True if older versions of a page are left out in favour of its newest version.
+    /// True if the results show the newest version of a page instead of older ones.
     pub(crate) prefers_newest: bool,
     pub(crate) counts_facets: bool,
 }
@@ -70,8 +70,8 @@ impl PageSearch<'_> {
         })
     }
 
-    /// Finds all matching pages, not only the best ones, because versions and facets depend on all
-    /// of them.
+    /// Collects all matching pages, not only the best ones, because versions and facets depend on
+    /// all of them.
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
         let mut all = self.scored(lookup, &AllMatches(self.is_about_changes))?;
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
@@ -95,7 +95,8 @@ impl PageSearch<'_> {
         })
     }
 
-    /// Collects the matching pages with scores that don't depend on how the index was written.
+    /// Runs a query with scores that don't depend on how the index was written: see
+    /// [`ScoringStatistics`].
     fn scored<C: Collector>(
         &self,
         lookup: &dyn Lookup,
@@ -110,7 +111,8 @@ impl PageSearch<'_> {
         pages.take(self.limit).collect()
     }
 
-    /// Removes pages that have the same text as an earlier page in the list.
+    /// Removes pages that have the same text as an earlier page in the list. The index marks
+    /// duplicates only at the end of a run.
     fn without_duplicates(
         &self,
         mut pages: Vec<(Score, DocAddress)>,
@@ -196,7 +198,7 @@ impl PageSearch<'_> {
     }
 }
 
-/// The prior of each page of a segment: how likely it answers any query.
+/// The columns from which a page's prior is computed: how likely it answers any query.
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
@@ -223,7 +225,8 @@ impl Prior {
     }
 }
 
-/// Collects all matching pages in any order. The field is [`PageSearch::is_about_changes`].
+/// Collects all matching pages in any order, with their scores times their priors. The field is
+/// [`PageSearch::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -27,22 +27,22 @@ const UNRELEASED: [&str; 10] = [
     "edge",
     "unstable",
 ];
-/// Suffixes of the number of a pre-release.
+/// Suffixes that mark a version number as a pre-release, such as `3.11rc1`.
 const PRERELEASES: [&str; 7] = ["alpha", "beta", "rc", "pre", "dev", "a", "b"];
-/// Maximum number of numbers in a version.
+/// Maximum number of numbers in a version, such as three in `1.2.3`.
 const MAX_NUMBERS: usize = 4;
 /// Maximum number of digits of a number in a version.
 const MAX_DIGITS: usize = 4;
 /// Maximum digits of a version that is a single number. Longer numbers are usually years or IDs.
 const MAX_LONE_DIGITS: usize = 3;
 
-/// Number of consecutive words that are compared as a unit (a row).
+/// Number of consecutive words that are hashed together to compare texts. Such a group of words is
+/// called a row.
 const ROW: usize = 3;
-/// Number of rows (groups of consecutive words) of a page that are compared: those with the
-/// smallest hashes.
+/// Number of rows of a page that are compared: those with the smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows (groups of consecutive words) that two versions of a page have in common.
-/// For comparison: if half of the words are the same, about a third of the rows are.
+/// Minimum share of rows that two versions of a page have in common. For comparison: if half of the
+/// words are the same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version that a page's URL contains.
@@ -50,7 +50,8 @@ const MIN_SHARED: f64 = 0.2;
 pub(crate) struct UrlVersion<'u> {
     /// The version as written: `14`, `v1.2`, `latest`.
     pub(crate) label: &'u str,
-    /// The URL up to and including the version: `http://a.example/docs/14`.
+    /// The URL up to and including the version, without a slash at the end:
+    /// `http://a.example/docs/14`.
     pub(crate) folder: &'u str,
     rank: Rank,
 }
@@ -59,7 +60,7 @@ pub(crate) struct UrlVersion<'u> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Unreleased(Reverse<usize>),
-    /// The version's numbers, and whether it is released.
+    /// The version's numbers, and true if it is not a pre-release.
     Numbered([u32; MAX_NUMBERS], bool),
     Released(Reverse<usize>),
     /// The URL contains no version, so the page is the version that the site shows by default.
@@ -93,7 +94,7 @@ impl UrlVersion<'_> {
 
 impl Rank {
     /// Returns the rank of a folder name as a version; `None` if it isn't one. A single number
-    /// counts only if the path continues after it (`has_more`).
+    /// counts only if the path continues after the folder (`has_more`).
     fn of(label: &str, has_more: bool) -> Option<Rank> {
         let lower = label.to_ascii_lowercase();
         let place = |names: &[&str]| names.iter().position(|name| *name == lower).map(Reverse);
@@ -115,7 +116,7 @@ impl Rank {
     }
 }
 
-/// Parses `1.2`, `3.11rc1`, `2.x`.
+/// Parses a version number such as `1.2`, `3.11rc1` or `2.x`.
 fn numbered(text: &str) -> Option<Rank> {
     let mut numbers = [0; MAX_NUMBERS];
     let mut rest = text;
@@ -150,7 +151,7 @@ fn numbered(text: &str) -> Option<Rank> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
-    /// Sorted hashes of rows (groups of consecutive words) of the page.
+    /// The smallest hashes of the page's rows, sorted.
     pub(crate) sketch: Vec<u32>,
 }
 
@@ -194,7 +195,7 @@ impl VersionedPage {
     /// Returns whether the text of this page is similar to the text of `other`.
     #[expect(clippy::cast_precision_loss, reason = "a sketch has few hashes")]
     pub(crate) fn is_like(&self, other: &VersionedPage) -> bool {
-        // The smallest hashes of both pages together are a fair sample of the rows of both pages.
+        // The smallest hashes of both pages together are a fair sample of all their rows.
         let mut both = [&self.sketch[..], &other.sketch].concat();
         both.sort_unstable();
         both.dedup();
@@ -203,24 +204,24 @@ impl VersionedPage {
         let shared = both
             .iter()
             .filter(|hash| has(&self.sketch, hash) && has(&other.sketch, hash));
-        // Texts shorter than `ROW` words have no rows (groups of consecutive words) to compare.
+        // Texts shorter than `ROW` words have no rows to compare.
         !both.is_empty() && shared.count() as f64 >= MIN_SHARED * both.len() as f64
     }
 }
 
-/// Returns true if a folder (`example.org/docs/14`) is the folder of a version, or inside such a
-/// folder.
+/// Returns true if a folder without a scheme (`example.org/docs/14`) is the folder of a version, or
+/// inside such a folder.
 pub(crate) fn is_versioned_folder(folder: &str) -> bool {
     UrlVersion::of(&format!("http://{folder}/-")).is_some()
 }
 
-/// Orders version names, preferred first.
+/// Orders version names by rank, preferred first.
 pub(crate) fn newer_label_first(a: &str, b: &str) -> Ordering {
     let rank = |label| Rank::of(label, true);
     rank(b).cmp(&rank(a)).then_with(|| a.cmp(b))
 }
 
-/// Returns a URL without its version.
+/// Returns a URL without the folder that is its version.
 pub(crate) fn unversioned(url: &str) -> Cow<'_, str> {
     let Some(version) = UrlVersion::of(url) else {
         return Cow::Borrowed(url);
@@ -250,7 +251,7 @@ fn sketch(text: &str) -> Vec<u32> {
     let mut smallest: BTreeSet<u32> = BTreeSet::new();
     let (mut row, mut words) = (0_u64, 0);
     for word in text.split_whitespace() {
-        // Adding a word shifts out the first word of the previous row.
+        // Shift out the hash of the word before the last `ROW` words.
         row = (row << (64 / ROW)) ^ (xxh3_64(word.as_bytes()) >> (64 - 64 / ROW));
         words += 1;
         if words < ROW {

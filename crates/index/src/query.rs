@@ -72,7 +72,7 @@ impl Query {
         terms.join(" ")
     }
 
-    /// Parses the term at the start of `text`, and returns the text after it.
+    /// Parses the term at the start of `text`, adds it to the query, and returns the text after it.
     fn take<'q>(&mut self, text: &'q str) -> &'q str {
         let (is_not, text) = match text.strip_prefix('-') {
             Some(rest) if rest.starts_with(|c: char| c.is_alphanumeric() || is_quote(c)) => {
@@ -108,7 +108,7 @@ impl Query {
     }
 }
 
-/// Converts a host or folder to the form in the index: `https://Example.org/docs/` becomes
+/// Converts a host or a host's folder to the form in the index: `https://Example.org/docs/` becomes
 /// `example.org/docs`.
 pub(crate) fn site_name(typed: &str) -> String {
     let site = typed.split_once("://").map_or(typed, |(_, site)| site);
@@ -140,7 +140,7 @@ fn term(text: &str) -> (TermMatch, &str, &str) {
     }
 }
 
-/// Splits off the text before the next space or quotation mark.
+/// Splits `text` before the first space or quotation mark.
 fn word(text: &str) -> (&str, &str) {
     let end = text
         .find(|c| is_space(c) || is_quote(c))
@@ -148,7 +148,8 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Returns the text after `label`. `None` if `text` doesn't start with `label`, or ends there.
+/// Returns the text after `label`. `None` if `text` doesn't start with `label`, or if a space or
+/// nothing follows.
 fn strip_label<'q>(text: &'q str, label: &str) -> Option<&'q str> {
     let begins = text.get(..label.len())?.eq_ignore_ascii_case(label);
     let rest = &text[label.len()..];

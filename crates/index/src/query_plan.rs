@@ -30,29 +30,29 @@ const COMMON: f64 = 0.12;
 /// If more than this share of all pages have a word, results highlight the word only next to
 /// another highlighted word.
 const EVERYWHERE: f64 = 0.4;
-/// On a small site, a word is common only if it is on more pages than this or on more than half of
-/// all pages. For example, a word on three of 22 pages is not common.
+/// On a small site, a word is common only if it is on more pages than this, or on more than
+/// `MAX_COMMON_PART` of all pages. For example, a word on three of 22 pages is not common.
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Maximum words of a query to look up.
+/// Maximum words of a query to look up, including the parts of unknown words.
 const MAX_WORDS: u32 = 32;
 /// Maximum unknown words of a query to correct.
 const MAX_GUESSES: u32 = 4;
-/// Maximum prefixes in a query to complete.
+/// Maximum words of a query for which longer words that start with them are looked up.
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum number of letters that the last word of a query must have, so that words starting with
-/// it are looked up too.
+/// Minimum letters of the last word of a query for which longer words that start with it are looked
+/// up, if pages have the word itself.
 const MIN_OPEN_LETTERS: usize = 3;
 
-/// The index queries for a user's query.
+/// The index query for a user's query, and what to show with its results.
 pub(crate) struct QueryPlan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
-    /// The words and phrases that no page has. They are not part of the index queries.
+    /// The words and phrases that no page has. They are left out of the index query.
     pub(crate) unknown: Vec<String>,
     /// True if the query has exactly two distinctive words (words that are not common).
     pub(crate) is_pair: bool,
@@ -67,8 +67,8 @@ pub(crate) enum Strictness {
     Relaxed,
     /// The page has at least one of the words.
     Any,
-    /// The page has at least one of the words. Words of a phrase are looked up separately, and so
-    /// are pairs of characters in a script without spaces.
+    /// The page has at least one of the words. Phrases, and text in a script without spaces, are
+    /// split: their words or pairs of characters are looked up separately.
     Apart,
 }
 
@@ -83,8 +83,8 @@ pub(crate) struct QueryPlanner<'s> {
     pub(crate) budget: PlanningBudget,
 }
 
-/// The numbers of words that the planner may still look up, correct and complete for a query.
-/// Further terms are ignored.
+/// The numbers of words that the planner may still look up, correct and complete for a query. Words
+/// beyond the budget are ignored, or not corrected or completed.
 #[derive(Debug)]
 pub(crate) struct PlanningBudget {
     words: Cell<u32>,
@@ -112,11 +112,12 @@ impl PlanningBudget {
     }
 }
 
-/// A word to look up, with its forms and their weights.
+/// A word to look up, with its forms and their weights, or a run of characters in a script without
+/// spaces.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
-    /// Forms whose occurrences are added up.
+    /// Groups of forms whose occurrences are added up.
     inflections: Vec<Inflections>,
     /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
     /// empty.
@@ -127,7 +128,7 @@ struct Unit {
     is_everywhere: bool,
     /// The inverse document frequency, as in BM25.
     idf: f32,
-    /// True if the word is a correction of the typed word.
+    /// True if the word replaces an unknown typed word.
     is_correction: bool,
     /// True if no page has the word or a similar one.
     is_unknown: bool,
@@ -139,14 +140,14 @@ struct Unit {
     shared_in: Vec<Field>,
 }
 
-/// Whether the user may still be typing the last word.
+/// Whether longer words that start with a word match it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The word is complete.
+    /// The word is complete, so longer words don't match.
     Typed,
-    /// The word is the last of the query, so it may be incomplete.
+    /// The word is the last of the query, so the user may still be typing it.
     Maybe,
-    /// A prefix (`word*`).
+    /// The word was typed as a prefix (`word*`).
     Open,
 }
 
@@ -158,8 +159,8 @@ impl QueryPlanner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // If `is_apart` is set, the words of the phrase are looked up and marked as
-                // separate terms below, so don't mark the phrase itself.
+                // If `is_apart`, the words of the phrase are looked up and marked one by one below.
+                // In this case, discard the marks of the phrase.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -179,7 +180,8 @@ impl QueryPlanner<'_> {
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
-                // To be excluded, a page must contain the whole name, not only parts of it.
+                // Exclude only pages that contain the whole name, not those that contain a part of
+                // it.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 suggested.push(SuggestedTerm::as_typed(term));
                 continue;
@@ -210,14 +212,14 @@ impl QueryPlanner<'_> {
         } else {
             unknown.extend(units.iter().map(|unit| unit.written.clone()));
             if units.is_empty() && clauses.is_empty() {
-                // All terms are symbols that are not words.
+                // All terms are symbols, which are not words.
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
         if fit == Strictness::Apart {
             units = self.apart(units)?;
         }
-        // In an excerpt, a very frequent word is marked only next to other words, if the query has
+        // Excerpts mark a very frequent word only next to other words, unless the query has no
         // others.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
@@ -240,8 +242,8 @@ impl QueryPlanner<'_> {
         })
     }
 
-    /// Replaces each run of characters by its pairs, which are looked up separately. Leaves all
-    /// other words unchanged.
+    /// Replaces each run of characters by its pairs of characters, which are looked up separately.
+    /// Drops pairs that no page has. Leaves all other words unchanged.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -264,7 +266,7 @@ impl QueryPlanner<'_> {
         Ok(apart)
     }
 
-    /// Returns the words to look up for a term.
+    /// Returns the words and runs of characters to look up for a term.
     fn units(&self, term: &QueryTerm, ending: Ending) -> tantivy::Result<Vec<Unit>> {
         let all_words = words(&term.text, &Stemmer::none());
         let mut units = Vec::new();
@@ -275,7 +277,7 @@ impl QueryPlanner<'_> {
             .collect();
         for word in &all_words {
             if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
-                // If something is between two characters, they belong to different runs.
+                // A gap between two characters separates runs.
                 if run
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
@@ -299,8 +301,9 @@ impl QueryPlanner<'_> {
         Ok(units)
     }
 
-    /// Returns what to look up for a word in a script with spaces: the word or, if no page has it,
-    /// its corrections. If a space is missing, returns two words.
+    /// Returns the units for a word in a script with spaces. If no page has the word and `guess` is
+    /// set, these are its parts, its corrections, or the two words between which a space is
+    /// missing.
     fn plain(
         &self,
         word: &Word,
@@ -361,8 +364,9 @@ impl QueryPlanner<'_> {
         }
     }
 
-    /// Returns what to look up instead of a word that no page has: its parts or, if it has none,
-    /// its corrections.
+    /// Returns the units for a word that no page has: its parts or, without parts, its corrections
+    /// or, without corrections, its two halves. If there is nothing to look up instead, returns
+    /// `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -409,8 +413,8 @@ impl QueryPlanner<'_> {
         Ok(vec![unit])
     }
 
-    /// Adds a word with a weight, and the words with the same stem with a lower weight. Occurrences
-    /// of words with the same stem are added up. Uses the stems of all languages in the index.
+    /// Adds a word with a weight, and all words with the same stem with a lower weight. Uses the
+    /// stems of all languages in the index. Occurrences of words with the same stem are added up.
     fn add_forms(
         &self,
         word: &str,
@@ -421,7 +425,7 @@ impl QueryPlanner<'_> {
         let stems = self.stemmers.iter();
         let stems: Vec<String> = stems.filter_map(|stemmer| stemmer.stem_of(word)).collect();
         let mut terms = vec![format!("{STEM}{word}")];
-        // A word that differs from its stem is among the words with the same stem.
+        // A word with a stem is found by the term of its stem, which is added below.
         if stems.is_empty() {
             terms.push(word.to_owned());
         }
@@ -449,7 +453,7 @@ impl QueryPlanner<'_> {
         })
     }
 
-    /// Returns the number of pages that have the most frequent of a word's forms.
+    /// Returns the number of pages that have a form of a word: the greatest number over all forms.
     fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
         let mut max_pages = 0;
         for (form, _) in forms {
@@ -458,7 +462,8 @@ impl QueryPlanner<'_> {
         Ok(max_pages)
     }
 
-    /// Returns true if `pages` exceeds the given share of all pages.
+    /// Returns true if `pages` exceeds the share `part` of all pages. Always false on a very small
+    /// site.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn is_common(&self, pages: u64, part: f64) -> bool {
         self.pages >= MIN_SITE && pages as f64 > part * self.pages as f64
@@ -477,8 +482,8 @@ impl QueryPlanner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// If a page has two adjacent query words written as one word, makes both query words match
-    /// this joined word too.
+    /// Makes two adjacent query words also match the word that they form when joined, if pages have
+    /// that word.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
@@ -516,15 +521,15 @@ impl Unit {
         })
     }
 
-    /// Returns the first form of the word, which is used in phrases.
+    /// Returns the first form, normally the word as typed. Phrases use this form.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }
 }
 
 impl MarkedWords {
-    /// Marks a word in results. If `needs_another` is set, the word is marked only next to another
-    /// marked word.
+    /// Marks the forms of a word in results. If `needs_another`, a form is marked only next to
+    /// another marked word.
     fn mark(&mut self, unit: &Unit, needs_another: bool) {
         let term = MatchedTerm {
             term: self.next_term(),
@@ -539,7 +544,7 @@ impl MarkedWords {
     }
 }
 
-/// Returns true if a term without spaces consists of several words.
+/// Returns true if a term consists of several words or parts, such as `user_agent`.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words
@@ -550,8 +555,8 @@ fn is_name(text: &str) -> bool {
         || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
-/// Removes the words that no page has. Each is added to `named`, unless a phrase in `named`
-/// contains it.
+/// Moves the words that no page has from `units` to `named`. A word that is part of an entry of
+/// `named` is only removed.
 fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     for unit in units.extract_if(.., |unit| unit.is_unknown) {
         let is_named = |name: &String| name.to_lowercase().contains(&unit.written);
@@ -561,7 +566,7 @@ fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     }
 }
 
-/// Keeps each form of a word only once, with its greatest weight. The order stays the same.
+/// Keeps each form only once, with its greatest weight, in the order of first occurrence.
 fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
     let mut merged: Vec<(String, f32)> = Vec::with_capacity(forms.len());
     for (form, weight) in forms {

@@ -1,4 +1,5 @@
-//! Reads a file from start to end in small ranges, without a system call for each.
+//! Reads a file from start to end in small ranges. Reads ahead, so that not every range costs a
+//! system call.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use tantivy::HasLen;
 use tantivy::directory::{FileHandle, OwnedBytes};
 
-/// Bytes to read at once.
+/// Bytes to read at once, unless a longer range is requested.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A file, with the piece that was last read from it.
+/// A file, with the piece of it that was read last.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: File,
@@ -65,7 +66,7 @@ impl FileHandle for ReadAhead {
         if range.len() >= PIECE_BYTES {
             return self.read(range);
         }
-        // Ignore poisoning: a piece is always replaced as a whole, so it is consistent even after a
+        // Ignore poisoning. A piece is always replaced as a whole, so it is consistent even after a
         // panic.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = last.get(&range) {

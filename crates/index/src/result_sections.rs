@@ -46,21 +46,20 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'}')
     .remove(b'~');
 
-/// The value of a section: how many distinct terms it contains, how many terms its heading
-/// contains, and how many words of the query it contains.
+/// The rank of a section: the number of distinct query terms in it, of distinct terms in its
+/// heading, and of query words in it.
 type Worth = (usize, usize, usize);
 
 /// Returns the sections of a page that match a query best, best first. Also returns whether results
-/// should link to the best section, because its heading matches terms that the title lacks. `hits`
-/// are the query words in the page's text, with the terms that they match. `in_title` are the terms
-/// in the title.
+/// should link to the best section instead of the page, because its heading matches terms that the
+/// title lacks. `hits` are the query words in the page's text, with the terms that they match.
+/// `in_title` are the terms in the title.
 pub(crate) fn sections(
     page: &IndexedPage,
     hits: &[(Range<usize>, usize)],
     in_title: &[usize],
 ) -> (Vec<ResultSection>, bool) {
-    // Begin with the second heading. The text before it belongs to the page itself, not to a
-    // section.
+    // Skip the text before the second heading. It belongs to the page itself, not to a section.
     let mut candidates: Vec<(Worth, usize, bool)> = Vec::new();
     for n in 1..page.headings.len() {
         let heading = &page.headings[n];
@@ -98,7 +97,7 @@ pub(crate) fn sections(
     (sections.collect(), enters)
 }
 
-/// Returns the section that contains an offset in the text. `None` before the second heading,
+/// Returns the section that contains a byte offset in the text. `None` before the second heading,
 /// because that text belongs to the page itself.
 pub(crate) fn section_at(page: &IndexedPage, at: usize) -> Option<ResultSection> {
     let under = page.headings.iter().skip(1);
@@ -106,7 +105,7 @@ pub(crate) fn section_at(page: &IndexedPage, at: usize) -> Option<ResultSection>
     (under > 0).then(|| section(page, under))
 }
 
-/// Returns the section under the `n`th heading.
+/// Returns the section below the heading with index `n`.
 fn section(page: &IndexedPage, n: usize) -> ResultSection {
     let heading = &page.headings[n];
     let fragment = match &heading.id {
@@ -120,8 +119,8 @@ fn section(page: &IndexedPage, n: usize) -> ResultSection {
     }
 }
 
-/// Returns the headings above a heading, nearest first. The page's first heading is left out,
-/// because it is the title.
+/// Returns the headings above the heading with index `n`, nearest first. The page's first heading
+/// is left out, because it is the title.
 fn parents(headings: &[Heading], n: usize) -> Vec<String> {
     let mut level = headings[n].level;
     let mut parents = Vec::new();

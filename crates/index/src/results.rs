@@ -14,8 +14,8 @@ pub struct SearchResults {
     pub total: usize,
     /// The requested range of the ranked pages, best first.
     pub results: Vec<Hit>,
-    /// The corrected query, if the query has words that the index lacks. In this case, the results
-    /// are those of the corrected query.
+    /// The corrected query, if the query has words that no page has and similar words exist. In
+    /// this case, the results are those of the corrected query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
     /// The words and phrases of the query that no page has. The results match the other words. If
@@ -26,7 +26,7 @@ pub struct SearchResults {
     /// pages have both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_words: bool,
-    /// Pages by folder, language, version and type, if requested.
+    /// The number of matching pages by folder, language, version and type, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
@@ -70,11 +70,12 @@ pub struct Hit {
     /// Up to three sections with the most query words, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<ResultSection>,
-    /// The link target of the title: the page, or its best section if that section's heading has
-    /// query words that the title lacks.
+    /// The link target of the title. This is the page or, if the heading of its best section has
+    /// query words that the title lacks, that section.
     pub leads_to: String,
     /// `leads_to` with a text fragment that makes a browser highlight the passage in the excerpt.
-    /// `None` if the excerpt has no query word, or another section is the best.
+    /// `None` if the excerpt has no query word, or if `leads_to` is a section that doesn't contain
+    /// the excerpt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passage_url: Option<String>,
     /// True if the site owner's rules put this page first.
@@ -112,7 +113,8 @@ pub struct ResultSection {
 }
 
 impl ResultSection {
-    /// Joins the heading and the headings above it: `70.1 Introduction · GIN indexes`.
+    /// Joins the heading and the headings above it, nearest first: `70.1 Introduction · GIN
+    /// indexes`.
     #[must_use]
     pub fn name(&self) -> String {
         let names = [&self.heading].into_iter().chain(&self.parents);
@@ -124,18 +126,19 @@ impl ResultSection {
 /// The size and contents of an index, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexStats {
-    /// Pages that a search can find.
+    /// The number of pages that a search can find.
     pub pages: u64,
     /// The number of pages that are left out because another page replaces them: one with the same
     /// text, or the one at their canonical URL.
     pub duplicates: u64,
-    /// Pages by language, most frequent first. The name is empty if the language is unknown.
+    /// The number of pages by language (ISO 639 code), most frequent first. The code is empty if
+    /// the language is unknown.
     pub languages: Vec<(String, u64)>,
-    /// Pages by host, most frequent first.
+    /// The number of pages by host, most frequent first.
     pub hosts: Vec<(String, u64)>,
     /// The size of the index on disk in bytes.
     #[serde(rename = "octets")]
     pub bytes: u64,
-    /// When the most recently fetched page was fetched, in seconds since 1970 UTC.
+    /// The latest time at which any page was fetched, in seconds since 1970 UTC.
     pub fetched_at: Option<i64>,
 }

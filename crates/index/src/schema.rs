@@ -13,7 +13,7 @@ use crate::error::IndexError;
 use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
-/// The format of the index. An index of another format is rebuilt from the archive.
+/// The number of the index format. An index of another format is rebuilt from the archive.
 pub const FORMAT: u32 = 4;
 
 /// The file with the format number of the index. It is written before all other files.
@@ -47,24 +47,25 @@ pub(crate) struct Fields {
     pub(crate) site: Field,
     pub(crate) host: Field,
     pub(crate) language: Field,
-    /// The folders, language, version and type, in the form of [`facets`](crate::facets).
+    /// The folders, language, version and type of the page, each with a prefix such as `language:`.
     pub(crate) facet: Field,
     /// For versioned pages: see [`VersionGroupRank`](crate::facets::VersionGroupRank).
     pub(crate) version_mark: Field,
     pub(crate) texts: Texts,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.
     pub(crate) page: Field,
-    /// A hash of the text, equal for duplicates.
+    /// A hash of the page's text. Pages with the same text have the same hash.
     pub(crate) text_hash: Field,
     /// [`LEAVING`] if the page is kept although its last visit would have removed it, [`GIVES_WAY`]
     /// if the page at its canonical URL replaces it.
     pub(crate) leaving: Field,
-    /// When the page expires.
+    /// When the page expires, in seconds since 1970 UTC.
     pub(crate) until: Field,
-    /// The number of pages that link to the page. Only the number of its binary digits is stored,
-    /// so that small changes have no effect.
+    /// The number of binary digits of the number of pages that link to the page. Coarse, so that
+    /// small changes don't cause a rewrite.
     pub(crate) linked: Field,
-    /// The page's prior in hundredths: how likely it answers any query.
+    /// The page's prior as [`worth`](crate::page_prior::worth) encodes it: how likely it answers
+    /// any query.
     pub(crate) worth: Field,
     pub(crate) fetched_at: Field,
 }
@@ -127,7 +128,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// Maximum bytes to read of the format file.
+/// Maximum bytes of the format file that are read.
 const MAX_FORMAT_BYTES: u64 = 4096;
 
 /// Checks that `dir` contains an index of this format.

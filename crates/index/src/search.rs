@@ -51,15 +51,15 @@ const MAX_LANGUAGES: usize = 6;
 /// The options of a search: the range of results, filters, and what to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Maximum results.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Results to skip.
+    /// Number of results to skip.
     pub offset: usize,
-    /// Maximum characters of an excerpt.
+    /// Maximum number of characters of an excerpt.
     pub excerpt: usize,
     /// The current time in seconds since 1970 UTC. Expired pages are not shown.
     pub now: i64,
-    /// The pages to search.
+    /// Restricts the search to pages with these facet values.
     pub filters: FacetFilters,
     /// Whether to count the matching pages by folder, language, version and type.
     pub facets: bool,
@@ -78,7 +78,7 @@ impl Default for SearchOptions {
     }
 }
 
-/// Searches an index and sees each new commit of its writer. Can be shared by threads.
+/// Searches an index. Each search sees the writer's latest commit. Can be shared by threads.
 #[derive(Debug)]
 pub struct SearchIndex {
     dir: PathBuf,
@@ -86,7 +86,7 @@ pub struct SearchIndex {
     seen: Mutex<Arc<Seen>>,
 }
 
-/// The index in the state of one commit.
+/// A view of the index as of one commit.
 struct Seen {
     stamp: Stamp,
     searcher: Searcher,
@@ -118,7 +118,7 @@ impl SearchIndex {
         })
     }
 
-    /// Applies the site owner's search rules.
+    /// Returns the index with the site owner's search rules applied to its searches.
     #[must_use]
     pub fn with_rules(self, rules: SearchRules) -> SearchIndex {
         SearchIndex { rules, ..self }
@@ -126,8 +126,8 @@ impl SearchIndex {
 
     /// Returns the pages that match a query, best first.
     ///
-    /// # Errors
-    /// [`IndexError`] if the query can't be read or the index is damaged.
+    /// # Errors [`IndexError::Query`] if the query is too long or requests too many results, or
+    /// another [`IndexError`] if the index is damaged.
     pub fn search(
         &self,
         query: &str,
@@ -150,10 +150,10 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the stored fields of a page; `None` if the index lacks it or it is a duplicate.
+    /// Returns the indexed record of a page; `None` if the index has no page with this URL, or if
+    /// another page replaces it.
     ///
-    /// # Errors
-    /// If the index is damaged.
+    /// # Errors If the index is damaged.
     pub fn page(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -161,10 +161,9 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the stored fields of a page, even if it is a duplicate.
+    /// Returns the indexed record of a page, even if another page replaces it.
     ///
-    /// # Errors
-    /// If the index is damaged.
+    /// # Errors If the index is damaged.
     pub fn stored(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -186,25 +185,24 @@ impl SearchIndex {
         })
     }
 
-    /// Visits all pages including duplicates, in arbitrary order.
+    /// Visits all pages in arbitrary order, including pages that another page replaces.
     ///
-    /// # Errors
-    /// The error of `visit`, or an error for a damaged index.
+    /// # Errors The error of `visit`, or an error for a damaged index.
     pub fn each_page_and_duplicate<E: From<IndexError>>(
         &self,
         visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Read the pages through read-ahead instead of maps, so that they don't stay in memory.
+        // Read the stored pages with read-ahead rather than through memory maps, which would keep
+        // them in memory.
         let last = guarded(&self.dir, || Seen::open_to_read_pages(&self.dir));
         let seen = last.map_or_else(|_| self.seen(), Arc::new);
         let (fields, searcher) = (&seen.fields, &seen.searcher);
         each_stored(&self.dir, fields, searcher, &|| false, visit).map(drop)
     }
 
-    /// Returns the size of the index.
+    /// Returns the numbers of pages and the size of the index.
     ///
-    /// # Errors
-    /// If the index is damaged or the disk fails.
+    /// # Errors If the index is damaged or the disk fails.
     pub fn stats(&self) -> Result<IndexStats, IndexError> {
         let seen = self.seen();
         let bytes = bytes(&self.dir)?;
@@ -235,7 +233,7 @@ impl std::fmt::Debug for Seen {
 }
 
 impl Seen {
-    /// Opens the last commit, and verifies checksums if `checked`.
+    /// Opens the last commit. If `checked`, verifies the files' checksums.
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
@@ -315,8 +313,8 @@ impl Seen {
     }
 }
 
-/// Returns a suggested query with its words spelled as in the results. The index can't provide this
-/// spelling, because its words have no accents.
+/// Returns a suggested query with its words spelled as in the results. The index doesn't have this
+/// spelling, because accents are removed from its words.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -330,7 +328,7 @@ fn as_written(query: &str, results: &[Hit]) -> String {
     let mut suggestion = String::new();
     let mut end = 0;
     for word in words(query, &none) {
-        // Skip the parts that follow a word, because they are inside the word.
+        // Skip the parts of a word that was already copied.
         if word.range.start >= end && query[word.range.clone()] == word.text {
             suggestion.push_str(&query[end..word.range.start]);
             end = word.range.end;
@@ -380,7 +378,7 @@ impl Search<'_> {
         }
         let total = match self.options.filters.is_empty() {
             true => self.pin(typed, &plan, matches.total, &mut results)?,
-            // With filters, don't pin a page, because the page might not match the filters.
+            // Don't pin a page if there are filters, because it might not match them.
             false => matches.total,
         };
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
@@ -395,8 +393,8 @@ impl Search<'_> {
         })
     }
 
-    /// Moves the page that is pinned to the query to the first place. Returns the new number of
-    /// matching pages.
+    /// Moves the page pinned to the query to the first place, or adds it there. On later result
+    /// pages, removes it. Returns the new number of matching pages.
     fn pin(
         &self,
         typed: &str,
@@ -427,8 +425,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // If all matching pages were among the results and the pinned page was not, it is an
-        // additional page. Otherwise the pinned page may be a matching page that is not shown.
+        // A page that was not among the results is additional only if the results contained all
+        // matching pages. Otherwise it may match but rank too low to be shown.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }
@@ -481,7 +479,7 @@ impl Search<'_> {
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
-        // Headings are part of the text, so only show them if the page doesn't restrict excerpts.
+        // Section headings show part of the text, so leave them out if the page restricts excerpts.
         let may_show = page.max_snippet.is_none();
         let (sections, enters) = match may_show {
             true => sections(page, &excerpt.hits, &in_title),
@@ -555,8 +553,9 @@ impl Stamp {
         })
     }
 
-    /// Returns the file properties that identify the last commit. Must be called before the index
-    /// is opened, so that a later commit is noticed.
+    /// Returns the file properties that identify the last commit. Must be called before opening the
+    /// index. If a commit follows in between, the old properties make the next search reopen the
+    /// index.
     fn needed(dir: &Path) -> Result<Stamp, IndexError> {
         Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
@@ -568,7 +567,7 @@ impl Stamp {
 fn bytes(dir: &Path) -> Result<u64, IndexError> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir).map_err(IndexError::disk(dir))? {
-        // A merge may delete the file in the meantime.
+        // Ignore errors, because a merge may delete the file in the meantime.
         let length = entry
             .and_then(|entry| entry.metadata())
             .map(|meta| meta.len());

@@ -1,4 +1,4 @@
-//! The search box for web pages, shared by the server's snippet and the static search.
+//! The search box for web pages. The server's snippet and the static search share it.
 //!
 //! A page concatenates the parts, each of which is a complete block or function. `box.js` sends
 //! queries to the given backend: a server, or the files of a static search.
@@ -12,8 +12,8 @@ pub const SHARED_STYLE: &str = include_str!("search_box/shared.css");
 /// The style of the box. Must come after [`SHARED_STYLE`].
 pub const BOX_STYLE: &str = include_str!("search_box/box.css");
 
-/// The parts of the complete script of the search box and its dialog. Their style is in a template
-/// literal.
+/// The parts of the complete script of the search box and its dialog, in order. The script contains
+/// the styles in a template literal.
 pub const BOX: [&str; 7] = [
     "const STYLE = `",
     SHARED_STYLE,

@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use crate::words::{Stemmer, WordRelation, words};
 
-/// Maximum number of words in all synonym lists together, and of queries in all pins together.
+/// Maximum number of words in all synonym lists together. Also the maximum number of queries in all
+/// pins together.
 const MAX_WORDS: usize = 10_000;
 
 /// The site owner's rules for searches: synonyms and pinned pages.
@@ -14,7 +15,7 @@ const MAX_WORDS: usize = 10_000;
 pub struct SearchRules {
     /// Maps a word to its synonyms.
     synonyms: HashMap<String, Vec<String>>,
-    /// Maps the words of a query to the URL of the pinned page.
+    /// Maps a query, reduced to its words, to the URL of the pinned page.
     pins: HashMap<String, String>,
 }
 
@@ -35,13 +36,12 @@ struct Pin {
 }
 
 impl SearchRules {
-    /// Parses rules from TOML: `synonyms` is a list of lists of equivalent words; each table
+    /// Parses rules from TOML. `synonyms` is a list of lists of equivalent words. Each table
     /// `[[pins]]` has `queries` and the `url` of the page to put first for them.
     ///
-    /// # Errors
-    /// A message: invalid TOML or an unknown key (with line and column), a synonym that is not one
-    /// word, a pin without queries, a query without words or with two pins, or more than 10,000
-    /// words or queries.
+    /// # Errors A message: invalid TOML or an unknown key (with line and column), a synonym that is
+    /// not one word, a pin without queries, a query without words or with two pins, or more than
+    /// 10,000 words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {
         let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rules = SearchRules::default();
@@ -114,7 +114,7 @@ impl SearchRules {
     }
 }
 
-/// Reduces a query to its words.
+/// Reduces a query to its words in lower case without accents, joined by spaces.
 fn key(query: &str) -> String {
     let all_words = words(query, &Stemmer::none());
     let whole = all_words
@@ -124,7 +124,7 @@ fn key(query: &str) -> String {
     whole.join(" ")
 }
 
-/// Returns a word in the form used for lookups.
+/// Returns the form of a word under which it is looked up. Fails if `text` is not exactly one word.
 fn one_word(text: &str) -> Result<String, String> {
     let all_words = words(text, &Stemmer::none());
     let mut whole = all_words

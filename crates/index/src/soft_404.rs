@@ -1,17 +1,17 @@
-//! Detects soft 404s: pages for a missing page that are sent with a success status.
+//! Detects soft 404s: error pages for a missing page that are sent with a success status.
 //!
-//! A title or heading is split at punctuation. The title or heading counts as an error message only
-//! if one of these parts contains nothing but an error message. So "404 - Tea House" counts, but
-//! "Room 404" and "Not found in the library?" do not.
+//! A title or heading is split at punctuation. It counts as an error message only if one of the
+//! parts is nothing but an error message. So "404 - Tea House" counts, but "Room 404" and "Not
+//! found in the library?" do not.
 
 use crate::words::{Stemmer, Words};
 
 /// Maximum words of main text that an error page may have.
 const MAX_WORDS: usize = 120;
-/// Maximum words of main text if the title or heading is only the status code. The limit is lower,
-/// because a number may have other meanings.
+/// Maximum words of main text if the title or heading contains only the status code, not a whole
+/// message. Lower than `MAX_WORDS`, because a number may have other meanings.
 const MAX_WORDS_BESIDE_NUMBER: usize = 40;
-/// Maximum bytes of a title or heading that are read.
+/// Maximum bytes of a title or heading that are examined.
 const MAX_NAME_BYTES: usize = 512;
 
 const NUMBER: &str = "404";
@@ -147,7 +147,7 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
     match (Message::of(title), Message::of(heading)) {
         (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
-        // The number may be a name: the title "Peugeot 404" above the heading "404".
+        // The status code may be part of a name: the title "Peugeot 404" above the heading "404".
         (Message::NumberInName, _) => false,
         (Message::Number, _) | (_, Message::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
@@ -194,8 +194,8 @@ fn normalized(name: &str) -> String {
     name.to_lowercase().replace('\u{2019}', "'")
 }
 
-/// Splits a title at punctuation, because a site adds its own name to titles, and a message may
-/// have several sentences.
+/// Splits a title at punctuation. A site may add its name to a title, and a message may have
+/// several sentences.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     const ENDS: &str = "|•·»«›‹–—:.,;!?/。、！？：｜\n";
     let is_end = |c: char| ENDS.contains(c);
@@ -207,7 +207,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns true if a part contains the status code as a separate word.
+/// Returns true if a part contains the status code `404` as a separate word.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);
@@ -216,7 +216,7 @@ fn has_number(part: &str) -> bool {
     })
 }
 
-/// Returns true if all words of this part may occur in an error message.
+/// Returns true if all words of a part may occur in an error message.
 fn is_of_message(part: &str) -> bool {
     words_of(part).all(|word| is_known(word) || is_made_of_known(word))
 }

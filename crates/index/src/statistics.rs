@@ -1,4 +1,4 @@
-//! Counts the words and pages that scores are computed from.
+//! Counts words and pages for scoring.
 //!
 //! tantivy counts a deleted page until its segment is merged, and the pass at the end of a crawl
 //! writes most pages a second time. With such counts, scores would depend on how the index was
@@ -20,7 +20,7 @@ pub(crate) struct ScoringStatistics {
     searcher: Searcher,
     /// The number of pages that a search can find.
     pages: u64,
-    /// The total length of each field that was needed so far, in words.
+    /// The total length of each field requested so far, in words.
     lengths: Mutex<HashMap<Field, u64>>,
 }
 
@@ -50,7 +50,7 @@ impl ScoringStatistics {
         Ok(pages)
     }
 
-    /// Returns at least the number of pages with a term, in less time than the exact number takes.
+    /// Returns an upper bound of the number of pages with a term, faster than the exact number.
     pub(crate) fn max_pages_with(&self, term: &Term) -> tantivy::Result<u64> {
         self.searcher.doc_freq(term)
     }
@@ -97,8 +97,8 @@ fn pages_of(segment: &SegmentReader, term: &Term) -> tantivy::Result<u32> {
     Ok(pages)
 }
 
-/// Returns the total length of a field in the pages of a segment, in words. Adds up the rounded
-/// lengths of the pages, because the exact total includes deleted pages.
+/// Returns the total length of a field in the live pages of a segment, in words. Adds up the
+/// rounded lengths of the pages, because the segment's exact total includes deleted pages.
 fn length_of(segment: &SegmentReader, field: Field) -> tantivy::Result<u64> {
     let lengths = segment.get_fieldnorms_reader(field)?;
     let mut counts = [0_u64; 256];

@@ -48,7 +48,7 @@ pub(crate) fn each_stored<E: From<IndexError>>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Returns the page with a URL.
+/// Returns the stored page with this URL.
 pub(crate) fn page_at(
     searcher: &Searcher,
     fields: &Fields,
@@ -64,7 +64,7 @@ pub(crate) fn page_at(
     Ok(stored(fields, &document))
 }
 
-/// Returns the pages whose field `leaving` has a value: `LEAVING` or `GIVES_WAY`.
+/// Returns the pages whose field `leaving` has the value `mark` (`LEAVING` or `GIVES_WAY`).
 pub(crate) fn marked_as(
     mark: &str,
     searcher: &Searcher,

@@ -1,4 +1,4 @@
-//! The directory of an index for tantivy, with file modes that follow the umask.
+//! The directory of an index, as tantivy sees it, with file modes that follow the umask.
 //!
 //! By default, tantivy makes files that it replaces (`meta.json`) accessible only to their owner,
 //! and opens the lock file for writing. So other users could not search an index, and an index on a
@@ -20,7 +20,7 @@ use crate::read_ahead::ReadAhead;
 
 /// The file in which tantivy lists the segments of the last commit.
 pub(crate) const META_FILE: &str = "meta.json";
-/// The suffix of a temporary file that will replace another.
+/// The suffix of a temporary file that is renamed to replace another file.
 const BESIDE: &str = ".new";
 
 /// A folder that contains an index.
@@ -35,7 +35,7 @@ pub(crate) struct IndexDirectory {
 /// read from start to end would stay in memory.
 type ReadsAhead = &'static [&'static str];
 
-/// No files are read piece by piece: searches use random access, so all files are memory-mapped.
+/// No read-ahead: searches use random access, so all files are mapped into memory.
 const NONE: ReadsAhead = &[];
 /// Files of postings and positions, which merges read from start to end.
 const POSTINGS: ReadsAhead = &["idx", "pos"];
@@ -68,8 +68,8 @@ impl IndexDirectory {
     }
 }
 
-/// Checks the types of an index's files before any is opened: opening a FIFO would block, and a
-/// symbolic link would make us lock or create its target.
+/// Checks that all files of an index are regular files, before any is opened. Opening a FIFO would
+/// block, and a symbolic link would make us lock or create its target.
 pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
     let entries = match fs::read_dir(dir) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
@@ -205,8 +205,8 @@ fn try_lock(path: &Path) -> Result<DirectoryLock, LockError> {
     }
 }
 
-/// Waits for the lock, using a file opened for reading. If the lock file does not exist, no process
-/// has opened this copy of the index for writing, so there is nothing to wait for.
+/// Waits for the lock, using a file opened for reading. If the lock file does not exist, the index
+/// was never opened for writing here, so there is nothing to wait for.
 fn lock_by_reading(path: &Path) -> io::Result<DirectoryLock> {
     let file = match File::open(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => None,

@@ -7,15 +7,16 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::excerpt::Excerpt;
 
-/// Maximum length of a passage in bytes, from the first query word to the last.
+/// Maximum length of a linked passage in bytes, from the start of its first query word to the end
+/// of its last.
 const MAX_BYTES: usize = 160;
-/// Maximum length in bytes of the word that is added to the link before or after the passage. Such
-/// words identify a short passage.
+/// Maximum length in bytes of a word that is added to the link before or after a passage to
+/// identify it.
 const MAX_WORD_BYTES: usize = 60;
 
-/// Returns the page's URL with a text fragment (WICG URL Fragment Text Directives, section 3.3) for
-/// the query words in the excerpt. `None` if the excerpt has no query words, or if the URL has a
-/// text fragment already. A browser that can't find the passage opens the page at its start.
+/// Returns `address` with a text fragment (WICG URL Fragment Text Directives, section 3.3) for the
+/// query words in the excerpt. `None` if the excerpt has no query words, or if the URL already has
+/// a text fragment. A browser that can't find the passage opens the page at its start.
 pub(crate) fn passage_url(address: &str, text: &str, excerpt: &Excerpt) -> Option<String> {
     if address.contains(":~:") {
         return None;
@@ -57,7 +58,8 @@ fn directive(
     Some(directive)
 }
 
-/// Extends a range to whole words, because browsers only find whole words.
+/// Extends a range to whole words within `within`, because browsers find only whole words. Does not
+/// extend it by more than `MAX_WORD_BYTES` on a side.
 fn whole_words(text: &str, range: Range<usize>, within: Range<usize>) -> Range<usize> {
     let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
     let bytes = |chars: usize, c: char| chars + c.len_utf8();

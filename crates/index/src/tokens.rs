@@ -13,31 +13,31 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use crate::words::{Stemmer, Words};
 
-/// The tokenizer name in the schema, which is tantivy's name for the tokenizer that this one
-/// replaces.
+/// The tokenizer name in the schema. This is the name of one of tantivy's own tokenizers, which
+/// this module replaces.
 pub(crate) const TOKENIZER: &str = "raw";
-/// The character before and after the language of a text to split. No term starts with this
-/// character.
+/// The character before and after the language at the start of a text to split. No other text
+/// starts with it.
 const MARK: char = '\u{2}';
 /// The prefix of a stem, which distinguishes it from any word that a user can type. A word and its
 /// stem have the same position.
 pub(crate) const STEM: char = '\u{1}';
 
-/// Marks a text to be split into words of a language.
+/// Marks `text` for [`PageTokenizer`], so that it is split into words of a language.
 pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Number of words between two checks whether to stop. This many words take a few hundred
-/// microseconds.
+/// Number of words after which to check again whether to stop. Splitting this many words takes a
+/// few hundred microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
-/// Ends tokenization early if a run has no time left. Without such a stop, a page of several
-/// megabytes would delay the end of the run by seconds.
+/// Ends tokenization early when a run is out of time. Otherwise, a page of several megabytes would
+/// delay the end of the run by seconds.
 #[derive(Clone)]
 pub(crate) struct TokenizerStop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// True if the words of a page are incomplete. In this case the page must not be committed.
+    /// True if tokenizing a page was cut short. In this case the page must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for TokenizerStop {
     }
 }
 
-/// Splits texts that begin with a [`MARK`] into words: see the module's documentation.
+/// Splits texts that begin with a [`MARK`] into words. Any other text is a single token.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
     pub(crate) stop: TokenizerStop,
@@ -106,7 +106,7 @@ enum Source<'t> {
 pub(crate) struct PageTokens<'t> {
     source: Source<'t>,
     stop: &'t TokenizerStop,
-    /// Words of this text so far.
+    /// Number of words of this text so far.
     words: u32,
     /// The stem of the last word, with the prefix [`STEM`], if the stem is the next token;
     /// otherwise empty.

@@ -1,4 +1,4 @@
-//! Distinguishes a minus that excludes words from one that is part of a word, such as `-DNDEBUG`.
+//! Distinguishes a minus that excludes a word from one that is part of it, as in `-DNDEBUG`.
 
 use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
@@ -8,12 +8,12 @@ use crate::query_plan::QueryPlanner;
 use crate::stored_page::stored;
 use crawl_index_entry::IndexedPage;
 
-/// Maximum pages to read in search of a word with its minus.
+/// Maximum pages to read to find a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// Decides for each minus in a query whether it excludes a word or is part of it. The minus is part
-/// of the word if pages contain the word with the minus, or if the query consists only of excluded
-/// terms.
+/// Resolves each minus in a query: does it exclude a word or is it part of it? The minus is part of
+/// the word if a page contains the word with the minus, or if the query consists only of
+/// exclusions.
 pub(crate) fn with_resolved_minus(
     mut query: Query,
     planner: &QueryPlanner<'_>,
@@ -30,8 +30,7 @@ pub(crate) fn with_resolved_minus(
     Ok(query)
 }
 
-/// Returns true if one of the first pages that contain the words of `text` spells them as
-/// `written`.
+/// Returns true if one of the best pages with the words of `text` contains them as `written`.
 fn is_on_a_page(
     written: &str,
     text: &str,
@@ -53,7 +52,8 @@ fn is_on_a_page(
     Ok(false)
 }
 
-/// Returns true if the page's text, title or headings contain a word that starts with `word`.
+/// Returns true if the page's text, title or headings contain `word` after a space or opening
+/// punctuation, and not as the start of a longer word.
 fn writes(page: &IndexedPage, word: &str) -> bool {
     let headings = page.headings.iter().map(|heading| heading.text.as_str());
     let mut texts = [page.text.as_str(), page.name()]

@@ -24,13 +24,13 @@ use word_cache::{CachedWord, WordCache};
 /// Maximum bytes of a word. Longer ones are data, such as encoded images.
 /// Beyond the limit: not a word.
 const MAX_WORD_BYTES: usize = 96;
-/// Bytes of text to split into words at a time.
+/// Maximum bytes of text to split into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
 /// Minimum bytes of an operator that counts as a word. A single symbol is punctuation.
 const MIN_OPERATOR_BYTES: usize = 2;
 /// Maximum bytes of an operator that counts as a word. A longer row of symbols is decoration.
 const MAX_OPERATOR_BYTES: usize = 4;
-/// Number of positions to skip after a block, so that no phrase matches across blocks.
+/// Number of positions to skip at the end of a line, so that no phrase matches across lines.
 const BLOCK_GAP: usize = 4;
 
 /// A word of a text.
@@ -42,8 +42,8 @@ pub struct Word {
     pub stem: Option<String>,
     /// The byte range of the word in the text.
     pub range: Range<usize>,
-    /// The number of the word in the text, from 0. The parts of a word are numbered from the word's
-    /// own number. Some numbers are skipped at the end of a block.
+    /// The number of the word in the text, from 0. The first part of a word has the word's own
+    /// number. Some numbers are skipped at the end of a line.
     pub position: usize,
     /// The relation to neighbouring words.
     pub kind: WordRelation,
@@ -54,7 +54,7 @@ pub struct Word {
 pub enum WordRelation {
     /// An independent word.
     Plain,
-    /// A part of the preceding longer word.
+    /// A part of the preceding, longer word.
     Part,
     /// A character of a script without spaces.
     Character,
@@ -69,24 +69,26 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
     Words::new(text, *stemmer).collect()
 }
 
-/// Iterates over the words of a borrowed text, which is split piece by piece. Memory use is bounded
-/// by `MAX_PIECE_BYTES` of text and `known::MAX_KNOWN_WORDS` words, however long the text is.
+/// Iterates over the words of a borrowed text, which is split piece by piece. Uses memory for at
+/// most `MAX_PIECE_BYTES` of text and `word_cache::MAX_KNOWN_WORDS` words, however long the text
+/// is.
 #[derive(Debug)]
 pub struct Words<'t> {
     text: &'t str,
-    /// The offset of the text that has not been split yet.
+    /// The byte offset at which the text that is not split yet begins.
     next: usize,
     /// Words of the last piece that have not been returned yet.
     ready: VecDeque<FoundWord>,
     position: usize,
-    /// The end of the last word. Operators are searched between this offset and the next word.
+    /// The byte offset of the end of the last word. Operators are searched between it and the next
+    /// word.
     symbols_from: usize,
-    /// The cached forms of words.
+    /// The cache of word forms, taken from this thread.
     known: Box<WordCache>,
-    /// The last character seen, if its script is written without spaces. The next piece may start
-    /// with a character that pairs with it.
+    /// The range of the last character seen, if its script is written without spaces. The next
+    /// piece may start with a character that pairs with it.
     last_character: Option<Range<usize>>,
-    /// A buffer for the text of the last returned character or pair.
+    /// A buffer for the text of the last returned character or pair of characters.
     characters: String,
 }
 
@@ -118,7 +120,7 @@ pub(crate) struct BorrowedWord<'w> {
 }
 
 impl<'t> Words<'t> {
-    /// Splits `text`, with stems in the stemmer's language.
+    /// Begins to split `text`. The stems of words follow the stemmer's language.
     #[must_use]
     pub fn new(text: &'t str, stemmer: Stemmer) -> Words<'t> {
         Words {
@@ -153,13 +155,13 @@ impl<'t> Words<'t> {
         self.has_ready()
     }
 
-    /// Returns the next word, whose forms are valid until the following word is requested.
+    /// Returns the next word. It borrows its forms from the iterator.
     pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
         self.make_ready();
         self.pop()
     }
 
-    /// Returns the word that is ready.
+    /// Returns the next word if it is ready: see [`Words::make_ready`].
     pub(crate) fn pop(&mut self) -> Option<BorrowedWord<'_>> {
         let word = self.ready.pop_front()?;
         let (text, stem) = match word.form {
@@ -203,8 +205,8 @@ impl Drop for Words<'_> {
     }
 }
 
-/// Returns the first line of `text`. A long line is cut after a space if possible, because a space
-/// ends any word.
+/// Returns the first line of `text`. A line longer than `MAX_PIECE_BYTES` is cut after a space if
+/// possible, because no word contains a space.
 fn piece_of(text: &str) -> &str {
     let limit = text.floor_char_boundary(MAX_PIECE_BYTES);
     let within = &text[..limit];
@@ -237,8 +239,8 @@ impl<'t> Words<'t> {
         self.position += BLOCK_GAP * usize::from(piece.ends_with('\n'));
     }
 
-    /// Splits a piece without line breaks by UAX 29. `start` is the piece's offset in the whole
-    /// text.
+    /// Splits a piece that is at most one line, by UAX 29. `start` is the piece's offset in the
+    /// whole text.
     fn line(&mut self, start: usize, line: &str) {
         let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
         let mut begin = start;
@@ -299,7 +301,7 @@ impl<'t> Words<'t> {
     }
 
     /// Adds the operators between the last word and `end`. They get the position of the following
-    /// word, so that phrases can match across them.
+    /// word, so that a phrase can match with or without them.
     fn symbols_before(&mut self, end: usize) {
         let start = std::mem::replace(&mut self.symbols_from, end);
         for range in operators(self.text, start..end) {
@@ -339,7 +341,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Extends a word by the signs in names such as `C++`, `C#` and `F#`, which UAX 29 doesn't include.
+/// Extends a word by the signs in names such as `C++`, `C#` and `F#`, which UAX 29 excludes.
 fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
     let rest = &text[range.end..];
     if range.len() > 2 || !text[range.clone()].bytes().all(|b| b.is_ascii_alphabetic()) {

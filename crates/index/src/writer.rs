@@ -32,19 +32,19 @@ const MAX_BUFFER_BYTES: usize = 48 << 20;
 /// threads the share of each would be too small.
 const MAX_THREADS: usize = 3;
 
-/// Maximum bytes of pages waiting to be tokenized. Further pages wait until there is room.
+/// Maximum bytes of pages waiting to be tokenized. Beyond it, [`IndexWriter::put`] blocks.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Number of bytes of stored pages that are compressed together. A small block allows showing a
-/// result without decompressing many pages.
+/// Number of bytes of stored pages that are compressed together. With small blocks, showing a
+/// result decompresses few pages.
 const BLOCK_BYTES: usize = 16 << 10;
 
 /// The zstd level for stored pages. Higher levels cost more time than the space they save is worth.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// For merging, a smaller segment counts as if it had this many pages. A merge happens when there
-/// are eight segments of about the same size. So in a crawl with small commits, a page is rewritten
-/// about ten times before it is in a larger segment, instead of some hundred times.
+/// In the merge policy, a smaller segment counts as if it had this many pages. Eight segments of
+/// about the same size are merged. So in a crawl with small commits, a page is rewritten about ten
+/// times before it is in a larger segment, instead of some hundred times.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
 
 /// Writes an index. A directory can have only one writer at a time.
@@ -70,8 +70,8 @@ pub struct IndexWriter {
 pub enum CommitOutcome {
     /// The commit is durable and visible to searches.
     Done,
-    /// Time ran out before all words were read. The index still has the state of the previous
-    /// commit. Drop the writer.
+    /// Stopped before all words were read, because time ran out. The index still has the state of
+    /// the previous commit. Drop the writer.
     Stopped,
 }
 
@@ -85,13 +85,13 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but calls `is_stopped` between small parts of the files. Returns
-    /// `None` if `is_stopped` returned true. The writer calls `is_stopped` later too. Once
-    /// `is_stopped` returns true, tokenizing ends within the current pages, and nothing more is
-    /// committed.
+    /// Opens the index like [`IndexWriter::open`], but calls `is_stopped` between small parts of
+    /// the files. Returns `None` if `is_stopped` returned true. The writer keeps calling
+    /// `is_stopped`. Once it returns true, tokenizing ends within the current pages, and nothing
+    /// more is committed.
     ///
-    /// # Errors
-    /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
+    /// # Errors [`IndexError`] if the index has another format, is in use or damaged, or the disk
+    /// fails.
     pub fn open_unless(
         dir: &Path,
         is_stopped: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -125,21 +125,20 @@ impl IndexWriter {
         })
     }
 
-    /// Returns the note of the last commit, which records how far the source of the pages had been
-    /// read.
+    /// Returns the note of the last commit. Callers use it to record how far they had read the
+    /// source of the pages.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Adds a page, replacing the one with the same URL. Waits while `MAX_QUEUED_BYTES` of pages
+    /// Adds a page, replacing the one with the same URL. Blocks while `MAX_QUEUED_BYTES` of pages
     /// have not been tokenized.
     ///
-    /// # Errors
-    /// If the disk fails.
+    /// # Errors If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        // A stemmer may panic on some texts. In this case, only this page is not indexed.
+        // A stemmer may panic on some texts. In this case, only this page is left out of the index.
         let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
         let Ok(document) = document else {
             return Ok(());
@@ -199,11 +198,10 @@ impl IndexWriter {
     }
 
     /// Commits, then tokenizes further pages with one thread per processor, at most `MAX_THREADS`.
-    /// This is worthwhile only for many pages, because each thread writes its own segments. `None`
-    /// if the commit was stopped: see [`CommitOutcome::Stopped`].
+    /// Only worthwhile for many pages, because each thread writes its own segments. `None` if the
+    /// commit was stopped: see [`CommitOutcome::Stopped`].
     ///
-    /// # Errors
-    /// If the disk fails.
+    /// # Errors If the disk fails.
     pub fn with_all_processors(mut self, note: &str) -> Result<Option<IndexWriter>, IndexError> {
         if self.note() != Some(note) && self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);
@@ -251,7 +249,7 @@ pub fn note_in(dir: &Path) -> Result<Option<String>, IndexError> {
     note.map(|note| unsealed(dir, &note)).transpose()
 }
 
-/// Appends a checksum to a note, because `meta.json`, which contains the note, has none.
+/// Appends a checksum to a note. The note is stored in `meta.json`, which has none.
 fn sealed(note: &str) -> String {
     format!("{note} {:016x}", xxh3_64(note.as_bytes()))
 }
@@ -293,7 +291,7 @@ fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<Queued
 }
 
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
-    // The format file is written first. If a crash follows, the directory has a format file but no
+    // If a crash followed after the format file was written, the directory has a format file but no
     // index.
     if dir.join(META_FILE).exists() {
         let index = IndexDirectory::open_to_write(dir).and_then(Index::open);

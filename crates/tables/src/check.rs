@@ -10,7 +10,7 @@ use crate::pages::{CRAWL_COLUMN, PAGES};
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::table::{ColumnKind, Table};
 
-/// A difference between an exported table and the rows of the crawl.
+/// A difference between an exported table and the row files of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDefect {
     /// The path of the file, relative to the folder of tables.
@@ -19,7 +19,7 @@ pub struct TableDefect {
     pub what: String,
 }
 
-/// The columns of a table, used to describe its file.
+/// The description of a table: its name, its columns, and the meaning of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedTable {
     /// The name of the table, which is its file name without the extension.
@@ -43,7 +43,7 @@ pub struct DescribedColumn {
     pub meaning: &'static str,
 }
 
-/// Returns all tables with their columns.
+/// Returns the descriptions of all tables with fixed columns.
 #[must_use]
 pub fn table_columns() -> Vec<DescribedTable> {
     vec![
@@ -71,12 +71,12 @@ fn columns<R>(table: &Table<R>) -> DescribedTable {
     }
 }
 
-/// Compares the Parquet files in `folder` with the row files of the crawl in `dir`: the number of
-/// rows in all rounds, and every value except the name of the crawl. Memory is bounded as in
-/// [`export`](crate::export()).
+/// Compares the Parquet files in `folder`, which must cover all rounds, with the row files of the
+/// crawl in `dir`: the number of rows, and every value except the name of the crawl. Memory is
+/// bounded as in [`export`](crate::export()).
 ///
-/// # Errors
-/// [`TablesError`] if the rows can't be read. A table that can't be read is reported as a defect.
+/// # Errors [`TablesError`] if the rows can't be read. A table that can't be read is reported as a
+/// defect.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
     let expected = sums_of_rows(dir, RoundSelection::All)?;
     let tables = table_columns();

@@ -1,4 +1,5 @@
-//! Computes checksums of tables, so that a table can be compared with the rows of the crawl.
+//! Computes checksums of tables, so that an exported table can be compared with the rows of the
+//! crawl.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use crate::table::{RowSink, Value};
 pub(crate) type SumsByTable = Rc<RefCell<BTreeMap<&'static str, TableChecksums>>>;
 
 /// The checksums of a table: the number of rows, and for each column the sum of the hashes of its
-/// values. The sums don't depend on the order of rows. Each value is hashed together with the first
-/// value of its row, so values swapped between rows are detected.
+/// values. The sums don't depend on the order of rows. Each hash also covers the first value of the
+/// row, so values swapped between rows are detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableChecksums {
     pub(crate) rows: u64,
@@ -42,7 +43,7 @@ impl TableChecksums {
     }
 }
 
-/// A value of a table, either before it is written or after it was read.
+/// A value of a table, before it is written or after it was read.
 enum Cell<'v> {
     Null,
     Bytes(&'v [u8]),
@@ -68,7 +69,7 @@ impl Cell<'_> {
     }
 }
 
-/// Adds rows to the checksums instead of writing them.
+/// Adds rows to the checksums of a table instead of writing them.
 pub(crate) struct ChecksumSink {
     pub(crate) table: &'static str,
     pub(crate) sums: TableChecksums,

@@ -1,4 +1,4 @@
-//! A table as a CSV file (RFC 4180).
+//! Writes a table as a CSV file (RFC 4180).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -63,8 +63,8 @@ impl RowSink for CsvFile {
     }
 }
 
-/// Appends a text to a line, quoted if necessary. An empty text is quoted, so that it differs from
-/// null.
+/// Appends a text to a line, in quotes if necessary. An empty text is put in quotes, so that it
+/// differs from null.
 pub(crate) fn push_text(text: &str, line: &mut String) {
     if !text.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
         line.push_str(text);

@@ -40,17 +40,17 @@ pub struct WrittenTable {
     pub name: &'static str,
     /// The number of rows in the table.
     pub rows: u64,
-    /// How many rows were read from the row file with the table's name; zero for `hosts` and
-    /// `robots`, which have no such file.
+    /// The counts of the row file that the table was written from. Zero for `hosts` and `robots`,
+    /// which have no such file.
     pub read: RowsRead,
 }
 
-/// How many lines of a row file were read.
+/// The number of valid and invalid lines that were read from a row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsRead {
-    /// Valid rows.
+    /// The number of valid rows.
     pub rows: u64,
-    /// Lines that are not valid rows.
+    /// The number of lines that are not valid rows.
     pub bad_lines: u64,
     /// True if the file ended within a line.
     pub is_torn: bool,
@@ -81,15 +81,14 @@ pub enum TablesError {
 
 /// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table.
 /// `rounds` selects the rows of `pages`, `links` and `excluded`; the other tables always cover all
-/// rounds. If the crawl is running, its current rows are exported. The table `links` is written
-/// only if the crawl has a `links.jsonl`.
+/// rounds. If the crawl is running, its current rows are exported. The tables `links` and `walk`
+/// are written only if the crawl has a `links.jsonl` or `walk.jsonl`.
 ///
 /// Memory is bounded except for about 600 bytes per host. With several rounds, 32 bytes per row of
 /// `pages.jsonl` are added.
 ///
-/// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines don't
-/// cause an error, but are counted.
+/// # Errors [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines
+/// are not errors, but are counted.
 pub fn export(
     dir: &Path,
     out: &Path,
@@ -100,7 +99,7 @@ pub fn export(
     export_to(dir, &Folder { out, kind }, rounds)
 }
 
-/// Computes the checksums that each table should have from the rows of the crawl. Returns them by
+/// Computes the checksums that each table should have, from the rows of the crawl. Returns them by
 /// table name.
 pub(crate) fn sums_of_rows(
     dir: &Path,
@@ -121,8 +120,7 @@ fn export_to(
     let settings = CrawlSettings::read(dir)?;
     let view = RoundView::read(dir, rounds)?;
     let mut hosts = HostSums::new(settings.per_host);
-    // Read requests before pages, so that requests for sitemaps are known when their pages are
-    // read.
+    // Read requests before pages. The requests show which pages are sitemaps.
     let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
         Ok(Some(row))
@@ -156,13 +154,13 @@ fn export_to(
     Ok(written)
 }
 
-/// The folder to write tables into.
+/// The destination of tables: a folder, or only their checksums.
 struct Folder<'a> {
     out: &'a Path,
     kind: SinkKind,
 }
 
-/// Whether to write tables, or only to compute their checksums.
+/// Whether to write tables as files, or only to compute their checksums.
 enum SinkKind {
     Files(Format),
     Sums(SumsByTable),
@@ -205,8 +203,8 @@ impl Folder<'_> {
         })
     }
 
-    /// Writes a table from a row file. `make` gets each row with its line number, and returns the
-    /// table's row.
+    /// Writes a table from a row file. `make` gets the line number and content of each row, and
+    /// returns the table's row, or `None` to skip it.
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
@@ -295,7 +293,7 @@ pub(crate) fn each_row<T: DeserializeOwned>(
     each_line(rows, |_, row| each(row))
 }
 
-/// Like [`each_row`], but also passes the line number of each row, counted from 1.
+/// Calls `each` like [`each_row`], but also passes the line number of each row, counted from 1.
 pub(crate) fn each_line<T: DeserializeOwned>(
     mut rows: FileRows<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
@@ -332,7 +330,7 @@ fn origins(hosts: &[HostReport]) -> Vec<OriginRobots> {
     hosts.iter().flat_map(of_host).collect()
 }
 
-/// Returns the last part of the directory's absolute path, which is the name of the crawl.
+/// Returns the name of the crawl, which is the last part of its directory's absolute path.
 fn crawl_name(dir: &Path) -> Option<Arc<str>> {
     let whole = dir.canonicalize().ok()?;
     whole.file_name()?.to_str().map(Arc::from)

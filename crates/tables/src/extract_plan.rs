@@ -5,14 +5,14 @@ use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
-/// A table of extracted fields: either the fields of a rule, or the fields of a list of groups.
+/// A table of extracted fields: those of a rule, or those of a list of groups in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtractTable {
-    /// The name of the rule, followed by the names of the groups that lead to the table. The names
-    /// are separated by dots.
+    /// The name of the rule, followed by the names of the groups that lead to the table, separated
+    /// by dots.
     pub(crate) name: String,
-    /// The paths of the nested lists of groups whose objects are the rows, outermost list first.
-    /// Empty for the table of the rule itself.
+    /// The path of each list of groups that leads to the table, outermost list first. The objects
+    /// of the last list are the rows. Empty for the table of the rule itself.
     groups: Vec<Vec<String>>,
     pub(crate) columns: Vec<FieldColumn>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct ExtractTable {
 /// A column that contains a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldColumn {
-    /// The name of the field, preceded by the names of the groups that contain it and separated by
+    /// The name of the field, preceded by the names of the groups that contain it, separated by
     /// dots.
     pub(crate) name: String,
     path: Vec<String>,
@@ -50,8 +50,8 @@ fn add_table(
     add_columns(at, &[], fields, tables);
 }
 
-/// Adds columns for `fields` to the table with the index `at`. The fields of a single group become
-/// columns of the same table. Each list of groups becomes a separate table.
+/// Adds columns for `fields` to the table with index `at`. The fields of a single group become
+/// columns of the same table. Each list of groups becomes a separate table, added to `tables`.
 fn add_columns(at: usize, prefix: &[String], fields: &Fields, tables: &mut Vec<ExtractTable>) {
     for (name, field) in fields.iter() {
         let mut path = prefix.to_vec();
@@ -84,7 +84,7 @@ impl ExtractTable {
         !self.groups.is_empty()
     }
 
-    /// Returns the objects in a row of `extracts.jsonl` that become rows of the table.
+    /// Returns those objects in a row of `extracts.jsonl` that become rows of the table.
     pub(crate) fn objects<'r>(&self, row: &'r ExtractRow) -> Vec<&'r Map<String, Value>> {
         let mut objects = vec![&row.fields];
         for group in &self.groups {

@@ -29,7 +29,7 @@ const MAX_GROUP_ROWS: usize = 65_536;
 const MAX_GROUP_BYTES: usize = 48 << 20;
 /// The text between the values of a list in a CSV file.
 const LIST_SEPARATOR: &str = "; ";
-/// The day 1970-01-01, counted from 0000-03-01 in the proleptic Gregorian calendar.
+/// The number of days from 0000-03-01 to 1970-01-01 in the proleptic Gregorian calendar.
 const DAYS_TO_1970: i64 = 719_468;
 
 /// The result of writing the table of a rule, or of a list of groups.
@@ -196,8 +196,8 @@ struct ParquetSink {
 }
 
 /// The values of a column in the current row group, with their Parquet levels. The definition level
-/// states whether a value is present. The repetition level is 1 if the value belongs to the same
-/// list as the preceding value.
+/// says whether a value is present. The repetition level is 1 if the value belongs to the same list
+/// as the value before it.
 struct ColumnBuffer {
     is_list: bool,
     definition: Vec<i16>,
@@ -302,7 +302,8 @@ impl ParquetSink {
 }
 
 impl ColumnBuffer {
-    /// Adds the values of a row. Returns how many bytes of memory they take. `None` adds a null.
+    /// Adds the values of a row, or a null if `values` is `None`. Returns how many bytes of memory
+    /// they take.
     fn push(&mut self, values: Option<&[&Value]>) -> usize {
         let mut bytes = 0;
         let present = if self.is_list { 3 } else { 1 };
@@ -351,8 +352,7 @@ impl ColumnBuffer {
 
 impl ColumnValues {
     /// Adds a value and returns how many bytes of memory it takes. `None` if the value is null or
-    /// is not of the column's type. The type may differ in rows that an earlier version of the rule
-    /// extracted.
+    /// is not of the column's type, as in rows that an earlier version of the rule extracted.
     fn push(&mut self, value: &Value) -> Option<usize> {
         match self {
             ColumnValues::Text(values) => {
@@ -385,7 +385,7 @@ impl ColumnValues {
 fn days_of(day: &str) -> Option<i64> {
     let mut parts = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let [year, month, day] = [parts.next()??, parts.next()??, parts.next()??];
-    // Count years from March, so that a leap day is the last day of its year.
+    // Count years from March. Then a leap day is the last day of its year.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

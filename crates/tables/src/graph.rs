@@ -1,4 +1,4 @@
-//! The link graph of a crawl: pages and links as GraphML, and links between hosts as CSV.
+//! Exports the link graph of a crawl: pages and links as GraphML, and links between hosts as CSV.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,8 +14,8 @@ use crate::export::{RowsRead, TablesError, each_line, each_row, unwritable};
 use crate::spilled_map::SpilledMap;
 use crate::url_parts::host_key;
 
-/// The beginning of a GraphML file, up to the first node. The id of each key is the name of its
-/// attribute.
+/// The beginning of a GraphML file, up to the first node. Each key has the name of its attribute as
+/// id.
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="url" for="node" attr.name="url" attr.type="string"/>
@@ -31,14 +31,14 @@ const TAIL: &str = "</graph>\n</graphml>\n";
 /// The header of `hosts.csv`. Gephi recognises these column names as an edge list.
 const HOSTS_HEAD: &str = "Source,Target,Weight\r\n";
 
-/// The result of writing a link graph.
+/// The counts of an exported link graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenGraph {
     /// Number of nodes: pages, and URLs that appear only as link targets.
     pub nodes: u64,
     /// Number of nodes that are pages.
     pub pages: u64,
-    /// Number of edges, which are the selected rows of `links.jsonl`.
+    /// Number of edges, one for each selected row of `links.jsonl`.
     pub edges: u64,
     /// Number of pairs of hosts in `hosts.csv`.
     pub host_pairs: u64,
@@ -53,7 +53,7 @@ pub struct WrittenGraph {
     pub link_rows: RowsRead,
 }
 
-/// The last visit of a page.
+/// The last visit of a page, as attributes of its node.
 #[derive(Serialize, Deserialize)]
 struct Visit {
     status: Option<u16>,
@@ -81,8 +81,7 @@ pub fn export_graph(
     let view = RoundView::read(dir, rounds)?;
     let mut graph = WrittenGraph::default();
     let in_out = |source| unwritable(out, source);
-    // A URL that appears only as a link target must be a node too, because every edge in GraphML
-    // connects two nodes.
+    // Add the targets of links as nodes too, because every edge in GraphML connects two nodes.
     let mut nodes = SpilledMap::new(out, "nodes", |earlier: &mut Option<Visit>, later| {
         *earlier = later.or(earlier.take());
     });
@@ -106,7 +105,7 @@ pub fn export_graph(
             graph.without_host += 1;
             return Ok(());
         };
-        // A space can separate the hosts, because hosts don't contain spaces.
+        // Separate the hosts by a space, which no host contains.
         hosts.add(&format!("{from} {to}"), 1).map_err(in_out)
     })?;
     write_pages((dir, &view), &out.join("pages.graphml"), nodes, &mut graph)?;
@@ -129,8 +128,8 @@ fn write_pages(
         xml.node(url, visit)
     });
     written.map_err(in_file)?;
-    // If the crawl is running, links may have been added since the nodes were collected. So read
-    // only as many links as were counted when the nodes were collected.
+    // If the crawl is running, links may have been added since the nodes were collected. Read only
+    // the links whose nodes were collected.
     let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
         if rows_left == 0 || !view.holds_link(&row) {
@@ -237,8 +236,8 @@ impl XmlFile {
     }
 }
 
-/// Escapes a text for XML 1.0 elements and attributes. Characters that XML forbids even as
-/// references are replaced by U+FFFD; returns their number.
+/// Escapes a text for XML 1.0 elements and attributes. Replaces characters that XML forbids even as
+/// references by U+FFFD, and returns their number.
 fn push_escaped(text: &str, out: &mut String) -> u64 {
     let mut replaced = 0;
     for character in text.chars() {

@@ -1,7 +1,7 @@
 //! Converts language codes to the form that Common Crawl's index uses.
 
-/// Returns the three-letter code (ISO 639-3) of the language in a BCP 47 tag; `None` if the tag has
-/// no known language.
+/// Returns the three-letter code (ISO 639-3) of the language in a BCP 47 tag; `None` if the
+/// language of the tag is unknown.
 pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
     let primary = tag.split('-').next()?.to_ascii_lowercase();
     match primary.len() {

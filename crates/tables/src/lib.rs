@@ -2,11 +2,11 @@
 //! tools can read: Parquet, CSV and GraphML.
 //!
 //! [`export`] reads the row files of a crawl's directory, one row at a time, and writes one file
-//! per table: `pages`, `links`, `hosts`, `requests`, `excluded` and `robots`. Each table is defined
-//! in one place: its columns with name, type, unit, meaning, source, and a function that computes
-//! the value. The Parquet schema, the CSV header and `docs/tables.md` are derived from this
-//! definition. The first columns of `pages` are those of Common Crawl's columnar index, so queries
-//! for that index also work on `pages`.
+//! per table: `pages`, `links`, `walk`, `hosts`, `requests`, `excluded` and `robots`. Each table is
+//! defined in one place: its columns with name, type, unit, meaning, source, and a function that
+//! computes the value. The Parquet schema, the CSV header and `docs/tables.md` are derived from
+//! this definition. The first columns of `pages` are those of Common Crawl's columnar index, so
+//! queries for that index also work on `pages`.
 //!
 //! [`check_tables`] compares written tables with the rows. [`export_graph`] writes the graph of
 //! pages and links, and the graph of hosts. The crate never fetches, and changes nothing in the

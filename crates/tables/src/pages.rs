@@ -17,11 +17,11 @@ pub(crate) struct PageTableRow {
     pub(crate) url: Option<UrlParts>,
     /// The length of the page's record in the archive, in bytes.
     pub(crate) record_bytes: Option<u64>,
-    /// The name of the crawl's directory.
+    /// The name of the crawl, which is the name of its directory.
     pub(crate) crawl: Option<Arc<str>>,
 }
 
-/// The name of the column that contains the name of the crawl's directory.
+/// The column with the name of the crawl.
 pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: Table<PageTableRow> = Table {

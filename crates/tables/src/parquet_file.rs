@@ -1,4 +1,4 @@
-//! A table as a Parquet file.
+//! Writes a table as a Parquet file.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -25,11 +25,11 @@ const MAX_GROUP_ROWS: usize = 122_880;
 /// Maximum bytes of values buffered for a Parquet row group. A single row may have megabytes.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
-/// Number of values that are passed to the encoder at a time.
+/// Number of values to pass to the encoder at a time.
 const BATCH_ROWS: usize = 4096;
-/// The key of the Parquet metadata that contains the description of the columns.
+/// The key in the Parquet metadata under which the columns are described.
 const DESCRIPTION: &str = "crawl.description";
-/// The compression level, which is zstd's default.
+/// The zstd level, which is zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
 
 pub(crate) struct ParquetFile {
@@ -47,14 +47,14 @@ struct Buffer {
 }
 
 enum Values {
-    /// The concatenated texts, and the offset at which each text ends.
+    /// The concatenated texts, and the byte offset at which each text ends.
     Text(Vec<u8>, Vec<usize>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
 }
 
 impl ParquetFile {
-    /// Creates a Parquet file, whose metadata contains a description of each column.
+    /// Begins a Parquet file whose metadata contains a description of each column.
     pub(crate) fn begin<R>(file: File, table: &Table<R>) -> io::Result<ParquetFile> {
         let (columns, order) = (table.about(), table.order);
         let fields = columns.iter().map(field).collect::<Result<_, _>>();
@@ -108,7 +108,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Returns the numbers of the buffered rows in the order in which to write them.
+    /// Returns the indices of the buffered rows in the order in which to write them.
     fn row_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.rows).collect();
         if self.order == Order::ByFirstColumn
@@ -173,8 +173,8 @@ impl Buffer {
                 text.len() + size_of::<usize>()
             }
             Values::Int32(numbers) => {
-                // The conversion never fails, because `Table::values` has replaced numbers that
-                // don't fit by null.
+                // The conversion never fails: `Table::values` has replaced numbers that don't fit
+                // by null.
                 numbers.push(i32::try_from(number).unwrap_or_default());
                 size_of::<i32>()
             }
@@ -185,7 +185,7 @@ impl Buffer {
         }
     }
 
-    /// Writes the values of the given rows to the column and empties the buffer.
+    /// Writes the values of the rows with these indices to the column, and empties the buffer.
     fn write(&mut self, rows: &[usize], column: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
         let is_present = std::mem::take(&mut self.is_present);
         let batches = rows.chunks(BATCH_ROWS).map(|batch| {
@@ -242,8 +242,8 @@ fn description(row: &str, columns: &[ColumnDescription]) -> KeyValue {
     KeyValue::new(DESCRIPTION.to_owned(), text.to_string())
 }
 
-/// Returns the schema of a column. Every column may be null, because our tables also contain failed
-/// requests. Common Crawl's tables contain only responses.
+/// Returns the schema of a column. Every column may be null. Unlike Common Crawl's tables, which
+/// contain only responses, our tables also contain failed requests.
 fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
@@ -262,7 +262,7 @@ fn field(column: &ColumnDescription) -> Result<TypePtr, ParquetError> {
     field.build().map(Arc::new)
 }
 
-/// Converts a Parquet error to the I/O error that caused it, if any.
+/// Converts a Parquet error to the I/O error that caused it or, without one, to a new I/O error.
 fn as_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

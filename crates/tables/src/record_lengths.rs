@@ -11,7 +11,7 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// If the capture log lacks this many pages in a row, the log is assumed to be that of another
+/// If the capture log lacks the records of this many pages in a row, it probably belongs to another
 /// crawl, and is no longer read.
 const MAX_MISSES: usize = 100;
 
@@ -34,8 +34,8 @@ impl RecordLengths {
     }
 
     /// Returns the length in bytes of the record at `place`. Must be called in the order of
-    /// `pages.jsonl`. Returns `None` if the log doesn't contain the record, or contains it in
-    /// another order.
+    /// `pages.jsonl`. `None` if the log doesn't contain the record, or contains it in another
+    /// order.
     pub(crate) fn of(&mut self, place: &WarcPlace) -> io::Result<Option<u64>> {
         let is_wanted =
             |capture: &CaptureLine| capture.offset == place.offset && *capture.file == *place.file;
@@ -83,8 +83,8 @@ mod tests {
 
     use super::RecordLengths;
 
-    /// Checks that a log with records at the offsets `log` yields the `expected` lengths for the
-    /// records at the `requested` offsets.
+    /// Checks that a log with records at the offsets `log` yields the `expected` lengths for
+    /// records requested at the offsets `requested`.
     fn check(log: &[u64], requested: &[u64], expected: &[Option<u64>]) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("archive")).unwrap();

@@ -556,7 +556,7 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
     )],
 };
 
-/// The last answer to a request for an origin's robots.txt.
+/// The last response to a request for an origin's robots.txt.
 pub(crate) struct OriginRobots {
     pub(crate) origin: String,
     pub(crate) host: String,

@@ -1,4 +1,5 @@
-//! A sorted map with bounded memory. If it grows too large, its entries are moved to sorted files.
+//! A sorted map with bounded memory. If the map grows too large, its entries are moved to sorted
+//! files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,8 +14,8 @@ use serde::de::DeserializeOwned;
 /// moved to a sorted file.
 /// Beyond the limit: sorted on disk.
 const MAX_HELD_BYTES: usize = 32 << 20;
-/// Maximum number of sorted files. Each needs its own read buffer, so if there are more, they are
-/// merged into one.
+/// Maximum number of sorted files. Each needs its own read buffer when they are merged. At this
+/// number, all files are merged into one.
 const MAX_RUNS: usize = 64;
 /// Estimated memory of an entry in bytes, without the text of its key: the slots for key and value
 /// in a half-full tree, and the allocator's overhead.
@@ -35,8 +36,9 @@ pub(crate) struct SpilledMap<V> {
 }
 
 impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
-    /// Creates an empty map. The names of temporary files start with `name`. The files are in
-    /// `folder` until [`SpilledMap::each`] returns.
+    /// Creates an empty map. `join` merges the later of two values with the same key into the
+    /// earlier one. Temporary files are in `folder`, with names that start with `name`, until
+    /// [`SpilledMap::each`] returns.
     pub(crate) fn new(folder: &Path, name: &'static str, join: fn(&mut V, V)) -> SpilledMap<V> {
         SpilledMap {
             folder: folder.to_owned(),
@@ -108,7 +110,8 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
     /// Merges all sorted files, calls `each` for each key, and removes the files.
     fn merge(&self, mut each: impl FnMut(&str, V) -> io::Result<()>) -> io::Result<()> {
         let mut readers = Vec::with_capacity(self.runs.len());
-        // The next entry of each file. For equal keys, the entry of the oldest file comes first.
+        // The next entry of each file, by key and then by age of the file, so that values are
+        // joined in order.
         let mut heads: BTreeMap<(String, usize), V> = BTreeMap::new();
         for (at, run) in self.runs.iter().enumerate() {
             let mut lines = BufReader::new(File::open(run)?).lines();

@@ -1,4 +1,4 @@
-//! Defines what a table is: a list of columns, each with a type, a meaning, and a function that
+//! Defines tables: a table is a list of columns, each with a type, a meaning, and a function that
 //! computes its value.
 
 use std::borrow::Cow;
@@ -7,13 +7,13 @@ use std::io;
 /// The latest time that a table can contain, in milliseconds since 1970: the end of the year 9999.
 const MAX_TIME_MS: i64 = 253_402_300_799_999;
 
-/// The definition of a table. Each of its rows is computed from a value of type `R`.
+/// The definition of a table. Each row is computed from a value of type `R`.
 pub(crate) struct Table<R: 'static> {
     pub(crate) name: &'static str,
     /// A description of what a row of the table contains.
     pub(crate) row: &'static str,
     pub(crate) order: Order,
-    /// The columns in order, in groups. Each group has a heading.
+    /// The groups of columns, in order. Each group has a heading.
     pub(crate) parts: &'static [(&'static str, &'static [Column<R>])],
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Table<R: 'static> {
 pub(crate) enum Order {
     /// The order of the row file.
     AsRead,
-    /// Sorted by the first column within each row group.
+    /// Sorted by the first column, but only within each row group.
     ByFirstColumn,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct ColumnDescription {
     /// The unit or format of the column's values.
     pub(crate) unit: &'static str,
     pub(crate) meaning: &'static str,
-    /// The file or header that the value is taken from.
+    /// The file or header from which the value is taken.
     pub(crate) source: &'static str,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Value<'a> {
     Number(i64),
 }
 
-/// A file that table rows are written to.
+/// A destination for the rows of a table, such as a file.
 pub(crate) trait RowSink {
     /// Writes a row. `values` contains a value for each column.
     fn row(&mut self, values: &[Value<'_>]) -> io::Result<()>;
@@ -80,7 +80,7 @@ pub(crate) trait RowSink {
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// Returns a column with its description and the function that computes its value.
+/// Creates a column from its description and the function that computes its value.
 pub(crate) const fn column<R>(
     name: &'static str,
     kind: ColumnKind,
@@ -108,8 +108,8 @@ impl<R> Table<R> {
         self.columns().map(|column| column.about).collect()
     }
 
-    /// Computes the values of a table row. A number that doesn't fit the column's type becomes
-    /// null.
+    /// Computes the values of a row of the table. A number that doesn't fit the column's type
+    /// becomes null.
     pub(crate) fn values<'r>(&self, row: &'r R) -> Vec<Value<'r>> {
         let values = self.columns().map(|column| {
             let value = (column.value)(row);

@@ -6,7 +6,7 @@ use crawl_weburl::{
     without_trailing_dot,
 };
 
-/// A URL, and those of its parts that a table has columns for.
+/// A URL, with the parts that tables have columns for.
 pub(crate) struct UrlParts {
     url: CanonicalUrl,
     pub(crate) surt: String,
@@ -14,8 +14,7 @@ pub(crate) struct UrlParts {
 }
 
 impl UrlParts {
-    /// Splits a URL into its parts. Returns `None` if the text is not a URL that a crawler can
-    /// fetch.
+    /// Splits a URL into its parts. `None` if the text is not a URL that a crawler can fetch.
     pub(crate) fn of(url: &str) -> Option<UrlParts> {
         let url = canonicalize(None, url).ok()?;
         Some(UrlParts {
@@ -29,7 +28,7 @@ impl UrlParts {
         without_trailing_dot(self.url.host())
     }
 
-    /// Returns the host if it is a name, or `None` if it is an IP address.
+    /// Returns the host if it is a name; `None` if it is an IP address.
     fn name(&self) -> Option<&str> {
         let host = self.host();
         host_address(host).is_none().then_some(host)
@@ -58,8 +57,7 @@ impl UrlParts {
         self.url.scheme()
     }
 
-    /// Returns the port if the URL contains one. A canonical URL never contains the default port of
-    /// its scheme.
+    /// Returns the port if it is not the default port of the scheme.
     pub(crate) fn port(&self) -> Option<u16> {
         self.url.as_url().port()
     }

@@ -142,8 +142,8 @@ fn reader(out: &TempDir, table: &str) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-/// Returns the rows of a Parquet table with each value formatted as in CSV, but without quotes.
-/// Null becomes `None`.
+/// Returns the rows of a Parquet table. Each value is formatted as in CSV, but without quotes. Null
+/// becomes `None`.
 fn parquet_cells(out: &TempDir, table: &str) -> Vec<Vec<Option<String>>> {
     let cell = |field: &Field| match field {
         Field::Null => None,

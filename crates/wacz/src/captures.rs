@@ -17,7 +17,8 @@ use crate::originals::referred_to;
 use crate::round_times::{RoundSpan, RoundTimes};
 use crate::zip_file::ZipFile;
 
-/// Copies the records that belong in the package, and writes an index line for each copied capture.
+/// Copies the records that belong in the package, and writes an index line for each capture among
+/// them.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) span: RoundSpan,
@@ -27,26 +28,27 @@ pub(crate) struct CaptureCopier<'a> {
     pub(crate) out: &'a Path,
 }
 
-/// The number of copied records, and the damage that was found in the WARC files.
+/// The counts of copied records, and the damage that was found in the WARC files.
 #[derive(Debug, Default)]
 pub(crate) struct CopiedCaptures {
     /// The number of captures in the package's index.
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// The number of revisits whose payload is in an earlier round. Such revisits that don't name
-    /// the file with the payload are also counted in `without_container`.
+    /// The number of revisits whose payload is in an earlier round. Those that don't name the file
+    /// with their payload are also counted in `without_container`.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
     /// Descriptions of the records that could not be read.
     pub(crate) damages: Vec<String>,
-    /// The offset up to which each WARC file was read, by file name.
+    /// The offset up to which each WARC file was read, by file name. Records at later offsets are
+    /// not in the package.
     ends: HashMap<Arc<str>, u64>,
 }
 
 impl CopiedCaptures {
-    /// Returns true if the WARC file was read up to at least the given record. If the record's time
-    /// is also in the time span to package, the package contains the record.
+    /// Returns true if the WARC file was read beyond the start of the given record. If the record's
+    /// time is also in the packaged time span, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }
@@ -54,7 +56,7 @@ impl CopiedCaptures {
 
 impl CaptureCopier<'_> {
     /// Copies WARC files in the order of the capture log. A capture is included only if the log has
-    /// its line and the WARC file has its complete record. After a killed crawl, the log may
+    /// its line and the WARC file has its complete record. If the crawl was killed, the log may
     /// contain captures that the WARC file lacks, and vice versa.
     pub(crate) fn copy(
         &mut self,
@@ -101,8 +103,8 @@ impl CaptureCopier<'_> {
             let record = match record {
                 Ok(record) => record,
                 Err(error @ ReadError::Io { .. }) => return Err(error.into()),
-                // Skip the damaged record. If the record is only too long, the loop continues with
-                // the next record. After other damage, the reader ends.
+                // Skip the damaged record. If it is only too long, reading continues with the next
+                // record. After other damage, the reader ends.
                 Err(error) => {
                     copied.damages.push(error.to_string());
                     continue;
@@ -114,8 +116,8 @@ impl CaptureCopier<'_> {
                 false => None,
             };
             if is_capture && line.is_none() && !lines.has_more() {
-                // The log has no lines for the rest of the file, because the crawl was killed or is
-                // still running.
+                // The log has no lines for the rest of the file. The crawl was killed or is still
+                // running.
                 break;
             }
             copied
@@ -151,7 +153,7 @@ impl CaptureCopier<'_> {
                 copied.captures += 1;
             }
         }
-        // Report a file that ends too early, unless damage in it was already reported.
+        // Report a file that ends too early, unless damage to it was already reported.
         if copied.damages.len() == damages
             && let Some(line) = lines.next.as_ref().filter(|line| line.file == name)
         {
@@ -164,8 +166,9 @@ impl CaptureCopier<'_> {
         Ok(())
     }
 
-    /// Returns the name of the WACZ file that contains the payload of a revisit; `None` if the
-    /// payload is in this package, or in none of the given WACZ files.
+    /// Returns the reference to the WACZ file that contains the payload of a revisit, and counts
+    /// the revisit if its payload is in an earlier round. `None` if the payload is in this package,
+    /// or in none of the given WACZ files.
     fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
@@ -185,7 +188,8 @@ impl CaptureCopier<'_> {
 /// Reads those lines of the capture log that belong to one WARC file.
 struct LinesOfFile<'a> {
     log: &'a mut CaptureLog,
-    /// The next line of the log, which may belong to another file; `None` at the end of the log.
+    /// The next line of the log, which may belong to another WARC file; `None` at the end of the
+    /// log.
     next: Option<CaptureLine>,
     name: Arc<str>,
 }
@@ -211,7 +215,7 @@ impl LinesOfFile<'_> {
             .is_some_and(|line| line.file == self.name)
     }
 
-    /// Skips the remaining lines of this file and returns the first line of the next one.
+    /// Skips the remaining lines of this WARC file and returns the first line of the next one.
     fn rest(mut self) -> io::Result<Option<CaptureLine>> {
         while self.has_more() {
             self.next = self.log.next_capture()?;
@@ -220,7 +224,7 @@ impl LinesOfFile<'_> {
     }
 }
 
-/// Reads the gzip member that contains a record. `at` is the current position of `input`.
+/// Reads the gzip member at `offset`. `at` is the position of `input`, and is updated.
 fn member(
     input: &mut BufReader<impl io::Read + io::Seek>,
     at: &mut u64,
@@ -235,8 +239,8 @@ fn member(
     Ok(member)
 }
 
-/// Returns a copy of a revisit record with an additional field that names the WACZ file with its
-/// payload.
+/// Returns a copy of a revisit record as a gzip member, with an additional field that names the
+/// WACZ file with its payload.
 fn with_container(record: &WarcRecord, container: &str) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(b"WARC/1.1\r\n")?;

@@ -12,12 +12,12 @@ use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file::{Resource, ZipFile};
 
-/// The version of the WACZ format that is written.
+/// The version of the WACZ format of our packages.
 const WACZ_VERSION: &str = "1.1.1";
 const NAME: &str = "datapackage.json";
 
-/// The content of `datapackage.json`: fields of WACZ 1.1.1 and of the Data Package format, plus our
-/// own `rounds` and `relation`.
+/// The content of `datapackage.json`: fields of WACZ 1.1.1 and of the Data Package format, and our
+/// own fields `rounds` and `relation`.
 #[derive(Serialize)]
 struct DataPackage<'a> {
     profile: &'static str,
@@ -29,7 +29,7 @@ struct DataPackage<'a> {
     software: &'a str,
     #[serde(rename = "mainPageUrl", skip_serializing_if = "Option::is_none")]
     main_page_url: Option<&'a str>,
-    /// The value of `mainPageUrl` again, under the name that other programs use.
+    /// The same value as `mainPageUrl`, under the name that other programs use.
     #[serde(rename = "mainPageURL", skip_serializing_if = "Option::is_none")]
     main_page_url_of_others: Option<&'a str>,
     #[serde(rename = "mainPageDate", skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ struct DataPackage<'a> {
     homepage: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     contributors: Vec<Contributor<'a>>,
-    /// The crawl's rounds that the package contains.
+    /// The numbers of the crawl's rounds that the package contains.
     rounds: &'a [u32],
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<Relation<'a>>,
@@ -60,7 +60,7 @@ struct Relation<'a> {
     requires: Vec<&'a RequiredFile>,
 }
 
-/// The description of the package, without the list of its files.
+/// The facts that `datapackage.json` states about the package, apart from the list of its files.
 pub(crate) struct PackageFacts<'a> {
     pub(crate) options: &'a WaczOptions,
     pub(crate) settings: &'a CrawlSettings,
@@ -69,7 +69,7 @@ pub(crate) struct PackageFacts<'a> {
     pub(crate) required: Vec<&'a RequiredFile>,
 }
 
-/// Writes `datapackage.json`, and its digest into `datapackage-digest.json`.
+/// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.
 pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;

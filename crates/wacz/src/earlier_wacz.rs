@@ -1,5 +1,5 @@
-//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in these
-//! files.
+//! Reads WACZ files of earlier rounds, which contain payloads that a package of a later round
+//! refers to.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -26,7 +26,7 @@ pub(crate) struct EarlierWacz {
     is_used: bool,
 }
 
-/// A WACZ file that is required to replay another WACZ file. The fields are named as in
+/// A WACZ file that is required to replay another one. The fields have the same names as in
 /// Browsertrix.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequiredFile {
@@ -47,7 +47,7 @@ struct Named {
 }
 
 impl EarlierWaczFiles {
-    /// Reads which rounds each file contains, and computes its digest.
+    /// Reads from each file which rounds it contains, and computes its digest.
     pub(crate) fn read(paths: &[PathBuf]) -> Result<EarlierWaczFiles, WaczError> {
         let files: Result<_, _> = paths.iter().map(|path| EarlierWacz::read(path)).collect();
         Ok(EarlierWaczFiles(files?))

@@ -27,10 +27,10 @@ pub enum WaczError {
     NoRound {
         /// The requested round.
         round: u32,
-        /// The last round that has pages.
+        /// The crawl's last round that has pages.
         last: u32,
     },
-    /// A file given as a package of earlier rounds is not a package of earlier rounds.
+    /// A file given as a package of earlier rounds is not such a package.
     #[error("`{}` isn't the WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.

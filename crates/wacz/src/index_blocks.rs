@@ -1,4 +1,4 @@
-//! Writes the index in compressed blocks (the ZipNum format): each block is a gzip member with some
+//! Writes the index in compressed blocks (the ZipNum format). Each block is a gzip member with some
 //! lines of the index, and a second file lists the offset of each block. To look up a URL in a
 //! large package, a client fetches only one block.
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::zip_file::ZipFile;
 
-/// The number of index lines per block. Other programs use the same number.
+/// The number of index lines per block. Other programs use this number too.
 const LINES_OF_BLOCK: usize = 3000;
 /// The names of the index file and of the list of its blocks.
 const INDEX: &str = "index.cdx.gz";
@@ -52,7 +52,7 @@ fn next_block(lines: &mut impl BufRead) -> io::Result<Option<Block>> {
     let mut key = None;
     for _ in 0..LINES_OF_BLOCK {
         line.clear();
-        // A longer line can't occur, because the index was written by this program.
+        // Lines are never cut off here, because this program wrote the index and no longer lines.
         if (&mut *lines)
             .take(MAX_LINE_BYTES as u64)
             .read_until(b'\n', &mut line)?

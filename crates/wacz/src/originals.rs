@@ -12,11 +12,11 @@ use crawl_weburl::canonicalize;
 
 use crate::error::WaczError;
 
-/// Finds original captures with an index that is sorted on the first look-up. The index in the
-/// crawl's directory is not used, because it is outdated if a run was killed.
+/// Finds original captures by binary search in an index that is sorted on the first look-up. The
+/// index in the crawl's directory is not used, because it is outdated if a run was killed.
 pub(crate) struct Originals<'a> {
     dir: &'a Path,
-    /// An empty folder for the sorted index.
+    /// The folder for the sorted index. It is created on the first look-up.
     scratch: PathBuf,
     index: Option<SortedIndex>,
 }
@@ -47,8 +47,8 @@ impl<'a> Originals<'a> {
         let failed = WaczError::read(&self.scratch);
         for capture in index.with_key(key.as_bytes()).map_err(failed)? {
             let path = archive_file(self.dir, &capture.file)?;
-            // The key has the time only to the second, so several captures may match. Damaged
-            // captures are skipped.
+            // The key has the time only to the second, so several captures may match. Skip damaged
+            // captures.
             let record = read_record(&path, capture.offset).ok();
             let is_original = |record: &WarcRecord| {
                 record.kind() == "response"
@@ -70,7 +70,7 @@ pub(crate) fn referred_to(revisit: &WarcRecord) -> Option<(&str, Timestamp)> {
     Some((url, Timestamp::parse(date)?))
 }
 
-/// A sorted index on disk, which may be larger than the memory.
+/// A sorted index on disk, which may not fit in memory.
 struct SortedIndex {
     file: BufReader<File>,
     bytes: u64,
@@ -101,8 +101,8 @@ impl SortedIndex {
     /// Returns the captures whose lines start with `key`.
     fn with_key(&mut self, key: &[u8]) -> io::Result<Vec<CaptureLine>> {
         let (mut low, mut high) = (0, self.bytes);
-        // Binary search. Invariant: lines that start before `low` are less than `key`; lines that
-        // start at or after `high` are not.
+        // Binary search. Invariant: lines that start before `low` sort before `key`; lines that
+        // start at or after `high` don't.
         while low < high {
             let middle = low + (high - low) / 2;
             let (begin, line) = self.line_from(middle, low)?;
@@ -122,12 +122,12 @@ impl SortedIndex {
         Ok(captures)
     }
 
-    /// Returns the first line that starts at or after `place`, with its offset. `least` must be the
-    /// offset at which a line starts, and no greater than `place`.
+    /// Returns the first line that starts at or after `place`, and its offset. `least` must be the
+    /// offset at which a line starts, and at most `place`.
     fn line_from(&mut self, place: u64, least: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut begin = place;
         if place > least {
-            // Read from the byte before `place`: if it is a line break, a line starts exactly at
+            // Read from the byte before `place`. If it is a line break, a line starts exactly at
             // `place`.
             self.file.seek(SeekFrom::Start(place - 1))?;
             begin = place - 1 + self.file.skip_until(b'\n')? as u64;
@@ -158,7 +158,7 @@ mod tests {
             )
         };
         for count in 0..40 {
-            // Every third key occurs in two lines.
+            // Give every third key two lines.
             let numbers =
                 (0..count).flat_map(|number| vec![number; 1 + usize::from(number % 3 == 0)]);
             let numbers: Vec<usize> = numbers.collect();

@@ -21,7 +21,7 @@ use crate::zip_file::ZipFile;
 /// The result of packaging a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packaged {
-    /// The WACZ file, inside the folder `scratch`.
+    /// The path of the WACZ file, which is in the folder `scratch`.
     pub file: PathBuf,
     /// The length of the WACZ file in bytes.
     pub bytes: u64,
@@ -35,9 +35,9 @@ pub struct Packaged {
     /// from this file alone.
     pub revisits_of_earlier: u64,
     /// How many of the revisits in `revisits_of_earlier` don't name the file with their payload,
-    /// because no given file contains its round.
+    /// because none of the given files contains its round.
     pub without_container: u64,
-    /// Descriptions of the records that were left out because they are missing or can't be read.
+    /// Descriptions of the records that were left out because they are missing or damaged.
     pub damages: Vec<String>,
 }
 
@@ -108,15 +108,15 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
     })
 }
 
-/// Index lines in the order of the archive. A later step sorts them on disk.
+/// The index lines in the order of the archive. They are sorted on disk later.
 struct UnsortedIndex {
     folder: PathBuf,
     file: File,
 }
 
 impl UnsortedIndex {
-    /// Creates the folders of a crawl's directory in `folder`, because the sorting code expects
-    /// this layout.
+    /// Creates the folders of a crawl's directory in `folder`, because the code that sorts the
+    /// index expects these.
     fn create(folder: &Path) -> Result<UnsortedIndex, WaczError> {
         let log = folder.join(FOLDER).join(CAPTURES);
         let made = fs::create_dir_all(folder.join(FOLDER)).and_then(|()| File::create(&log));

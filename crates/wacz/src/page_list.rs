@@ -63,7 +63,7 @@ struct Page<'a> {
     text: &'a str,
 }
 
-/// The page that a replay tool shows when it opens the package.
+/// The page that a replay tool opens first.
 #[derive(Clone, Debug)]
 pub(crate) struct MainPage {
     pub(crate) url: String,
@@ -112,9 +112,9 @@ impl PageListWriter<'_> {
         Ok(count)
     }
 
-    /// Returns the response to show for a page row: the row's own response record, or if that is a
-    /// revisit, the record that the revisit refers to. `None` if the record doesn't exist or can't
-    /// be a page.
+    /// Returns the response to show for a page row: the row's own response record or, if that is a
+    /// revisit, the record that it refers to. `None` if the record doesn't exist or can't be a
+    /// page.
     fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
         let is_answer = matches!(row.status, Some(200..300 | 304));
         let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());
@@ -141,7 +141,7 @@ impl PageListWriter<'_> {
         };
         let content_type = http.field("content-type").map(String::from_utf8_lossy);
         let content_type = content_type.as_deref();
-        // If the body was withheld at the site's request, only the media type can show that the
+        // If the body was withheld at the site's request, only the media type shows that the
         // response is HTML.
         let body = decoded_body(&http).unwrap_or_default();
         if !is_html(content_type, &body) {

@@ -1,4 +1,4 @@
-//! Finds the round of a capture from its time. Rounds don't overlap in time.
+//! Finds the round of a capture by its time. Rounds don't overlap in time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crawl_records::{RecordsError, pages};
 
 use crate::error::WaczError;
 
-/// The time of each round's last page, in milliseconds.
+/// The fetch time of each round's last page, in milliseconds since 1970 UTC.
 pub(crate) struct RoundTimes {
     ends: BTreeMap<u32, u64>,
 }
@@ -16,9 +16,9 @@ pub(crate) struct RoundTimes {
 /// The time span whose captures are packaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoundSpan {
-    /// Captures up to and including this millisecond belong to earlier rounds.
+    /// Captures up to and including this millisecond (since 1970 UTC) belong to earlier rounds.
     after: Option<u64>,
-    /// Captures after this millisecond belong to later rounds.
+    /// Captures after this millisecond (since 1970 UTC) belong to later rounds.
     until: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ impl RoundTimes {
         self.ends.keys().filter(is_wanted).copied().collect()
     }
 
-    /// Returns the time span of a round. Requests that follow the round's last page, for example
-    /// for a robots.txt, belong to the next round.
+    /// Returns the time span of a round. Requests after the round's last page, for example for a
+    /// robots.txt, belong to the next round, if there is one.
     pub(crate) fn span(&self, round: u32) -> Result<RoundSpan, WaczError> {
         let until = self.ends.get(&round).ok_or(WaczError::NoRound {
             round,
@@ -60,7 +60,8 @@ impl RoundTimes {
         })
     }
 
-    /// Returns the round that a capture belongs to. `None` if the capture is later than all pages.
+    /// Returns the round that a capture belongs to. `None` if the capture is later than the last
+    /// page.
     pub(crate) fn of(&self, date: Timestamp) -> Option<u32> {
         let mut rounds = self.ends.iter();
         let round = rounds.find(|(_, end)| date.as_millis() <= **end);
@@ -99,8 +100,8 @@ mod tests {
         let check = |millis: u64, round: Option<u32>| {
             assert_eq!(rounds.of(at(millis)), round, "{millis}");
             for wanted in [1, 3, 4] {
-                // Captures after the last page: `of` returns `None`, but the last round's span
-                // includes these captures.
+                // After the last page, `of` returns `None`, but the span of the last round includes
+                // the captures.
                 let holds = round.unwrap_or(4) == wanted;
                 assert_eq!(rounds.span(wanted).unwrap().holds(at(millis)), holds);
             }

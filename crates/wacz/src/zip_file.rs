@@ -11,7 +11,7 @@ use serde::Serialize;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// An entry of the ZIP file, as listed in `datapackage.json`.
+/// An entry of the ZIP file, in the form in which `datapackage.json` lists it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Resource {
     name: String,
@@ -20,8 +20,8 @@ pub(crate) struct Resource {
     bytes: u64,
 }
 
-/// A ZIP file that is being written. For each entry, begin it and write its content. At the end,
-/// call [`ZipFile::finish`].
+/// Writes a ZIP file. For each entry, begin it and write its content. At the end, call
+/// [`ZipFile::finish`].
 pub(crate) struct ZipFile {
     zip: ZipWriter<BufWriter<File>>,
     resources: Vec<Resource>,
@@ -60,10 +60,10 @@ impl ZipFile {
         self.end_entry();
         let options = SimpleFileOptions::default()
             .compression_method(method)
-            // A fixed time, because the same crawl must yield the same bytes. `datapackage.json`
-            // contains the time of packaging.
+            // Use a fixed time, because the same crawl must yield the same bytes.
+            // `datapackage.json` states the time of packaging.
             .last_modified_time(DateTime::default())
-            // Allow entries above 4 GiB, because the size of an entry is known only when it ends.
+            // Allow entries above 4 GiB. The size of an entry is known only when it ends.
             .large_file(true);
         self.zip.start_file(path, options)?;
         self.entry = Some(Entry {
@@ -122,7 +122,7 @@ impl Write for ZipFile {
     }
 }
 
-/// Returns a digest with its algorithm as a prefix, as WACZ requires.
+/// Returns a SHA-256 digest with the prefix `sha256:`, as WACZ requires.
 pub(crate) fn labelled(hash: Context) -> String {
     format!("sha256:{}", HEXLOWER.encode(hash.finish().as_ref()))
 }

@@ -1,4 +1,4 @@
-//! SHA-1 by the crate `sha1`, which uses the instructions that processors have for it.
+//! SHA-1 by the crate `sha1`, which uses the processor's SHA instructions.
 
 use ::sha1::{Digest as _, Sha1};
 

@@ -1,4 +1,5 @@
-//! SHA-1 by ring in a build without the feature `fast`. Takes three times as long.
+//! SHA-1 by ring, for builds without the feature `fast`. Takes three times as long as the crate
+//! `sha1`.
 
 use ring::digest::SHA1_FOR_LEGACY_USE_ONLY;
 

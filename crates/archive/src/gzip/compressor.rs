@@ -1,4 +1,4 @@
-//! Compression by libdeflate.
+//! Compresses gzip members with libdeflate.
 
 use libdeflater::CompressionLvl;
 
@@ -6,7 +6,7 @@ use super::shrink;
 
 pub(super) struct Compressor {
     inner: libdeflater::Compressor,
-    /// The compressed member, with room for data that can't be compressed.
+    /// A buffer for the compressed member, long enough for data that can't be compressed.
     member: Vec<u8>,
 }
 

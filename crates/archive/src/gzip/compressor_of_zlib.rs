@@ -1,4 +1,5 @@
-//! Compression by zlib-rs in a build without the feature `fast`. Members are a third larger.
+//! Compresses gzip members with zlib-rs, for builds without the feature `fast`. Members are a third
+//! larger than with libdeflate.
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 

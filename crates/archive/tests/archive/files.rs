@@ -25,7 +25,7 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
 
 type Marks = BTreeMap<String, u64>;
 
-/// Syncs the archive and records the lengths, as the caller's transaction does in a crawl.
+/// Syncs the archive and copies its lengths to `marks`, as the crawler's transaction does.
 fn commit(archive: &mut Archive, marks: &mut Marks) {
     archive.sync().unwrap();
     marks.extend(
@@ -230,7 +230,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Runs appends, some commits, and crashes at any moment with bytes half written. In the end
-    /// the archive must contain each committed capture once.
+    /// the archive must contain each committed capture exactly once.
     #[test]
     fn committed_captures_survive_any_crashes(
         runs in prop::collection::vec(
@@ -296,8 +296,8 @@ fn a_hard_linked_file_is_not_changed() {
     drop(archive);
     assert_eq!(fs::read(&link).unwrap(), before);
 
-    // While the file has a second name, opening fails: truncating would also lose the bytes under
-    // that name.
+    // While the file has a second name, opening fails, because truncating would also change the
+    // file under that name.
     fs::remove_file(&link).unwrap();
     fs::hard_link(dir.path().join("archive").join(&second), &link).unwrap();
     let Err(error) = Archive::open(dir.path(), options(1_000_000), &marks) else {

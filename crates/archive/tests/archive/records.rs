@@ -479,8 +479,7 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
         Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    // This record decompresses to far more bytes than its row claims. Only as many as the row
-    // claims are decompressed.
+    // A record that is far longer than its row states is refused, and not decompressed to its end.
     let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
     let long = archive
         .append(&long.encode(&mut Encoder::default()))
@@ -504,7 +503,7 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
     }
     assert_eq!(read(next.offset, 1 << 20).unwrap().kind(), "response");
 
-    // If a header never ends, it is read only up to a limit.
+    // A header that never ends is read only up to a limit.
     let path = dir.path().join("archive").join(&long.file);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"WARC/1.1\r\nContent-Length: 1\r\nX: ")

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// The first second of the year 1. The date library rejects years after 9999.
+/// The first second of the year 1, in seconds since 1970 UTC. The date library rejects years after
+/// 9999 itself.
 const FIRST: i64 = -62_135_596_800;
 
 /// Formats a time in seconds since 1970 UTC as RFC 3339. `None` if the year doesn't have four

@@ -33,7 +33,7 @@ struct Entry {
     description: String,
 }
 
-/// The page whose title and description introduce the list. It is the page with the shortest URL.
+/// The page with the shortest URL. Its title and description introduce the list.
 #[derive(Debug)]
 struct Home {
     url: String,
@@ -144,7 +144,7 @@ fn line(text: &str) -> String {
     }
 }
 
-/// Escapes the parentheses in a URL, which would otherwise end a Markdown link.
+/// Percent-encodes the parentheses in a URL, which would otherwise end a Markdown link.
 fn parentheses(url: &str) -> String {
     url.replace('(', "%28").replace(')', "%29")
 }

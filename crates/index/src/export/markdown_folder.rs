@@ -57,7 +57,7 @@ pub struct MarkdownFolder {
     folder: AtomicFolder,
     now: i64,
     names: UrlFileNames,
-    /// Maps the URL of a page that is left out to the URL of the indexed page that replaces it.
+    /// Maps the URL of a page that is left out to the URL of the exported page that replaces it.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
 }
@@ -77,7 +77,8 @@ impl MarkdownFolder {
         })
     }
 
-    /// Assigns a file name to a page.
+    /// Assigns a file name to a page, unless it is left out: it has expired or another page
+    /// replaces it.
     pub fn name(&mut self, page: &IndexedPage) {
         if is_shown(page, self.now) {
             self.names.add(&page.url, markdown_name(page));
@@ -87,11 +88,10 @@ impl MarkdownFolder {
         }
     }
 
-    /// Writes the file of a page that was passed to [`MarkdownFolder::name`] before. Without
-    /// `source`, the text is taken from the index.
+    /// Writes the file of a page. A page without a file name from [`MarkdownFolder::name`] is
+    /// skipped. If `source` is missing or not HTML, the text is taken from the index.
     ///
-    /// # Errors
-    /// If the file can't be written.
+    /// # Errors If the file can't be written.
     pub fn page(
         &mut self,
         page: &IndexedPage,
@@ -140,8 +140,8 @@ impl MarkdownFolder {
 }
 
 /// Returns the main text of a page as Markdown. If `source` is missing or not HTML, the text is
-/// taken from the index, with its headings. A link leads to the file that `file` returns for its
-/// URL or, without such a file, to the URL.
+/// taken from the index, with its headings. `file` maps the URL of a linked page to the path of its
+/// file; if it returns `None`, the link leads to the URL.
 #[must_use]
 pub fn page_markdown(
     page: &IndexedPage,

@@ -1,4 +1,4 @@
-//! Writes documents for Meilisearch: one for each section of a page, one per line.
+//! Writes documents for Meilisearch as JSON lines, one document for each section of a page.
 
 use std::io::Write;
 
@@ -28,8 +28,7 @@ struct Document<'p> {
     /// The headings above the section, outermost first.
     above: Vec<&'p str>,
     text: &'p str,
-    /// A piece of the text outside the main text. In such a document, `heading` and `text` are
-    /// empty.
+    /// A piece of the text outside the main text. If it is not empty, `heading` and `text` are.
     #[serde(skip_serializing_if = "str::is_empty")]
     beside: &'p str,
     /// The position of the section in the page, from 0.
@@ -115,8 +114,9 @@ pub fn meilisearch_settings() -> Value {
     })
 }
 
-/// Returns the sections of a page. Long sections are split, so that each is searched completely. A
-/// page without sections gets an empty one, so that its title can be found.
+/// Returns the sections of a page. Long sections are split into several with the same heading, so
+/// that Meilisearch searches each completely. A page without sections gets an empty one, so that
+/// its title can be found.
 fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
@@ -144,8 +144,8 @@ fn pieces(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the length of the first piece of a text. The piece ends with the text, or else after the
-/// last line or word that fits.
+/// Returns the length of the first piece of a text in bytes. A piece ends with the text, or else
+/// after the last line or word that fits.
 fn end_of_first(text: &str) -> usize {
     if text.len() <= MAX_TEXT_BYTES {
         return text.len();

@@ -10,8 +10,8 @@ use super::page_record::{PageFields, sections};
 use super::{JsonLines, line};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum length in characters of a string that is also indexed as a whole, for filtering. The
-/// index accepts 32,766 bytes, and a character may take four bytes.
+/// Maximum length in characters of a string that is also indexed unsplit, as a keyword for
+/// filtering. OpenSearch accepts 32,766 bytes, and a character may take four bytes.
 const MAX_KEYWORD_CHARS: u32 = 8191;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Document<'p> {
     beside: &'p str,
 }
 
-/// A heading that has an ID, so that a URL can lead to it.
+/// A heading with an ID, and the URL that leads to it.
 #[derive(Serialize)]
 struct Anchor<'p> {
     heading: &'p str,

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Maximum length of an ID in OpenSearch and Elasticsearch, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// Returns a URL as an ID. If the URL is empty or too long, the ID is a hash of it.
+/// Returns the URL itself as an ID or, if the URL is empty or too long, a hash of it.
 pub(super) fn url_id(url: &str) -> String {
     match url.len() {
         1..=MAX_ID_BYTES => url.to_owned(),

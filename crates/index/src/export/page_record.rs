@@ -36,7 +36,8 @@ pub(super) struct PageFields<'p> {
     /// The time after which the page should no longer be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unavailable_after: Option<String>,
-    /// The maximum length of an excerpt that the page allows, in characters.
+    /// The maximum length of an excerpt that the page allows, in characters. `None` allows any
+    /// length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_snippet: Option<u32>,
 }
@@ -114,8 +115,8 @@ impl<'p> ResultSection<'p> {
     }
 }
 
-/// Returns up to 16 folders that contain a path. For `/docs/tea/green.html`, they are `/docs/` and
-/// `/docs/tea/`.
+/// Returns up to 16 folders that contain a path, outermost first. For `/docs/tea/green.html`, they
+/// are `/docs/` and `/docs/tea/`.
 fn folders(path: &str) -> Vec<&str> {
     let path = path.split('?').next().unwrap_or_default();
     let ends = path.match_indices('/').skip(1).take(16);

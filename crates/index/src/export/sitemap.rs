@@ -30,7 +30,8 @@ pub struct SitemapReport {
     pub files: u64,
 }
 
-/// A folder with a sitemap for each origin, because a sitemap may only list URLs of its own origin.
+/// Writes a folder with a sitemap for each origin, because a sitemap may only list URLs of its own
+/// origin.
 #[derive(Debug)]
 pub struct SitemapFolder {
     folder: AtomicFolder,
@@ -85,8 +86,8 @@ impl SitemapFolder {
     }
 }
 
-/// Returns the name of an origin's folder: host and port. If another origin has this name already,
-/// the scheme is added.
+/// Returns the name of an origin's folder: host and port. If another origin already has this name,
+/// adds the scheme. Records the name in `names`.
 fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
     let mut name = safe_file_name(&host.replace(':', "_"));
@@ -135,7 +136,7 @@ fn write_origin(
     Ok(count + 1)
 }
 
-/// The sitemap files of one origin, written one after the other.
+/// Writes the sitemap files of one origin, one after the other.
 struct Parts {
     folder: PathBuf,
     count: u64,

@@ -17,8 +17,8 @@ use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl QueryPlanner<'_> {
-    /// Returns queries for pages that have most of the distinctive words, or at least one of them,
-    /// depending on `fit`. Common words only raise the score.
+    /// Returns clauses for pages that have most of the distinctive words or, depending on `fit`, at
+    /// least one of them. Common words only raise the score.
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],
@@ -68,8 +68,8 @@ impl QueryPlanner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // A query of two words is meant as a whole, so a page with only the rarer word
-                // doesn't match.
+                // A page with only the rarer of two words doesn't match, because a query of two
+                // words is meant as a whole.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
@@ -84,7 +84,8 @@ impl QueryPlanner<'_> {
         any_of(clauses, fit)
     }
 
-    /// Returns a query for pages with a word in any of the fields that the term allows.
+    /// Returns a query for pages with a word. Searches all fields, or only those that the term
+    /// `term_of` allows.
     pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let mut places = weighted_fields(texts);
@@ -93,8 +94,8 @@ impl QueryPlanner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // Exclusions ignore text outside the main text, because text such as a footer may be on
-            // every page.
+            // An excluded word may be in the text outside the main text, such as a footer, which
+            // may be on every page.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
@@ -120,8 +121,8 @@ impl QueryPlanner<'_> {
         ))
     }
 
-    /// Returns queries that raise the score if two words are adjacent both in the query and in a
-    /// page.
+    /// Returns clauses that raise the score if two words that are adjacent in the query are
+    /// adjacent in a page.
     pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
         let texts = &self.fields.texts;
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
@@ -146,8 +147,8 @@ impl QueryPlanner<'_> {
         clauses
     }
 
-    /// Returns a query for pages that contain all words of a name (typed without spaces) in
-    /// sequence.
+    /// Returns a clause that raises the score of pages that contain all words of a name (typed
+    /// without spaces) in sequence. `None` if the term is a single word.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
         let all_words = words(&term.text, &Stemmer::none());
         let whole = all_words
@@ -160,7 +161,8 @@ impl QueryPlanner<'_> {
         Some((Occur::Should, Box::new(boosted)))
     }
 
-    /// Returns a query for pages whose text, title or headings contain these words in sequence.
+    /// Returns a query for pages whose text, title or headings contain the words of `text` in
+    /// sequence.
     pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let all_words = words(text, &Stemmer::none());
@@ -173,7 +175,8 @@ impl QueryPlanner<'_> {
         Box::new(DisjunctionMaxQuery::new(lookups.collect()))
     }
 
-    /// Returns a query for pages with the words of a phrase in sequence.
+    /// Returns a query for pages with the words of a phrase in sequence. Adds the words to
+    /// `wanted`, so that results mark them, unless the phrase is excluded.
     pub(super) fn look_up_phrase(
         &self,
         term: &QueryTerm,
@@ -193,7 +196,7 @@ impl QueryPlanner<'_> {
         };
         let pick = |word: &&Word| match word.kind {
             WordRelation::Plain | WordRelation::Pair => true,
-            // A character with a neighbour is already part of a pair.
+            // A character next to another is already part of a pair.
             WordRelation::Character => !is_paired(word),
             WordRelation::Part => false,
         };
@@ -220,7 +223,7 @@ impl QueryPlanner<'_> {
         Box::new(DisjunctionMaxQuery::new(lookups.collect()))
     }
 
-    /// Restricts the query to the sites that it names.
+    /// Adds clauses for the sites that a query names or excludes.
     pub(super) fn restrict_to_sites(
         &self,
         query: &Query,
@@ -237,7 +240,7 @@ impl QueryPlanner<'_> {
         for not in &query.not_sites {
             clauses.push((Occur::MustNot, Box::new(ExclusionQuery(site(not)))));
         }
-        // If a query consists only of exclusions, it has no results.
+        // A query that consists only of exclusions has no results.
         if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
             clauses.push((Occur::Must, Box::new(EmptyQuery)));
         }
@@ -249,7 +252,8 @@ impl QueryPlanner<'_> {
     }
 }
 
-/// Combines clauses so that a page must match all of them or, if `fit` allows this, at least one.
+/// Combines clauses so that a page must match all of them or, if `fit` is `Any` or `Apart`, at
+/// least one.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: Strictness,
@@ -270,7 +274,8 @@ pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<d
     }
 }
 
-/// Returns a query for pages that contain the words in the same order and with the same distances.
+/// Returns a query for pages whose field `field` contains the words in the same order and with the
+/// same distances.
 fn words_in_order(field: Field, words: &[&Word]) -> Box<dyn Lookup> {
     let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
     match words {

@@ -11,15 +11,15 @@ use crate::words::Word;
 /// The query term that a word of a result matches, and how to mark the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatchedTerm {
-    /// The number of the term.
+    /// The number of the query term.
     pub(crate) term: usize,
-    /// True for a word that very many pages have. It is marked only next to another term, as in
-    /// `CREATE INDEX`.
+    /// True for a word that very many pages have. It is marked only next to another term. For
+    /// example, `CREATE` is marked in `CREATE INDEX`, but not alone.
     pub(crate) needs_another: bool,
 }
 
 impl MatchedTerm {
-    /// Creates a term that is always marked.
+    /// Creates a match that is always marked.
     pub(super) fn of(term: usize) -> MatchedTerm {
         MatchedTerm {
             term,
@@ -46,9 +46,9 @@ impl MarkedWords {
         self.words.get(&word.text).or_else(by_stem).copied()
     }
 
-    /// Returns the pieces of a text that may contain one of the words. Pieces end at spaces and
-    /// line ends. A piece is returned if one of the `beginnings` occurs in it, or if it is not
-    /// plain ASCII.
+    /// Returns the pieces of a text that may contain one of the words, as byte ranges. Pieces end
+    /// after spaces and line breaks. A piece is returned if a match of `beginnings` starts in it,
+    /// or if it is not plain ASCII.
     pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
         let mut likely = Vec::new();
         let Some(beginnings) = &self.beginnings else {
@@ -89,7 +89,7 @@ impl MarkedWords {
         self.words.entry(word.to_owned()).or_insert(term);
     }
 
-    /// Returns the number for the next term.
+    /// Returns a term number that is not in use yet.
     pub(super) fn next_term(&self) -> usize {
         self.words.len()
     }

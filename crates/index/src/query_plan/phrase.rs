@@ -1,13 +1,13 @@
-//! Chooses the words of a phrase that rank the pages containing it.
+//! Chooses the words of a phrase that decide the rank of the pages with the phrase.
 
 use super::{PlanningBudget, QueryPlanner, Unit};
 use crate::query::QueryTerm;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl QueryPlanner<'_> {
-    /// Returns the words of a phrase that rank the pages containing it. Empty for an excluded
-    /// phrase, and for phrases in titles or in a script without spaces, because such phrases are
-    /// ranked as a whole.
+    /// Returns the words of a phrase that decide the rank of the pages with the phrase. Empty for
+    /// an excluded phrase, and for phrases in titles or in a script without spaces, because such
+    /// phrases are ranked as a whole.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
         let is_paired =
@@ -36,7 +36,7 @@ impl QueryPlanner<'_> {
     }
 }
 
-/// Returns whether `all` contains several parts of a word.
+/// Returns whether a word consists of several parts, which are in `all`.
 pub(super) fn has_parts(word: &Word, all: &[Word]) -> bool {
     let is_part = |part: &&Word| {
         part.kind == WordRelation::Part

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::bm25f::{Bm25Parameters, FieldWeight, ProximityBoost};
 use crate::schema::Texts;
 
-/// The weights that decide the ranking of pages. For a field there are two numbers: its weight, and
-/// how much the length of the field reduces it.
+/// The weights that decide the ranking of pages. A field has two numbers: its weight, and how much
+/// the length of the field reduces it, from 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RankingWeights {
     pub(crate) title: (f32, f32),
@@ -31,8 +31,8 @@ pub(crate) struct RankingWeights {
     /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
     /// contain rare words that matter little, such as words that only the questioner uses.
     pub(crate) rarity_power: f32,
-    /// The factor for the number of pages with a word in its inverse document frequency. With 1.3,
-    /// a word on three quarters of all pages counts almost nothing.
+    /// The factor applied to the number of pages with a word before its inverse document frequency
+    /// is computed. With 1.3, a word on three quarters of all pages counts almost nothing.
     pub(crate) frequency: f32,
     /// A page that lacks most words of a longer query still matches if its words are rare: their
     /// rarities must have at least this share of the sum over all words.
@@ -41,33 +41,33 @@ pub(crate) struct RankingWeights {
     pub(crate) stem: f32,
     /// The weight of a synonym from the site owner's rules.
     pub(crate) synonym: f32,
-    /// The weight of a word that starts with the typed word, if no page has the typed word itself
-    /// or `word*` was typed.
+    /// The weight of a longer word that starts with the typed word, if no page has the typed word
+    /// itself or `word*` was typed.
     pub(crate) beginning: f32,
-    /// The weight of a word that starts with the last word of the query, if pages also have that
-    /// last word itself.
+    /// The weight of a longer word that starts with the last word of the query, if pages also have
+    /// that last word itself.
     pub(crate) longer: f32,
     /// The weight of a compound that ends in the typed word.
     pub(crate) compound: f32,
     /// The weight of a correction of the typed word.
     pub(crate) correction: f32,
-    /// The weight if two adjacent words of the query are adjacent in a page. The first number is
-    /// for the text, the second for titles and headings.
+    /// The weights of two adjacent words of the query that are adjacent in a page: in the text, and
+    /// in titles and headings.
     pub(crate) neighbours: (f32, f32),
-    /// The weight if a page contains the words of a name typed without spaces (`std::vec::Vec`) in
+    /// The weight of a name typed without spaces (`std::vec::Vec`) whose words a page contains in
     /// sequence.
     pub(crate) name: f32,
-    /// In queries that score each field separately: how much the other fields add to the score of
-    /// the best field.
+    /// In queries that score each field separately: the share of the other fields' scores that is
+    /// added to the score of the best field.
     pub(crate) others: f32,
     /// How much the score rises each time the number of pages that link to a page doubles.
     pub(crate) linked: f32,
 }
 
-/// The values were found by trying random changes, keeping those that improved the results of the
-/// queries marked `tune` in `cargo xtask bench search`, and rounding. Other queries were not
-/// considered. `longer`, `name`, `compound`, `beside` and `synonym` were set by hand, which changed
-/// the results of these queries by less than 0.01.
+/// The weights in use. They were found by trying random changes, keeping those that improved the
+/// results of the queries marked `tune` in `cargo xtask bench search`, and rounding. Other queries
+/// were not considered. `longer`, `name`, `compound`, `beside` and `synonym` were set by hand,
+/// which changed the results of these queries by less than 0.01.
 pub(crate) const WEIGHTS: RankingWeights = RankingWeights {
     title: (11.0, 0.5),
     headings: [(9.0, 0.7), (1.5, 0.2), (0.5, 0.1)],

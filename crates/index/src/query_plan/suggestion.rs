@@ -24,7 +24,7 @@ pub(super) struct SuggestedTerm {
 }
 
 impl SuggestedTerm {
-    /// Returns the term with its operators as typed.
+    /// Returns the uncorrected term with its operators.
     pub(super) fn as_typed(term: &QueryTerm) -> SuggestedTerm {
         let quote = if term.how == TermMatch::Phrase {
             "\""

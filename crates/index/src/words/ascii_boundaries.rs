@@ -1,8 +1,9 @@
-//! Word boundaries in plain ASCII, as in UAX 29.
+//! Finds word boundaries in plain ASCII text, as UAX 29 defines them. Faster than the general
+//! algorithm.
 
 use std::ops::Range;
 
-/// Calls `word` with the range of each word in a line. Takes linear time.
+/// Calls `word` with the byte range of each word in a line. Takes linear time.
 pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
     let bytes = line.as_bytes();
     let mut at = 0;
@@ -42,7 +43,7 @@ fn end_of(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// Letters, digits and the underscore.
+/// For each byte: true for ASCII letters, digits and the underscore.
 const WITHIN: [bool; 256] = {
     let mut within = [false; 256];
     let mut byte = 0;

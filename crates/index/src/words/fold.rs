@@ -2,7 +2,8 @@
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
-/// The zero of each run of decimal digits that NFKD doesn't change, in order (Unicode 17).
+/// The digit zero of each run of decimal digits that NFKD doesn't change, in ascending order
+/// (Unicode 17).
 const ZEROS: [u32; 68] = [
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
     0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
@@ -17,8 +18,7 @@ const ZEROS: [u32; 68] = [
 /// with ASCII digits, in compatible forms. `café` becomes `cafe`, and full-width letters become
 /// plain ones. Marks that are essential in their script stay.
 pub(super) fn fold(lower: &str) -> String {
-    // Return early for Chinese characters. They are frequent and have only one form, so this saves
-    // time.
+    // Return early for ASCII and Chinese characters, which are frequent and already folded.
     let is_plain = |c: char| c.is_ascii() || matches!(c, '\u{4E00}'..='\u{9FFF}');
     if lower.chars().all(is_plain) {
         return lower.to_owned();
@@ -52,9 +52,9 @@ pub(super) fn fold(lower: &str) -> String {
     together.normalize(&plain).into_owned()
 }
 
-/// Returns whether a mark is optional in writing: accents of Latin, Greek and Cyrillic letters,
-/// Hebrew points and accents, Arabic vowel marks and the tatweel, and Syriac points. A hamza or
-/// madda is dropped from its letter, as many writers do.
+/// Returns true for marks that writers often omit: accents of Latin, Greek and Cyrillic letters,
+/// Hebrew points and accents, Arabic vowel marks and the tatweel, and Syriac points. Includes hamza
+/// and madda, which many writers omit too.
 fn is_optional_mark(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36F}'
@@ -65,7 +65,7 @@ fn is_optional_mark(c: char) -> bool {
         | '\u{897}'..='\u{89F}' | '\u{8CA}'..='\u{8E1}' | '\u{8E3}'..='\u{8FF}')
 }
 
-/// Returns the ASCII form of a decimal digit of another script.
+/// Returns the ASCII form of a decimal digit of another script; `None` for all other characters.
 fn ascii_digit(c: char) -> Option<char> {
     if c.is_ascii() {
         return None;

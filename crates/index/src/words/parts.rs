@@ -35,7 +35,8 @@ fn is_joint(c: char) -> bool {
     )
 }
 
-/// Splits `parseHtml` at H, and `HTTPServer` at S, because a lower-case letter follows.
+/// Returns true if a part of a word starts at the capital `c`. For example, `parseHtml` is split at
+/// `H`, and `HTTPServer` at `S`, because a lower-case letter follows.
 fn starts_part(before: Option<char>, c: char, after: Option<char>) -> bool {
     c.is_uppercase()
         && before.is_some_and(|before| {

@@ -1,4 +1,4 @@
-//! Stems of words.
+//! Reduces words to their stems.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,10 +29,11 @@ impl Stemmer {
         Stemmer { rules: None }
     }
 
-    /// Returns the folded stem of a folded word; `None` if it equals the word.
+    /// Returns the stem of a folded word, also folded; `None` if the word is its own stem or has
+    /// none.
     ///
-    /// Accents may change the stem of a word. This function ignores them, because queries often
-    /// lack accents.
+    /// A stem may depend on accents. This function stems without them, because queries often lack
+    /// accents.
     #[must_use]
     pub fn stem_of(&self, word: &str) -> Option<String> {
         let stem = super::fold(&self.stem(word)?);

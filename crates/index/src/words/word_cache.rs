@@ -11,13 +11,13 @@ use super::fold::fold;
 use super::parts::parts;
 use super::stem::Stemmer;
 
-/// Maximum number of words in the cache of a thread. If there are more, the cache is emptied before
-/// the next line.
+/// Maximum number of words in the cache of a thread. A fuller cache is emptied before the next line
+/// of text.
 pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
-    /// The cache that was last used on this thread. If two texts are read at the same time, the
-    /// second one starts with an empty cache.
+    /// The cache that was last used on this thread. It is taken while a text is read; a second text
+    /// read at the same time starts with an empty cache.
     static LAST: Cell<Option<Box<WordCache>>> = const { Cell::new(None) };
 }
 
@@ -34,12 +34,12 @@ pub(super) struct CachedForms<'w> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CachedWord(u32);
 
-/// The cached forms of words of one language. All letters are in one string, which avoids an
+/// The cached forms of words of one language. One string holds all of them, which avoids an
 /// allocation for each word and makes better use of the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct WordCache {
     stemmer: Stemmer,
-    /// Words by hash.
+    /// Words by the hash of their written form.
     places: HashMap<u64, CachedWord, RandomState>,
     words: Vec<Places>,
     letters: String,
@@ -47,7 +47,7 @@ pub(super) struct WordCache {
     parts: Vec<Range<u32>>,
 }
 
-/// The ranges of a word's forms in `letters`.
+/// The ranges of a word's forms in `letters`, and of its parts in `WordCache::parts`.
 #[derive(Clone, Debug)]
 struct Places {
     written: Range<u32>,
@@ -74,7 +74,7 @@ impl WordCache {
         let _ = LAST.try_with(|last| last.set(Some(self)));
     }
 
-    /// Forgets all words if there are too many. Handles of earlier words become invalid.
+    /// Empties the cache if it has `MAX_KNOWN_WORDS` words. All handles become invalid.
     pub(super) fn make_room(&mut self) {
         if self.words.len() >= MAX_KNOWN_WORDS {
             self.forget();
@@ -115,7 +115,7 @@ impl WordCache {
         }
         let place = self.add(written);
         let places = Places {
-            // Most words are already written in their folded form, which is then stored only once.
+            // Most words are written in their folded form. Store it only once.
             text: match text == written {
                 true => place.clone(),
                 false => self.add(&text),

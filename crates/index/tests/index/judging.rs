@@ -86,10 +86,10 @@ fn pages_that_redirect_at_once_yield() {
         "<meta http-equiv=refresh content='1; url=/tea'>",
         "<meta http-equiv=refresh content='0'>",
         "<meta http-equiv=refresh content='0; url=tea#top'>",
-        // The target is not in the crawl.
+        // A redirect to a page outside the crawl.
         "<meta http-equiv=refresh content='0; url=http://live.example/tea'>",
-        // Redirects that don't count: one for browsers without scripts, and one that a visitor may
-        // have written.
+        // Redirects to ignore: one for browsers without scripts, and one that a visitor of the site
+        // may have written.
         "<noscript><meta http-equiv=refresh content='0; url=/tea'></noscript>",
         "<p>Tea<meta http-equiv=refresh content='0; url=/tea'>",
     ] {
@@ -121,7 +121,7 @@ fn pages_with_a_canonical_url_yield() {
         "<link rel=canonical href='http://a.example/docs/tea#top'>",
         "<link rel=canonical href='file:///usr/share/tea.html'>",
         "<meta name=url content='http://a.example/docs/tea'>",
-        // The link is in the body, where a visitor may have written it.
+        // A link in the body, where a visitor of the site may have written it.
         "<body><link rel=canonical href=/other>",
         "<p>Tea<link rel=canonical href=/other>",
         "Tea <link rel=canonical href=/other>",

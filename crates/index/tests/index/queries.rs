@@ -1,4 +1,4 @@
-//! Tests of names, symbols, accents and words about changes in queries.
+//! Tests of queries with names, symbols, accents, and words about changes.
 
 use crawl_index::IndexedPage;
 

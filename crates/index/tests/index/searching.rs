@@ -1,4 +1,4 @@
-//! Results of queries, and their order.
+//! Tests of the results of queries and their order.
 
 use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use expect_test::{Expect, expect};
@@ -167,8 +167,7 @@ fn a_description_with_all_words_counts_as_a_heading() {
 
 #[test]
 fn a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
-    // The filler is so long that the query words come after the start of the text, because words at
-    // the start have more weight.
+    // Filler that moves the query words out of the start of the text, where words have more weight.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
         page(
@@ -302,7 +301,7 @@ fn misspellings_that_keep_the_consonants_are_corrected() {
         ("bicylce", "/ride (bicycle?)"),
         ("comitee", "/ride (committee?)"),
         ("gramer", "/ride (grammar?)"),
-        // A word with other consonants, two changes away: not a correction.
+        // Two changes away, with other consonants: not a correction.
         ("baltory", ""),
         ("topple", ""),
     ] {
@@ -500,7 +499,7 @@ fn compounds_are_found_by_their_parts_and_parts_by_compounds() {
     ]);
     assert_eq!(found(&index, "Versicherung"), "/kasse");
     assert!(found(&index, "Betreuungskosten").starts_with("/kind"));
-    // In a language that writes compounds as separate words, compounds are not looked up.
+    // The language of this page writes compounds as separate words, so compounds are not looked up.
     let (_dir, index) = indexed(&[page("http://a.example/", "Overriding", "Overriding of it.")]);
     assert_eq!(found(&index, "riding"), "");
 }
@@ -725,7 +724,7 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
     assert_eq!(urls("\"descaled with vinegar\""), [first]);
     assert_eq!(urls("vinegar"), ["http://a.example/2", first]);
     assert_eq!(urls("bakery").len(), 3);
-    // The excluded word is outside the main text of every page, where exclusions don't apply.
+    // Every page has the excluded word outside its main text, where exclusions don't apply.
     assert_eq!(urls("kettles -bakery").len(), 2);
     let hit = search(&index, "descaled vinegar").results.remove(0);
     assert!(
@@ -733,7 +732,7 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
         "{}",
         hit.excerpt
     );
-    // The last word also matches as a prefix outside the main text.
+    // The last word of a query also matches as a prefix, here outside the main text.
     assert_eq!(urls("baker").len(), 3);
 }
 
@@ -810,7 +809,7 @@ fn results_lead_to_their_best_sections() {
         http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Memory, limits & more · Tips and Tricks http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Fast update · Tips and Tricks http://a.example/gin#fast-update"#]].assert_eq(&shown("pending list memory"));
-    // The title contains the terms, so the result links to the page itself.
+    // The title already contains the terms, so the result links to the page itself.
     expect![[r#"
         http://a.example/gin
     "#]]

@@ -1,4 +1,4 @@
-//! Pages to index, and helpers that format answers for comparison.
+//! Pages to index, and helpers that format results for comparison.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub(crate) const NOTE: &str = "note";
 
-/// Returns an English page.
+/// Returns an English page with this title and text.
 pub(crate) fn page(url: &str, title: &str, text: &str) -> IndexedPage {
     IndexedPage {
         url: url.to_owned(),

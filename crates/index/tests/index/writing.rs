@@ -43,8 +43,8 @@ fn a_search_sees_each_commit_and_no_more() {
     assert_eq!(index.page("http://a.example/1").unwrap(), None);
 }
 
-/// Checks that opening is safe while each commit deletes files of the previous one. The reader has
-/// many files to open.
+/// Checks that a reader can open an index while each commit deletes files of the previous one.
+/// Opening takes long, because there are many files.
 #[test]
 fn an_index_can_be_opened_while_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn pages_with_the_same_text_are_found_once() {
     }
     writer.commit(NOTE).unwrap();
     let index = SearchIndex::open(dir.path()).unwrap();
-    // Duplicates have not been marked yet, but a search shows only the better page.
+    // Duplicates are not marked before the end of the run, but a search shows only one of them.
     assert_eq!(search(&index, "very same").results.len(), 1);
     let done = writer.reconcile(NOTE, 0).unwrap();
     assert_eq!((done.pages, done.duplicates), (1, 1));
@@ -170,7 +170,7 @@ fn facts_of_all_pages_are_committed_together_or_not_at_all() {
             .put(&page(&url, "Tea", "The very same words."))
             .unwrap();
     }
-    // Reconciling reads each page twice, and is stopped before the 15th read.
+    // Reconciling reads each page twice. Stop it before the 15th read.
     let reads = std::cell::Cell::new(0);
     let is_stopped = || reads.replace(reads.get() + 1) == 14;
     let done = writer.reconcile_unless(NOTE, 0, &is_stopped).unwrap();
@@ -329,8 +329,8 @@ fn only_the_last_pending_entry_of_each_url_counts() {
     assert_eq!(pages, expected);
 }
 
-/// Applies entries in a later run to an index of twenty pages. Returns the remaining URLs and the
-/// result.
+/// Applies entries in a later run to an index of twenty pages. Returns the URLs that remain and the
+/// report.
 fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
@@ -347,8 +347,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileRep
             entries
                 .iter()
                 .for_each(|entry| writer.apply(entry).unwrap());
-            // Commit in between: pages marked by entries must still be marked when `reconcile`
-            // decides.
+            // Commit in between. `reconcile` must still know which pages the entries marked.
             writer.commit("half").unwrap();
             writer.reconcile_unless("next", 0, &|| false).unwrap()
         }
@@ -399,7 +398,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         // The reason is not doubtful, so all of these pages are removed.
         let removed: Vec<_> = (0..10).map(|n| drop(n, "gone")).collect();
         assert_eq!(after(&removed, is_pending).0.len(), 10);
-        // A tenth of the pages may be removed.
+        // Up to a tenth of the pages may be removed for doubtful reasons.
         let two = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),
@@ -422,7 +421,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             [each("no_page"), each("redirect"), each("soft_404")]
         );
         // Pages that can be found under another URL don't count as lost. Pages that name each other
-        // as canonical do count.
+        // as canonical do.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();
@@ -445,7 +444,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         let unknown_pages: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
         let (urls, done) = after(&unknown_pages, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
-        // A page that is added again after its removal is treated like any other page.
+        // Adding a removed page again makes it an ordinary page.
         let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
         let (urls, done) = after(
             &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],

@@ -27,7 +27,7 @@ fn the_intact_captures_of_a_killed_crawl_are_packaged() {
         (&log, &lines, &warc, &records),
     ] {
         cut(other, whole, whole.len());
-        // Cut the file at every kind of place, including the boundary between two records.
+        // Cut the file at many offsets, and between each two records.
         let ends = bytes.windows(3).enumerate().skip(1);
         let ends = ends.filter(|(_, head)| *head == b"\x1f\x8b\x08");
         let anywhere = (1..=bytes.len()).rev().step_by(97);

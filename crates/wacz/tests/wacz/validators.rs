@@ -26,8 +26,8 @@ fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures_and_a_round() {
     assert_eq!(package.packaged.warc_files, files);
     assert!(package.packaged.pages > 100 && package.packaged.captures > 2000);
     check(&package);
-    // In the second round, the revisits get an additional field: the name of the file that contains
-    // their payload.
+    // The package of round 2 has revisits with an additional field, which names the file with their
+    // payload.
     let crawl = of_three_rounds();
     let first = crawl.package(Some(1));
     let second = crawl.package_with_earlier(Some(2), slice::from_ref(&first.packaged.file));

@@ -1,4 +1,5 @@
-//! Writes the files of a bundle compressed with gzip, because not every server compresses files.
+//! Writes the files of a static search, compressed with gzip because not every server compresses
+//! files.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,14 +10,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::export::ExportError;
 
-/// The size and the hash of a file that was written.
+/// The compressed size of a written file and a hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) bytes: u64,
     pub(super) hash: u64,
 }
 
-/// Writes a compressed file whose bytes depend only on `raw`.
+/// Writes `raw` to a compressed file. The bytes of the file depend only on `raw`.
 pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
         // Write no time and no name into the gzip header, so that the bytes depend only on `raw`.

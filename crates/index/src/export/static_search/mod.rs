@@ -1,10 +1,11 @@
-//! Exports a search that works on any static file server.
+//! Exports a search that works on any static file server. The exported folder is called a bundle.
 //!
 //! The folder contains `index.html`, `search.js`, `search.css` and `search.json`. `search.json`
 //! names the data folder, which contains two folders. Each file in `words/` has words with a common
 //! beginning, and the pages that contain the words. Each file in `texts/` has one piece of a page's
 //! text. A query loads the files of its words, and for each page in the results, one piece of text.
-//! `search.js` reads these files. Their formats are described in `shards.rs` and `texts.rs`.
+//! `search.js` reads these files. Their formats are described in `word_files.rs` and
+//! `page_texts.rs`.
 //!
 //! The same pages always yield the same bytes, regardless of their order.
 
@@ -41,12 +42,13 @@ const MANIFEST: &str = "search.json";
 /// The prefix of the data folder's name.
 const DATA: &str = "data-";
 
-/// The HTML page and the style sheet of every bundle.
+/// The files of every bundle that are copied unchanged: the HTML page and the style sheet.
 const PAGE: [(&str, &str); 2] = [
     ("index.html", include_str!("assets/index.html")),
     ("search.css", include_str!("assets/search.css")),
 ];
-/// The parts of the script of every bundle, which searches the files and shows the search box.
+/// The parts of `search.js` in the order in which they are concatenated. The script searches the
+/// files and shows the search box.
 const SCRIPT: [&str; 5] = [
     include_str!("assets/words.js"),
     include_str!("assets/files.js"),
@@ -55,8 +57,8 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/mount.js"),
 ];
 
-/// Writes a bundle. The folder only appears when [`StaticSearchWriter::finish`] succeeds. If the
-/// value is dropped before, nothing remains.
+/// Writes a bundle. The folder appears only when [`StaticSearchWriter::finish`] succeeds. If the
+/// writer is dropped before that, nothing remains.
 #[derive(Debug)]
 pub struct StaticSearchWriter {
     folder: AtomicFolder,
@@ -98,10 +100,11 @@ struct Manifest {
     /// For each word file, the lower bound of its words in UTF-16 order. All words of the file are
     /// equal to or greater than this bound, and all words of earlier files are less.
     words: Vec<String>,
-    /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
+    /// The pages that expire: the number of each page, and its expiry time in seconds since 1970
+    /// UTC.
     until: Vec<(u32, i64)>,
-    /// The priors of pages that are not ordinary, such as change lists and pages with many links to
-    /// them.
+    /// The priors that differ from that of an ordinary page, such as those of change lists and of
+    /// pages with many links to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     priors: Vec<Prior>,
     /// True if the pages have a language that writes compounds as one word.
@@ -116,11 +119,10 @@ struct Manifest {
 }
 
 impl StaticSearchWriter {
-    /// Begins a bundle at `path`. Pages that have expired at the time `now` (seconds since 1970
-    /// UTC) are left out.
+    /// Begins a bundle at `path`. `now` is in seconds since 1970 UTC; pages that have expired by
+    /// then are left out.
     ///
-    /// # Errors
-    /// [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
+    /// # Errors [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
     pub fn create(path: &Path, now: i64) -> Result<StaticSearchWriter, ExportError> {
         let folder = AtomicFolder::create(path, is_bundle)?;
         let texts = Texts::create(&folder.beside().join("data/texts"))?;

@@ -3,10 +3,10 @@
 //!
 //! A piece is a JSON object: `u` is the page's URL, `t` its title, `d` its description, `l` its
 //! language, `m` its modification time (seconds since 1970), `x` the text of the piece, and `h` its
-//! headings. A heading is `[place, level, words, id]`. Its place is the offset in `x` in UTF-16
-//! units; -1 means that the piece starts below this heading (such headings are listed outermost
-//! first). The first heading of a page is left out, because the text below it is linked as the page
-//! itself. Piece 3 of page 12 is the file `texts/12-3`.
+//! headings. A heading is `[offset, level, text, id]`. The offset is in `x`, in UTF-16 units; -1
+//! means that the piece starts below this heading (such headings are listed outermost first). The
+//! first heading of a page is left out, because the text below it is linked as the page itself.
+//! Pages and pieces are numbered from 0: piece 3 of page 12 is the file `texts/12-3`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -21,17 +21,17 @@ use super::gzip_file::{self, Written};
 use crate::export::ExportError;
 use crawl_index_entry::IndexedPage;
 
-/// Approximate size of a piece, in bytes of text. The text of a page is split into pieces, so that
-/// a search loads only those that match.
+/// Approximate size of a piece, in bytes of text. Pages are split so that a search loads only the
+/// pieces that match.
 const PIECE_BYTES: usize = 6 << 10;
-/// Maximum number of pieces of a page, because a number has a bit for each piece. A longer page is
-/// split into longer pieces.
+/// Maximum number of pieces of a page, because a word's pieces are bits of a 32-bit number. A
+/// longer page is split into longer pieces.
 const MAX_PIECES: usize = 30;
 /// Maximum number of headings in a piece.
 const MAX_HEADINGS: usize = 200;
 
-/// Writes the texts of pages in pieces. The files have temporary names, because the final numbers
-/// of the pages depend on all pages.
+/// Writes the texts of pages in pieces, first under temporary names: the final page numbers are
+/// known only after all pages.
 #[derive(Debug)]
 pub(super) struct Texts {
     folder: PathBuf,
@@ -91,7 +91,8 @@ impl Texts {
     }
 
     /// Renames the files of all pieces to their final names. `ranks` contains the final number of
-    /// each page, in the order of arrival. Returns the total size in bytes.
+    /// each page, in the order in which the pages were added. Adds the hashes of the files to
+    /// `hash`. Returns their total size in bytes.
     pub(super) fn finish(&self, ranks: &[u32], hash: &mut Xxh3Default) -> Result<u64, ExportError> {
         let mut bytes = 0;
         let mut order: Vec<(u32, usize)> = ranks.iter().copied().zip(0..).collect();
@@ -145,12 +146,12 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Returns the headings above the start of a range of the shown text, then the headings in the
-/// range. The page's first heading is left out.
+/// Returns the headings under which a range of the shown text starts, outermost first, then the
+/// headings in the range. The page's first heading is left out.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut under: Vec<PieceHeading<'p>> = Vec::new();
     let mut headings = Vec::new();
-    // The position in UTF-8 and in UTF-16 units, advanced from heading to heading.
+    // The current position in UTF-8 bytes of the text, and in UTF-16 units of the piece.
     let (mut bytes, mut units) = (range.start, 0);
     for heading in page.headings.iter().skip(1) {
         let entry = |at| {

@@ -24,27 +24,28 @@ pub(super) struct PageOccurrences {
     pub(super) page: u32,
     /// How often each field contains the word.
     pub(super) counts: Counts,
-    /// A bit for each heading that contains the word; several headings may share a bit.
+    /// The headings that contain the word, as bits; several headings may share a bit.
     pub(super) headings: u16,
-    /// A bit for each piece of the page's text: 1 if the piece contains the word.
+    /// The pieces of the page's text that contain the word, as bits.
     pub(super) pieces: u32,
 }
 
-/// A word on a page, in the form that the bundle contains.
+/// A word on a page, as stored in the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
-    /// How often title and text have the word, from 0 to 63.
+    /// How often title and text contain the word, encoded by
+    /// [`text_byte`](super::word_weights::text_byte) as 0 to 63.
     pub(super) text: u8,
-    /// A bit for each heading that contains the word; several headings may share a bit.
+    /// The headings that contain the word, as bits; several headings may share a bit.
     pub(super) headings: u16,
-    /// A bit for each field that contains the word and counts for how frequent the word is (see
-    /// [`super::weights`]). Not written to the bundle.
+    /// The fields that contain the word and count for its frequency, as bits: see
+    /// [`counted_fields`](super::word_weights::counted_fields). Not written to the bundle.
     pub(super) fields: u16,
     pub(super) in_title: bool,
-    /// A bit for each piece of the page's text: 1 if the piece contains the word. `None` if the
-    /// text has only one piece.
+    /// The pieces of the page's text that contain the word, as bits. `None` if the text has only
+    /// one piece.
     pub(super) pieces: Option<u32>,
 }
 
@@ -54,8 +55,8 @@ pub(super) struct OccurrenceCollector {
     folder: PathBuf,
     max_in_memory: usize,
     in_memory: Vec<(u32, PageOccurrences)>,
-    /// The sorted files, each ordered by word, then by page. Pages in a file come after all pages
-    /// in the preceding files.
+    /// Sorted files, each ordered by word, then by page. Each file has later pages than the files
+    /// before it.
     runs: Vec<File>,
 }
 

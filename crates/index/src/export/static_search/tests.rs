@@ -1,4 +1,4 @@
-//! Reads bundles back from their files, as described in `shards.rs` and `texts.rs`.
+//! Reads bundles back from their files, as described in `word_files.rs` and `page_texts.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,15 +24,15 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word as read from a file: the words with the same stem, and for each page whether the word is
-/// in the title, its weight, and the bits of the pieces.
+/// A word read from a word file: the words with the same stem, and for each page whether the word
+/// is in the title, its weight, and the bits of the pieces.
 #[derive(Clone, Debug, Default)]
 struct ShardWord {
     class: Vec<String>,
     class_pages: u32,
     compounds: Vec<String>,
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
-    /// A bit for each heading with the word, for pages with such a heading.
+    /// For each page with a heading that contains the word: the bits of the headings.
     headings: BTreeMap<u32, u32>,
 }
 
@@ -307,12 +307,14 @@ fn links_raise_the_prior_of_a_page_as_in_the_index() {
     let mut pages: Vec<IndexedPage> = (0..6)
         .map(|n| page(&format!("http://a.example/{n}"), "Tea", "kettle"))
         .collect();
-    // Two or three links are two bits; 200 links are eight.
+    // A prior counts the links in binary digits: two or three links have two digits, 200 have
+    // eight.
     for (page, links) in pages.iter_mut().zip([2, 0, 200, 3, 0, 200]) {
         page.linked_from = links;
     }
     let made = make(&pages);
-    // The weight of a link is 0.016 per bit. Pages with the same prior have consecutive numbers.
+    // Each binary digit adds 0.016 to the prior. Pages with the same prior have consecutive
+    // numbers.
     let priors = [(2, 3, 1032, 1032), (4, 5, 1128, 1128)];
     assert_eq!(made.manifest.priors, priors);
     let urls = (0..6).map(|n| made.text(n, 0)["u"].clone());

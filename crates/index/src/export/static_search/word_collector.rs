@@ -23,15 +23,16 @@ use crawl_index_entry::IndexedPage;
 
 /// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
-/// Number of bits for headings. If a page has more headings, several headings share a bit. The next
-/// higher bit is for the description.
+/// Number of bits for headings. If a page has more headings, several headings share a bit. The bit
+/// after these is for the description.
 const HEADING_BITS: usize = 13;
-/// Maximum number of compounds that a search for a word includes: those on the most pages.
+/// Maximum number of compounds that are stored for a word. Those on the most pages are kept.
 const MAX_COMPOUNDS: usize = 12;
-/// The prefix of host and folder names in the word files, where they are looked up like words.
+/// The prefix of host and folder names (for `site:`) in the word files. They are looked up like
+/// words.
 const SITE: char = '\u{2}';
 
-/// The words of all pages read so far. Pages are numbered in the order of arrival.
+/// The words of all pages added so far. Pages are numbered in the order in which they were added.
 #[derive(Debug)]
 pub(super) struct WordCollector {
     /// The folder for temporary files, which are unlinked as soon as they are created.
@@ -48,14 +49,14 @@ pub(super) struct WordCollector {
 struct Seen {
     url: Box<str>,
     lengths: Lengths,
-    /// The number of bits of the number of pages that link to the page.
+    /// The number of pages that link to the page, as its number of binary digits.
     linked: u64,
     worth: u64,
     until: Option<i64>,
     has_pieces: bool,
 }
 
-/// All words of the pages, with a weight for each page.
+/// All words of the pages, with the final weight of each word on each page.
 #[derive(Debug)]
 pub(super) struct Words {
     /// The classes of words with the same stem, ordered by their first words.
@@ -67,8 +68,9 @@ pub(super) struct Words {
     pub(super) has_compounds: bool,
 }
 
-/// The priors of a range of pages that are not ordinary: the number of the first page, the number
-/// of the last page, the prior in thousandths, and the prior for a query about changes.
+/// The prior of consecutive pages that are not ordinary: the number of the first page, the number
+/// of the last page, the prior in thousandths, and the prior for a query about changes in
+/// thousandths.
 pub(super) type Prior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
@@ -143,9 +145,9 @@ impl WordCollector {
         Ok(())
     }
 
-    /// Returns the rank of each page. Pages with the same prior have consecutive ranks, in the
-    /// order of URLs, so that the bundle stores each prior only once. The returned list is in the
-    /// order of arrival.
+    /// Returns the final number of each page, in the order in which the pages were added. Pages
+    /// with the same prior have consecutive numbers, in the order of URLs, so that the bundle
+    /// stores each prior only once.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
         let key = |page: &usize| {
@@ -162,8 +164,8 @@ impl WordCollector {
         ranks
     }
 
-    /// Replaces each URL in `named` by the page's number. Drops entries whose page isn't in the
-    /// bundle.
+    /// Replaces each URL in `named` by its page's final number (from `ranks`). Drops entries whose
+    /// page isn't in the bundle.
     pub(super) fn numbers(
         &self,
         ranks: &[u32],
@@ -255,7 +257,7 @@ fn postings(
     means: &MeanLengths,
 ) -> Vec<Posting> {
     let mut factors = [1.0; FIELDS];
-    // The fields in which most pages have the word.
+    // A title or first-level heading that most pages share hardly counts.
     for field in [TITLE, HEADINGS[0]] {
         let with_word = occurrences.iter().filter(|occurs| occurs.counts[field] > 0);
         if is_shared(with_word.count() as u64, pages.len() as u64) {
@@ -281,7 +283,8 @@ fn postings(
     postings
 }
 
-/// Returns the stem that the word has on the most pages.
+/// Returns the stem that a word has on the most pages. A word may have several stems, because pages
+/// have different languages.
 fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
     let usual = stems
         .iter()
@@ -341,7 +344,7 @@ fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Ve
     best.collect()
 }
 
-/// Compares strings in the order that JavaScript uses.
+/// Compares strings by UTF-16 units, as JavaScript does.
 pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
@@ -354,7 +357,8 @@ struct PageWords {
 }
 
 impl PageWords {
-    /// Reads a page, split into `pieces`, and returns the lengths of its fields.
+    /// Reads the words of a page whose text is split into `pieces`, and returns the lengths of its
+    /// fields.
     fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> Lengths {
         self.field(TITLE, [page.title.as_str()]);
         for (n, heading) in page.headings.iter().enumerate() {
@@ -405,8 +409,8 @@ impl PageWords {
         }
     }
 
-    /// Counts an occurrence of a word in a field. A stem counts towards the length of the field,
-    /// as in the index.
+    /// Counts an occurrence of a word in a field, and returns the word's occurrences. As in the
+    /// index, the stem counts towards the length of the field.
     fn count(&mut self, field: usize, word: Word) -> &mut PageOccurrences {
         let length = &mut self.lengths[field];
         *length = length.saturating_add(1 + u32::from(word.stem.is_some()));

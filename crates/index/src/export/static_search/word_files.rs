@@ -17,7 +17,8 @@
 //! - for each page, `8 * (its number minus that of the previous page) + 4 * (the word is in a
 //!   heading or the description) + 2 * (it has pieces) + (the word is in the title)`,
 //! - for each page, a byte with the weight,
-//! - for each page, a byte with the number of occurrences in title and text (see `weights.rs`),
+//! - for each page, a byte with the number of occurrences in title and text (see
+//!   `word_weights.rs`),
 //! - for each page that has pieces, a number with a bit for each piece: 1 if the piece has the
 //!   word,
 //! - for each page with the word in a heading or the description, a number with a bit for each
@@ -41,14 +42,14 @@ use crate::export::ExportError;
 
 /// Approximate uncompressed size of a file in bytes.
 const SHARD_BYTES: usize = 16 << 10;
-/// Maximum number of pages that are listed for a word: those on which the word has the greatest
-/// weight.
+/// Maximum number of pages that are listed for a word. Those on which the word has the greatest
+/// weight are kept.
 const MAX_POSTINGS: usize = 20_000;
 
 /// The word files that were written, with the range of words in each.
 #[derive(Debug, Default)]
 pub(super) struct WordFiles {
-    /// For each file, the lower bound of its words.
+    /// For each file, the lower bound of its words in UTF-16 order.
     pub(super) begins: Vec<String>,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -95,8 +96,8 @@ fn begins(words: &Words) -> Vec<String> {
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best split so far: the position where the word before it and the word after it share the
-    // fewest leading characters.
+    // The best split in the second half of the file so far: the number of characters that the words
+    // before and after it share, its index in `forms`, and the size of the file up to it.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));

@@ -5,17 +5,17 @@ use crate::query_plan::WEIGHTS;
 
 pub(super) const TITLE: usize = 0;
 pub(super) const HEADINGS: [usize; 3] = [1, 2, 3];
-/// The field for the start of the main text.
+/// The index of the field for the start of the main text.
 pub(super) const LEAD: usize = 4;
 pub(super) const BODY: usize = 5;
-/// The field for the text outside the main text.
+/// The index of the field for the text outside the main text.
 pub(super) const BESIDE: usize = 6;
 pub(super) const DESCRIPTION: usize = 7;
 pub(super) const KEYWORDS: usize = 8;
 pub(super) const ANCHORS: usize = 9;
 pub(super) const PATH: usize = 10;
 
-/// The weight of each field, and how much the length of the field reduces it.
+/// For each field: its weight, and how much the length of the field reduces it.
 const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
     WEIGHTS.title,
     WEIGHTS.headings[0],
@@ -30,7 +30,8 @@ const FIELD_WEIGHTS: [(f32, f32); FIELDS] = [
     WEIGHTS.path,
 ];
 pub(super) const FIELDS: usize = 11;
-/// The fields that count for how frequent a word is. If none of them has the word, `BESIDE` counts.
+/// The fields whose pages are counted to get the frequency of a word. If none of them has the word,
+/// `BESIDE` is counted.
 const COUNTED: [usize; 7] = [
     TITLE,
     HEADINGS[0],
@@ -41,20 +42,20 @@ const COUNTED: [usize; 7] = [
     PATH,
 ];
 
-/// For each field, how often a page has a word.
+/// For each field, the number of occurrences of a word on one page.
 pub(super) type Counts = [u16; FIELDS];
 /// The length of each field of a page, in words.
 pub(super) type Lengths = [u32; FIELDS];
 
-/// Returns a bit for each field that has a word and counts for how frequent the word is.
+/// Returns the fields that have a word and count for its frequency, as bits.
 pub(super) fn counted_fields(counts: &Counts) -> u16 {
     let fields = COUNTED.into_iter().chain([BESIDE]);
     let fields = fields.filter(|field| counts[*field] > 0);
     fields.map(|field| 1 << field).sum()
 }
 
-/// Returns on how many pages a word is, as the index counts them: in the field where it is on the
-/// most pages. `pages` has the [`counted_fields`] of each page.
+/// Returns the number of pages that have a word, as the index counts them: in the field in which
+/// the most pages have it. `pages` has the [`counted_fields`] of each page.
 pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
     let mut counts = [0; FIELDS];
     for fields in pages {
@@ -82,7 +83,8 @@ impl MeanLengths {
         MeanLengths(sums.map(|sum| (sum as f64 / count).max(1.0) as f32))
     }
 
-    /// Returns the weight of a word on a page. `factors` lower the weights of fields.
+    /// Returns the weight of a word on a page. `factors` are multiplied with the weights of the
+    /// fields.
     pub(super) fn weight(
         &self,
         counts: &Counts,
@@ -97,8 +99,8 @@ impl MeanLengths {
         (0..FIELDS).map(of_field).sum()
     }
 
-    /// Returns how often title and text have a word, adjusted for the length of the text. Plain
-    /// BM25 is computed from it.
+    /// Returns the number of occurrences of a word in title and text, divided by the relative
+    /// length of the text. Plain BM25 is computed from this number.
     pub(super) fn text(&self, counts: &Counts, lengths: &Lengths, factors: &[f32; FIELDS]) -> f32 {
         let is_in_title = factors[TITLE] >= 1.0;
         let title = if is_in_title { counts[TITLE] } else { 0 };
@@ -111,7 +113,7 @@ impl MeanLengths {
     }
 }
 
-/// The number of steps from one weight to its double.
+/// The number of byte values from one weight to its double.
 const STEPS: f32 = 16.0;
 /// The weight that is encoded as the byte `STEPS`.
 const FIRST_STEP: f32 = 0.02;
@@ -120,16 +122,16 @@ const FIRST_STEP: f32 = 0.02;
 /// 1)`.
 pub(super) fn byte(weight: f32) -> u8 {
     let steps = STEPS * (1.0 + weight.max(0.0) / FIRST_STEP).log2();
-    // Weights that are too large become 255.
+    // The greatest byte also encodes all greater weights.
     steps.round().clamp(1.0, 255.0) as u8
 }
 
-/// The number of steps of the encoding for plain BM25. With fewer steps, the word files are
+/// The number of byte values that encode the part of plain BM25. With fewer, the word files are
 /// smaller, but more pages with nearly equal scores change places.
 const TEXT_STEPS: f32 = 64.0;
 
-/// Encodes the adjusted number of occurrences in title and text, saturated as in BM25. `search.js`
-/// decodes `n` to the number of occurrences that BM25 saturates to `n / TEXT_STEPS`.
+/// Encodes an adjusted number of occurrences in title and text, saturated as in BM25. `search.js`
+/// decodes the byte `n` to the number of occurrences that BM25 saturates to `n / TEXT_STEPS`.
 pub(super) fn text_byte(often: f32) -> u8 {
     let saturated = often / (WEIGHTS.text_alone.saturation + often);
     (TEXT_STEPS * saturated)
