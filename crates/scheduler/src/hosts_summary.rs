@@ -12,7 +12,8 @@ use crate::tick::Tick;
 pub struct HostsSummary {
     /// Requests in flight.
     pub in_flight: u32,
-    /// Hosts with every slot in flight.
+    /// Hosts with requests in flight that get no further permit for now, because every slot is in
+    /// use or no other URL is pending.
     pub busy_hosts: u32,
     /// Hosts that are ready. The limits of an address, a site, the rate or the concurrency may
     /// still delay them.
@@ -37,7 +38,7 @@ pub struct PausedHost {
     pub until: Tick,
     /// The rule that pauses the host.
     pub why: PauseReason,
-    /// The origins of the host whose rules are in force, possibly from an older copy of robots.txt.
+    /// The origins of the host whose rules are known, even if they are no longer fresh.
     pub with_rules: Vec<Origin>,
 }
 
@@ -51,13 +52,15 @@ pub enum PauseReason {
     /// No connection could be made to any origin, or too many requests failed in a row. The number
     /// is the number of failures since the last answer.
     Failures(u32),
-    /// The robots.txt of every origin with pending URLs is unreachable.
+    /// No origin of the host may be fetched from yet. The first one to change waits to fetch its
+    /// unreachable robots.txt again.
     Robots,
-    /// The visit time in the host's robots.txt has not begun.
+    /// No origin of the host may be fetched from yet. The first one to change waits for the visit
+    /// time in its robots.txt.
     VisitTime,
     /// The host's rate-limit fields reported a used-up quota.
     RateLimit,
-    /// The operator's quiet hours.
+    /// It is within the operator's quiet hours.
     QuietHours,
     /// Another crawl is fetching from the host.
     OtherCrawl,
