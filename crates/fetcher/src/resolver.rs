@@ -127,7 +127,7 @@ impl CheckedResolver {
         if let Some(address) = host_address(key) {
             return Ok(self.permitted(name, &[address])?);
         }
-        // Concurrent look-ups of the same name share one entry, so only one of them is made.
+        // Concurrent requests for the same name share one look-up.
         let entry = self.known.get_with_by_ref(key, Entry::default);
         let mut answered = None;
         let look_up = async {

@@ -88,15 +88,16 @@ pub struct Statement {
     pub channel: Channel,
     /// The original text.
     pub raw: String,
-    /// The purposes that the statement covers, each with a stance. Empty if the statement is
-    /// invalid, or if a more specific statement overrides it.
+    /// The purposes that the statement covers, each with a stance. Empty if the statement covers no
+    /// purpose, is invalid, or is overridden by a more specific one.
     pub says: Vec<(UsagePurpose, Stance)>,
 }
 
 /// All statements about the use of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageStatements {
-    /// The statements in order: robots.txt first, then the site's files, headers and METAs.
+    /// The statements in this order: robots.txt, `Content-Usage` and `Content-Signal` headers, the
+    /// TDM Reservation Protocol, directives of the page.
     pub list: Vec<Statement>,
 }
 

@@ -38,10 +38,11 @@ pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::url_template::TrapKind;
 use self::url_template::{PageYield, TemplateHistory};
 
-/// The maximum level.
+/// The maximum level of a URL (the number of consecutive pages with nothing new on the way to it).
 pub const MAX_LEVEL: u8 = 30;
 
-/// Maximum number of pages with the same text whose URLs are remembered.
+/// Maximum number of pages with the same text that are remembered. URLs found on these pages can be
+/// deferred.
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
@@ -49,8 +50,8 @@ const MAX_DEFERRED_KINDS: usize = 16_384;
 /// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
-/// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
-/// are often stubs.
+/// Pages with fewer words than this are always compared word by word, because that is cheap and
+/// such pages are often stubs.
 const FEW_WORDS: u32 = 50;
 /// After this many URLs of a deferred kind, one URL is fetched as a probe. Each probe multiplies
 /// the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
@@ -172,9 +173,9 @@ impl TrapDetector {
         }
     }
 
-    /// Whether observations since the last call of [`TrapDetector::settled`] may have changed the
-    /// treatment of `url`, which was found on `via`. Meant for callers whose decisions may only
-    /// depend on settled pages.
+    /// Returns whether observations since the last call of [`TrapDetector::settled`] may have
+    /// changed the treatment of `url`, which was found on `via`. Meant for callers whose decisions
+    /// must depend on settled pages only.
     #[must_use]
     pub fn is_changing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> bool {
         let holds = |url: &CanonicalUrl| self.changing.contains(&url.host_key());
@@ -187,9 +188,9 @@ impl TrapDetector {
         self.changing.clear();
     }
 
-    /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// The caller can use the words to compare the page without blocking the trap detector. If the
-    /// caller doesn't compare the page, [`TrapDetector::observe`] does.
+    /// Returns the known words of the page's host, or `None` if the page does not have to be
+    /// compared with them. The caller can use the words to compare the page without blocking the
+    /// trap detector. If the caller doesn't compare the page, [`TrapDetector::observe`] does.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -302,7 +303,7 @@ impl TrapDetector {
         }
     }
 
-    /// Records the URLs that were first found on a page with nothing new. Returns whether this
+    /// Records the URLs that were first found on a page with nothing new. Returns true if this
     /// defers a kind of URLs that was not deferred before.
     pub fn record_children<'a>(
         &mut self,
@@ -441,8 +442,8 @@ impl TrapDetector {
         !self.may_rename && self.deferred.is_empty()
     }
 
-    /// If pages with the same text lead to each other, defers the URLs that were found on these
-    /// pages. Returns whether this defers a kind of URLs that was not deferred before.
+    /// Defers the URLs that were found on pages with the same text, if these pages lead to each
+    /// other. Returns whether this defers a kind of URLs that was not deferred before.
     fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &UrlShape, new: u32) -> bool {
         let AnswerEvidence::Text(gist) = visit.answer else {
             return false;
@@ -543,8 +544,9 @@ impl TrapDetector {
     }
 }
 
-/// Returns true if a page's words have to be compared with the known words of its host. A page is
-/// not compared if pages of its URL pattern have proven useful and nothing looks suspicious.
+/// Returns true if a page's words have to be compared with the known words of its host. If pages of
+/// its URL pattern have proven useful and nothing looks suspicious, only one page in eight is
+/// compared.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -580,7 +582,7 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
 }
 
 /// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
-/// Returns `None` for a redirect to a URL of another pattern.
+/// `None` for a redirect to another host or to a URL of another pattern.
 fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

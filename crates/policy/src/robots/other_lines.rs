@@ -139,7 +139,7 @@ impl OtherGroupLines {
         }
     }
 
-    /// Adds a line of a group that applies to the agent. Returns false if its value is invalid.
+    /// Adds a line of a group that applies to the agent. Returns false if the value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value);
         match key {
@@ -173,7 +173,8 @@ impl OtherGroupLines {
 }
 
 impl WholeFileLines {
-    /// Adds a line outside any group. Returns false if its value is invalid.
+    /// Adds a line that applies to the whole file, or a line about the use of pages before any
+    /// group. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value).into_owned();
         if text.is_empty() {
