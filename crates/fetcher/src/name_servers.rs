@@ -80,7 +80,7 @@ pub(crate) struct NameServerResolver {
 
 impl NameServerResolver {
     /// Creates a resolver. The queries of a look-up take at most `time`; without an answer by then,
-    /// the look-up fails. A wait for the rate limit comes in addition.
+    /// the look-up fails. Waits for the rate limit are extra.
     pub(crate) fn new(
         servers: &[SocketAddr],
         rate: Option<f64>,

@@ -78,8 +78,8 @@ pub struct PageEvidence<'a> {
 pub enum AnswerEvidence<'a> {
     /// A text page.
     Text(&'a PageFingerprint),
-    /// A redirect to this URL that is not followed, since too many redirects in a row led to it.
-    /// Any other redirect is [`AnswerEvidence::Nothing`].
+    /// A redirect to this URL, which is not followed because it is one too many in a row. Any other
+    /// redirect is [`AnswerEvidence::Nothing`].
     CutRedirect(&'a CanonicalUrl),
     /// Other content that is kept, such as an image or a document.
     Other,
@@ -94,8 +94,8 @@ pub struct PageJudgement {
     pub level: u8,
     /// Whether the page had nothing new.
     pub is_barren: bool,
-    /// Whether deferred URLs have to be judged again. True if the page was a probe of a deferred
-    /// kind of URLs and had something new.
+    /// Whether deferred URLs have to be judged again. True if the page belongs to a deferred kind
+    /// of URLs and had something new, so that the kind is no longer deferred.
     pub traps_changed: bool,
     /// The number of words of the page that are new on its host. `None` if the page was not
     /// compared.
@@ -581,8 +581,8 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
-/// `None` for a redirect to another host or to a URL of another pattern.
+/// Judges a cut redirect. A redirect to another URL of the same pattern has nothing new. `None` for
+/// a redirect to another host or to a URL of another pattern.
 fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -1,5 +1,5 @@
-//! The pages of one template (URLs of the same pattern): what the pages brought, and when they make
-//! a trap.
+//! The history of one template (URLs of the same pattern): how much new content its pages had, and
+//! when they count as a trap.
 
 use std::fmt;
 
@@ -100,7 +100,7 @@ pub(super) enum PageYield {
     Onwards,
 }
 
-/// What the pages of a template (URLs of one pattern) brought so far.
+/// How much new content the pages of a template (URLs of one pattern) had so far.
 #[derive(Debug)]
 pub(super) struct TemplateHistory {
     pattern: String,
@@ -226,8 +226,8 @@ impl TemplateHistory {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Returns true if this pattern has brought so much that several of its pages may be fetched at
-    /// a time.
+    /// Returns true if the last page of this pattern had something new and enough earlier ones did,
+    /// so that several pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
@@ -359,7 +359,7 @@ mod tests {
             (DATE, 3, 1, 3, Some(TrapKind::Calendar)),
             (DATE, 3, 0, 3, None),
             (DATE, 3, 1, 2, None),
-            // A single page is no evidence. From the second page on, the level counts as evidence.
+            // A single page isn't evidence. From the second page on, the level counts as evidence.
             (DATE, 2, 1, 2, None),
             (DATE, 2, 2, 2, Some(TrapKind::Calendar)),
             (DATE, 1, 9, 9, None),

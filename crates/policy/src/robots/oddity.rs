@@ -59,7 +59,7 @@ oddities! {
     Misspelt = "misspelt", "a misspelt field name, which is accepted anyway";
     /// A rule before any user-agent line, which applies to no robot.
     RuleWithoutGroup = "rule_without_group", "a rule before any user-agent line is ignored";
-    /// A user-agent line whose value is no name, so it can't match any robot.
+    /// A user-agent line whose value is not a name, so it can't match any robot.
     NamesNobody = "names_nobody", "names no robot";
     /// A pattern that begins with neither `/` nor `*` and so matches nothing.
     NoLeadingSlash = "no_leading_slash", "a path that begins with neither `/` nor `*` matches nothing";

@@ -155,8 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns whether the current group applies to the agent, as far as the lines read so far
-    /// show.
+    /// Returns whether the current group applies to the agent, according to the lines read so far.
     #[inline]
     fn speaks(&self) -> bool {
         self.named || (self.star && !self.named_ever)
