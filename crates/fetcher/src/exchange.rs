@@ -51,7 +51,7 @@ pub struct FetchRequest {
     pub is_anonymous: bool,
 }
 
-/// A body to send with POST.
+/// A body to send with POST, and its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostBody {
     /// The `Content-Type` to send. `None` sends none.
@@ -177,7 +177,7 @@ pub struct Exchange {
     pub first_byte: Duration,
     /// The server's address. `None` behind a proxy.
     pub address: Option<SocketAddr>,
-    /// The status code.
+    /// The HTTP status code of the answer.
     pub status: u16,
     /// The protocol version of the answer.
     pub version: Version,

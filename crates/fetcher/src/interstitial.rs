@@ -72,7 +72,7 @@ impl Interstitial {
 /// The features of a page that identify interstitials. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {
-    /// The title.
+    /// The text of the `title` element.
     pub title: &'p str,
     /// The text of the first `h1`.
     pub heading: &'p str,

@@ -13,7 +13,7 @@ use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// The key of a gate (shared limit).
+/// What a gate (shared limit) limits: the hosts at one address or of one site, or all look-ups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GateKey {
     Address(IpAddr),

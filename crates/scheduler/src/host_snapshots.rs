@@ -27,11 +27,11 @@ pub enum SnapshotCompleteness {
 /// A host that was evicted from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictedHost {
-    /// The host.
+    /// The evicted host.
     pub host: HostKey,
     /// Known origins of the host.
     pub origins: Vec<Origin>,
-    /// When the host may next be fetched from.
+    /// When the host's own limits allow the next request.
     pub wake: Tick,
     /// The host's state, for [`Scheduler::restore`].
     pub bytes: Vec<u8>,

@@ -10,29 +10,30 @@ use crate::tick::Tick;
 /// Summary of the hosts with pending work, grouped by what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsSummary {
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: u32,
-    /// Hosts with requests in flight that get no further permit for now, because every slot is in
-    /// use or no other URL is pending.
+    /// Number of hosts with requests in flight that get no further permit for now, because every
+    /// slot is in use or no other URL is pending.
     pub busy_hosts: u32,
-    /// Hosts that are ready. The limits of an address, a site, the rate or the concurrency may
-    /// still delay them.
+    /// Number of hosts that are ready. The limits of an address, a site, the rate or the
+    /// concurrency may still delay them.
     pub ready: u32,
-    /// Hosts that wait for their gap.
+    /// Number of hosts that wait for their gap.
     pub waiting_hosts: u32,
-    /// Hosts that may not be fetched from before some time, because of a pause or a wait.
+    /// Hosts that must not be fetched from before a known time, because of a pause or a requested
+    /// wait.
     pub paused: Vec<PausedHost>,
     /// Parked hosts with pending work ([`Scheduler::park`]).
     pub parked: Vec<HostKey>,
-    /// The earliest time when a permit could be issued if nothing changes before then. `None`
-    /// if a `done` or `set_robots` must come first, or if there is no such time.
+    /// The earliest time when a permit could be issued if nothing changes before then. `None` if
+    /// another call (such as `done` or `set_robots`) must come first.
     pub soonest: Option<Tick>,
 }
 
 /// A paused host with pending URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedHost {
-    /// The host.
+    /// The paused host.
     pub host: HostKey,
     /// When the pause ends.
     pub until: Tick,

@@ -15,7 +15,7 @@ use crate::tick::Tick;
 /// The pending work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWork {
-    /// The host.
+    /// The host that has this work.
     pub host: HostKey,
     /// Pending URLs without a permit.
     pub waiting: u64,

@@ -67,9 +67,10 @@ const TEXT_LEVEL: u8 = 2;
 pub struct PageEvidence<'a> {
     /// The page's URL.
     pub url: &'a CanonicalUrl,
-    /// The page's level.
+    /// The level of the page's URL: the number of consecutive pages with nothing new on the way to
+    /// it.
     pub level: u8,
-    /// The response.
+    /// The response to the request for the URL.
     pub answer: AnswerEvidence<'a>,
 }
 
@@ -102,7 +103,7 @@ pub struct PageJudgement {
     pub new_words: Option<u32>,
 }
 
-/// The treatment of a URL.
+/// How to treat a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Fetch the URL.

@@ -5,7 +5,7 @@ use std::fmt;
 /// Something in a robots.txt that its author may want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsOddity {
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
     /// The kind of oddity.
     pub what: RobotsOddityKind,

@@ -23,7 +23,7 @@ pub struct TdmEntry {
     pub location: String,
     /// Whether text and data mining rights are reserved.
     pub reserved: bool,
-    /// The URL of the terms.
+    /// The URL of the terms of use, if the entry states one.
     pub policy: Option<String>,
 }
 
