@@ -71,8 +71,8 @@ pub enum FailureKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailurePhase {
-    /// Preparing the request. Also the phase of every exchange that was given up because its run
-    /// ended.
+    /// Preparing the request. Also the phase of every [`FailureKind::GivenUp`], and of failures
+    /// that were read from records.
     Request,
     /// Checking the host's address.
     Address,

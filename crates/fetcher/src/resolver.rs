@@ -46,7 +46,7 @@ pub(crate) struct CheckedResolver {
     source: Arc<NameServerResolver>,
     known: Cache<String, Entry>,
     late: Arc<Semaphore>,
-    /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
+    /// Number of look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
     name_source: NameSource,
 }
