@@ -96,7 +96,7 @@ pub enum DecodeEnd {
     },
 }
 
-/// The limit that truncated a body.
+/// Which limit truncated a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeLimit {
     /// The limit [`DecodeLimits::bytes`].

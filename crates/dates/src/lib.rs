@@ -22,21 +22,21 @@ pub struct Moment {
     /// The start of the known period (such as the year or the day), in seconds since
     /// 1970-01-01T00:00:00Z.
     pub unix_seconds: i64,
-    /// The smallest unit that was given: the year, the month, the day or the time.
+    /// The smallest unit that the text gave: the year, the month, the day or the time of day.
     pub precision: Precision,
 }
 
-/// The smallest unit of a time that is known.
+/// How precisely a point in time is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Precision {
-    /// The year.
+    /// Only the year is known.
     Year,
-    /// The month.
+    /// The year and the month are known.
     Month,
-    /// The day.
+    /// The day is known.
     Day,
-    /// The time of day was given. Without a time zone, UTC is assumed.
+    /// The time of day is known. Without a time zone, UTC is assumed.
     Time,
 }
 
@@ -189,8 +189,8 @@ fn named_month(text: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
 }
 
-/// Splits a word at hyphens, which separate day, month and year in RFC 850. Doesn't split a word
-/// that begins with a sign, because it is a time zone offset.
+/// Splits a word at hyphens, which separate day, month and year in RFC 850. A word that begins with
+/// a sign is a time zone offset, so it is not split.
 fn hyphens(word: &str) -> std::str::Split<'_, char> {
     let leads = word.starts_with(['-', '+']);
     word.split(if leads { '\0' } else { '-' })

@@ -15,7 +15,8 @@ pub struct BodyFilter {
 }
 
 impl BodyFilter {
-    /// Creates a filter that reads a body if `wants` returns true, up to `max_bytes`.
+    /// Creates a filter that reads a body if `wants` returns true for the status and the headers.
+    /// At most `max_bytes` of it are read; `None` leaves the general limit in force.
     #[must_use]
     pub fn new(
         max_bytes: Option<u64>,

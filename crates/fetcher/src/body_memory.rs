@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Unit of memory, in bytes.
+/// Bytes of memory per permit of the semaphore.
 const UNIT: u64 = 1 << 10;
 
 /// Memory reserved for one body. The reservation ends when the last clone is dropped, so keep a
@@ -23,8 +23,9 @@ impl fmt::Debug for BodyMemory {
 
 /// The memory for all long bodies.
 ///
-/// Each body reserves memory for its maximum length before it is read. No body waits for more
-/// memory while it holds some, so bodies can't deadlock. Waiting bodies are served in order.
+/// A body that turns out to be long reserves memory for its maximum length at once. No body waits
+/// for more memory while it holds some, so bodies can't deadlock. Waiting bodies are served in
+/// order.
 #[derive(Debug)]
 pub(crate) struct BodyMemoryPool {
     free: Arc<Semaphore>,

@@ -12,7 +12,8 @@ use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// How many bytes of each body are read without reserving [`BodyMemory`]. Most pages are shorter.
+/// How many bytes of a body are read before it has to reserve [`BodyMemory`]. Most pages are
+/// shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Maximum memory to reserve for an announced length before the bytes arrive.
 const MAX_RESERVED: u64 = 1 << 20;
@@ -26,7 +27,7 @@ pub(crate) struct BodyLimits<'a> {
     /// End of the time allowed for the whole exchange. `total` is the length of that time.
     pub(crate) deadline: Instant,
     pub(crate) total: Duration,
-    /// The memory for the part of the body beyond [`FREE_BYTES`].
+    /// The pool in which a body longer than [`FREE_BYTES`] reserves memory.
     pub(crate) rooms: &'a BodyMemoryPool,
 }
 
@@ -39,9 +40,9 @@ pub(crate) struct CollectedBody {
 
 /// How a body ended.
 pub(crate) enum BodyEnd {
-    /// The body ended where the server had announced.
+    /// The body is complete.
     Whole,
-    /// The body reached the limit of kept bytes.
+    /// The body is longer than the limit, and was cut there.
     Cut,
     /// The transfer of the body failed before its end.
     Broken(ClassifiedError),
@@ -119,7 +120,7 @@ pub(crate) fn not_within(total: Duration) -> String {
     format!("not finished within {} s", total.as_secs_f64())
 }
 
-/// The bytes read so far: either one piece as it arrived, or several pieces joined.
+/// The bytes read so far: a single piece as it arrived, or several pieces joined.
 struct Kept {
     limit: usize,
     announced: u64,

@@ -19,14 +19,14 @@ const UNKNOWN_ISSUER: &str = "unknown issuer";
 pub(crate) struct ClassifiedError {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
-    /// Whether a retry of this request is pointless, although other failures of the same kind are
-    /// usually retried.
+    /// Whether a retry of this request is pointless, even if other failures of the same kind are
+    /// retried.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
 }
 
 impl ClassifiedError {
-    /// Creates a finding that follows the retry rule of its kind (`lasting` is false).
+    /// Creates a classification that follows the retry rule of its kind (`lasting` is false).
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> ClassifiedError {
         ClassifiedError {
             kind,

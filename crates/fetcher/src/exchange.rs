@@ -34,7 +34,7 @@ pub struct FetchRequest {
     pub url: CanonicalUrl,
     /// The validators of the stored copy, so that the server may answer 304.
     pub validators: Validators,
-    /// Maximum bytes of the body to keep, overriding the configuration.
+    /// Maximum bytes of the body to keep. `None` for the maximum of the configuration.
     pub max_body: Option<u64>,
     /// Whether to send HEAD instead of GET: the server answers without a body.
     pub is_head: bool,
@@ -51,12 +51,12 @@ pub struct FetchRequest {
     pub is_anonymous: bool,
 }
 
-/// A body to send with POST.
+/// A body to send with POST, and its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostBody {
-    /// The media type.
+    /// The `Content-Type` to send. `None` sends none.
     pub content_type: Option<HeaderValue>,
-    /// The bytes.
+    /// The bytes to send.
     pub bytes: Bytes,
 }
 
@@ -177,7 +177,7 @@ pub struct Exchange {
     pub first_byte: Duration,
     /// The server's address. `None` behind a proxy.
     pub address: Option<SocketAddr>,
-    /// The status code.
+    /// The HTTP status code of the answer.
     pub status: u16,
     /// The protocol version of the answer.
     pub version: Version,
@@ -190,17 +190,18 @@ pub struct Exchange {
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncation>,
     /// Whether the answer demands a signature that the next request to the host will carry. If so,
-    /// it is worthwhile to send the same request again.
+    /// send the same request again.
     pub challenged: bool,
-    /// The signature that the server demands but that can't be made. `None` if the server demands
-    /// no such signature.
+    /// Why the signature that the server demands can't be made or was refused. `None` if the server
+    /// demands none, or one that the next request will carry.
     pub unmet_signature: Option<String>,
     /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }
 
-/// The method and the header fields of a request, without values that the operator set for one
-/// host. The default is a GET without fields.
+/// The method and the header fields of a request, without the values of secret fields: those that
+/// the operator set for one host, and those of the site's session. The default is a GET without
+/// fields.
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
     /// Whether the method was HEAD.
@@ -208,8 +209,7 @@ pub struct SentFields {
     /// The body, if the request was a POST whose body is recorded.
     pub posted: Option<Bytes>,
     pub(crate) fields: HeaderMap,
-    /// Names of the fields that the operator set for this host. These fields replace general fields
-    /// of the same name.
+    /// Names of the secret fields. These fields replace general fields of the same name.
     pub(crate) own: Vec<HeaderName>,
 }
 
@@ -220,8 +220,8 @@ impl SentFields {
         self.fields.contains_key(SIGNATURE_INPUT)
     }
 
-    /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. Values that
-    /// the operator set for this host are `[redacted]`.
+    /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. The values
+    /// of secret fields are `[redacted]`.
     #[must_use]
     pub fn as_written(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
         let mut written = vec![("Host".to_owned(), url.as_url().authority().to_owned())];

@@ -81,8 +81,9 @@ impl Failure {
         }
     }
 
-    /// Returns the kind of outcome for the scheduler. If no connection can be made, the host is
-    /// paused. A lack of memory or descriptors is our fault. Anything else is blamed on the URL.
+    /// Returns the kind of outcome for the scheduler: no connection, which pauses the host; an
+    /// ordinary answer, if the failure is not the fault of the URL or its host; otherwise a failure
+    /// of the URL.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {
@@ -90,7 +91,8 @@ impl Failure {
         } else if self.kind.is_ours()
             || matches!(self.kind, FailureKind::NoRoom | FailureKind::NotArchived)
         {
-            // The host isn't to blame: it answered as it should, or received no request.
+            // The host isn't to blame: it answered as it should, or received no request, or we ran
+            // out of memory.
             OutcomeKind::Answered
         } else {
             OutcomeKind::UrlFailed

@@ -11,7 +11,7 @@ pub enum FailureKind {
     WrongPermit,
     /// The URL can't be put into a request. Nothing was sent.
     BadUrl,
-    /// The operator's rules do not allow the host's address.
+    /// The host's address is not allowed, by the general rules or by the operator's.
     AddressRefused,
     /// The host's name is too long or invalid. No look-up was made.
     NameTooLong,
@@ -71,7 +71,8 @@ pub enum FailureKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailurePhase {
-    /// Before anything was sent.
+    /// Preparing the request. Also the phase of every [`FailureKind::GivenUp`], and of failures
+    /// that were read from records.
     Request,
     /// Checking the host's address.
     Address,

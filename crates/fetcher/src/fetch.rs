@@ -45,8 +45,8 @@ use crate::send_lease::{SendLease, until_over};
 use crate::signing::{DemandedSignatures, SignatureDemand, demanded};
 use crate::tls::tls_settings;
 
-/// Makes exchanges. A fetcher owns the kept connections, so create only one and share it by
-/// reference.
+/// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns the kept connections,
+/// so create only one and share it by reference.
 pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
@@ -161,7 +161,7 @@ impl Fetcher {
         })
     }
 
-    /// Makes the fetcher end all requests and send no more once `guard` expires.
+    /// Makes the fetcher end all requests and send no more after the deadline of `guard`.
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn SendLease>) -> Fetcher {
         Fetcher {
@@ -196,8 +196,8 @@ impl Fetcher {
         self.rules.public_names_seen()
     }
 
-    /// Returns why this URL is never fetched, if that is known without a look-up: its host is a
-    /// loopback or private address, or its host name is too long. Otherwise `None`.
+    /// Returns why this URL is never fetched, if that is known without a look-up: its host is an
+    /// address that is not allowed, or its host name is too long. Otherwise `None`.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
         self.barred(url).map(|finding| finding.detail)
@@ -255,7 +255,8 @@ impl Fetcher {
         let spent = permit.spend();
         let result = if fits {
             tokio::select! {
-                // Check the time first: if a server floods us, the exchange is always ready.
+                // Poll the reasons to stop first: if a server floods us, the exchange is always
+                // ready.
                 biased;
                 () = self.given_up() => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
@@ -331,7 +332,7 @@ impl Fetcher {
         }
     }
 
-    /// Makes an exchange once the descriptor limit allows. If no descriptor is free, nothing is
+    /// Makes an exchange once the descriptor limit allows one. If no descriptor is free, nothing is
     /// sent, so the request is retried until the time for a whole exchange is over.
     async fn exchange_in_turn(
         &self,
@@ -728,7 +729,8 @@ fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request 
     http_request
 }
 
-/// Adds the fields for one host to the fields of every request.
+/// Returns the general fields together with the fields for one host, which replace general ones of
+/// the same name.
 fn with_own(headers: &HeaderMap, own: &HeaderMap) -> HeaderMap {
     let mut all = headers.clone();
     for (name, value) in own {
@@ -774,7 +776,7 @@ fn refusal(why: String) -> ClassifiedError {
     ClassifiedError::new(FailureKind::AddressRefused, FailurePhase::Address, why)
 }
 
-/// Joins the cookies of two `Cookie` fields into one field.
+/// Joins the values of two `Cookie` fields into one value.
 fn joined_cookies(one: &HeaderValue, other: &HeaderValue) -> HeaderValue {
     let joined = HeaderValue::from_bytes(&[one.as_bytes(), b"; ", other.as_bytes()].concat());
     let mut joined = joined.unwrap_or_else(|_| other.clone());

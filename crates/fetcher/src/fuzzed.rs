@@ -1,4 +1,5 @@
-//! The body of the fuzz target for answers: what must hold for any bytes that a server sends.
+//! The body of the fuzz target for answers: checks what must hold for any bytes that a server
+//! sends.
 
 #![allow(clippy::unwrap_used, reason = "a check that fails should panic")]
 
@@ -38,8 +39,9 @@ use crate::signing::demanded;
 /// The time of an answer: 2026-11-20.
 const NOW: Tick = Tick::from_micros(1_795_132_800_000_000);
 
-/// Reads the bytes after the first two as the answer of a server. The first byte limits the bytes
-/// of a body that are kept, and the second the length of the pieces that arrive.
+/// Checks the answer of a server. The first byte of `data` is the maximum number of body bytes to
+/// keep (255 stands for 1 MiB), the second byte sets the length of the pieces in which the answer
+/// arrives, and the rest is the answer.
 pub fn answers(data: &[u8]) {
     let [limit, piece, answer @ ..] = data else {
         return;
@@ -114,7 +116,7 @@ impl Write for Server {
     }
 }
 
-/// Reads an answer with the settings of the fetcher's client. `None` if it has no whole head.
+/// Reads an answer with the settings of the fetcher's client. `None` if its head is incomplete.
 fn read(answer: &[u8], piece: usize, limit: u64) -> Option<(Exchange, Option<FailureKind>)> {
     thread_local! {
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
@@ -265,8 +267,8 @@ fn check_robots(exchange: &Exchange) {
     }
 }
 
-/// Checks that cookies go to the site alone, are not in the record of the answer, and are the same
-/// after the session was stored.
+/// Checks that cookies are sent only to their site, are redacted in the answer, and survive storing
+/// and restoring the session.
 fn check_cookies(exchange: &Exchange) {
     let site = "shop.example";
     let sessions = || SiteSessions::new([(site, false)]).unwrap();

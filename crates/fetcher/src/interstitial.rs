@@ -72,7 +72,7 @@ impl Interstitial {
 /// The features of a page that identify interstitials. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {
-    /// The title.
+    /// The text of the `title` element.
     pub title: &'p str,
     /// The text of the first `h1`.
     pub heading: &'p str,
@@ -86,7 +86,7 @@ pub struct PageOutline<'p> {
     pub markup: &'p str,
 }
 
-/// Returns whether an answer is an interstitial, and which.
+/// Returns which interstitial an answer is, or `None` if it is an ordinary answer.
 ///
 /// ```
 /// use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -137,7 +137,8 @@ fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
 /// A page of one guard (a service that protects sites), described by what the page contains.
 struct Guard {
     is: Interstitial,
-    /// The statuses that the page may have. If empty, any status for which pages are checked.
+    /// The statuses that the page may have. If empty, any status that interstitials are known to
+    /// have.
     statuses: &'static [u16],
     /// The title, or its beginning if this ends in `*`. Empty for any title.
     title: &'static str,
@@ -297,7 +298,7 @@ fn is_title(wanted: &str, title: &str) -> bool {
     }
 }
 
-/// The titles of login pages.
+/// Words for "login" in several languages, in lower case, as in the titles of login pages.
 const LOGIN_WORDS: &[&str] = &[
     "login",
     "log in",

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Beyond the limit: closed after the response.
 pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
 
-/// How often to look for hosts whose connections have been closed.
+/// Minimum time between two searches for hosts whose connections have been closed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Decides which hosts' connections may be kept alive.

@@ -32,7 +32,7 @@ const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Maximum attempts per question, including the first.
 const MAX_TRIES: u32 = 3;
-/// Maximum time per attempt, even if the time for a connection allows more.
+/// Maximum time per attempt. Shorter if the time for a whole look-up is short.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
@@ -62,8 +62,9 @@ pub(crate) struct NoAddresses {
 /// Looks names up in the hosts file, then by name servers.
 ///
 /// Names are used unchanged. If a search domain were appended, names that don't exist would resolve
-/// to the address of the domain's wildcard. Name servers don't know names without a dot or under
-/// `local`, so the system resolves these names.
+/// to the address of the domain's wildcard. The name servers of the system don't know names without
+/// a dot or under `local`, so the system itself resolves these names. If `servers` are given, they
+/// resolve every name.
 pub(crate) struct NameServerResolver {
     /// Name servers to use instead of the system's.
     servers: Vec<SocketAddr>,
@@ -78,8 +79,8 @@ pub(crate) struct NameServerResolver {
 }
 
 impl NameServerResolver {
-    /// Creates a source that answers within `time`. If no answer is found by then, it reports a
-    /// failure.
+    /// Creates a resolver. The queries of a look-up take at most `time`; without an answer by then,
+    /// the look-up fails. Waits for the rate limit are extra.
     pub(crate) fn new(
         servers: &[SocketAddr],
         rate: Option<f64>,
@@ -321,7 +322,7 @@ fn addresses(lookup: &Lookup) -> impl Iterator<Item = IpAddr> {
     records.filter_map(|record| record.data.ip_addr())
 }
 
-/// Translates the resolver's answer for one address family.
+/// Converts the resolver's answer for one address family to a [`NameAnswer`].
 fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameAnswer {
     match lookup {
         Ok(lookup) => {

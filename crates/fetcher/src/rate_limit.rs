@@ -9,12 +9,12 @@ use http::HeaderMap;
 const MAX_FIELDS: usize = 8;
 /// Maximum list items of one field to read. Further items are ignored.
 const MAX_ITEMS: usize = 16;
-/// Maximum length of a field. A longer field is ignored.
+/// Maximum bytes of a field. A longer field is ignored.
 const MAX_FIELD_BYTES: usize = 1024;
 /// A `Reset` of at least this many seconds is a time since the epoch (after the year 2001). A
 /// smaller one is a duration.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
-/// A `Reset` of at least this value is a time in milliseconds.
+/// A `Reset` of at least this value is a time in milliseconds since the epoch.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
 /// The remaining quota and when it resets.
@@ -145,7 +145,8 @@ impl Limits {
         }
     }
 
-    /// Sets the gap that spreads this many requests evenly over a number of seconds.
+    /// Sets the gap that spreads this many requests evenly over a number of seconds, unless the gap
+    /// set before is longer.
     fn spread(&mut self, requests: u64, seconds: u64) {
         let whole = Duration::from_secs(seconds);
         let requests = u32::try_from(requests).unwrap_or(u32::MAX).max(1);

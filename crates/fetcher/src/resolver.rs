@@ -29,7 +29,7 @@ const MAX_ADDRESSES: usize = 16;
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Minimum time to cache an answer, even if its TTL is shorter, to spare name servers.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
-/// Maximum time to cache an answer, as is common for caches.
+/// Maximum time to cache an answer, even if its TTL is longer.
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum time to cache that a name has no address (RFC 2308 section 5: at most hours).
 const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
@@ -46,7 +46,7 @@ pub(crate) struct CheckedResolver {
     source: Arc<NameServerResolver>,
     known: Cache<String, Entry>,
     late: Arc<Semaphore>,
-    /// Look-ups that exceeded [`MAX_LATE_LOOKUPS`].
+    /// Number of look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
     name_source: NameSource,
 }
@@ -137,7 +137,7 @@ impl CheckedResolver {
         };
         let known = entry.get_or_init(|| look_up).await;
         if let Some(slower) = answered {
-            // The lifetime of the entry begins.
+            // Insert the entry again, so that its lifetime begins with the answer.
             self.known.insert(key.to_owned(), Arc::clone(&entry));
             if let Some(rest) = slower {
                 let (names, partial) = (self.clone(), Arc::clone(&entry));
@@ -240,7 +240,8 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// The resolver of a client for an override. Returns the override's fixed addresses.
+/// The resolver of a client for an override. Resolves the override's host to fixed addresses, and
+/// other names, such as that of a proxy, as usual.
 #[derive(Clone)]
 pub(crate) struct FixedResolver {
     pub(crate) host: String,

@@ -223,7 +223,8 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Returns every form of the fields' secrets that could leak.
+/// Returns every form in which the secrets of the fields could leak, such as a password alone or in
+/// base64.
 fn forms(fields: &HeaderMap) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (name, value) in fields {

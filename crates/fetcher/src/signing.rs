@@ -15,7 +15,7 @@ const ACCEPT_SIGNATURE: &str = "accept-signature";
 /// The field that every signed request carries.
 pub(crate) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
-/// Signs requests (RFC 9421).
+/// Makes the signatures of requests (RFC 9421).
 pub trait RequestSigner: fmt::Debug + Send + Sync {
     /// Returns the fields that sign one request. `asked` describes the signature that the server
     /// requested. Each call makes a new signature. Returns no fields if no key is in use.
@@ -54,7 +54,7 @@ pub(crate) enum SignatureDemand {
     None,
     /// The next request will carry the signature that the server requested.
     Met,
-    /// The server requested a signature that can't be made, or refused a signature made as
+    /// The server requested a signature that can't be made, or refused the signature that it had
     /// requested. The value is the reason.
     Unmet(String),
 }
@@ -73,7 +73,7 @@ struct Demand {
 }
 
 impl DemandedSignatures {
-    /// Returns whether requests for this URL are signed.
+    /// Returns whether requests for this URL are to be signed.
     pub(crate) fn is_signed(&self, signing: Option<&Signing>, url: &CanonicalUrl) -> bool {
         match signing.map(|signing| signing.when) {
             None => false,

@@ -37,7 +37,7 @@ pub struct PageDirectives {
 /// A value and its source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedValue<T> {
-    /// The value.
+    /// The parsed value, such as a number of characters.
     pub value: T,
     /// The directive that contains the value, and where it was found.
     pub source: CitedText,

@@ -15,7 +15,7 @@ use crate::robots::{AgentRules, UsageLine, UsageLineKind};
 
 pub use tdm::{TdmEntry, TdmRep};
 
-/// The purpose of a crawl.
+/// A purpose for which the pages of a crawl are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
@@ -82,21 +82,22 @@ pub enum Channel {
 /// A statement about the use of pages: its original text and its interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The vocabulary.
+    /// The vocabulary in which the statement is made.
     pub vocabulary: Vocabulary,
-    /// The source.
+    /// Where the statement was found.
     pub channel: Channel,
-    /// The original text.
+    /// The statement as written.
     pub raw: String,
-    /// The purposes that the statement covers, each with a stance. Empty if the statement is
-    /// invalid, or if a more specific statement overrides it.
+    /// The purposes that the statement covers, each with a stance. Empty if the statement covers no
+    /// purpose, is invalid, or is overridden by a more specific one.
     pub says: Vec<(UsagePurpose, Stance)>,
 }
 
 /// All statements about the use of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageStatements {
-    /// The statements in order: robots.txt first, then the site's files, headers and METAs.
+    /// The statements in this order: robots.txt, `Content-Usage` and `Content-Signal` headers, the
+    /// TDM Reservation Protocol, directives of the page.
     pub list: Vec<Statement>,
 }
 
@@ -127,11 +128,11 @@ pub struct StatementSources<'a> {
     pub path_and_query: &'a str,
     /// The `tdmrep.json` of the page's origin.
     pub tdmrep: Option<&'a TdmRep>,
-    /// Response headers, with names in any case.
+    /// The response's headers, each as (name, value). Names are in any case.
     pub headers: &'a [(&'a str, &'a str)],
-    /// META elements as name and content.
+    /// The page's META elements, each as (name, content).
     pub metas: &'a [(&'a str, &'a str)],
-    /// Directives of the page.
+    /// The directives for robots in the page and its headers.
     pub page: Option<&'a PageDirectives>,
 }
 

@@ -167,7 +167,8 @@ impl Draw {
         rank(&self.stored.design.seed, url.as_str())
     }
 
-    /// Returns the stratum that a URL was drawn from, or `None` if the URL was not drawn.
+    /// Returns the stratum that a URL was drawn from, with the counts needed for estimates. `None`
+    /// if the URL was not drawn.
     #[must_use]
     pub fn stratum_of(&self, url: &CanonicalUrl) -> Option<DrawnStratum<'_>> {
         let at = self.strata.get(&self.rank(url))?;

@@ -1,5 +1,6 @@
-//! The cost of a scheduling decision with a thousand hosts and with a million. Hosts are kept in a
-//! tree ordered by time, so the cost should grow only with the tree's depth and with cache misses.
+//! Measures the cost of a scheduling decision with a thousand hosts and with a million. Hosts are
+//! kept in a tree ordered by time, so the cost should grow only with the tree's depth and with
+//! cache misses.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crawl_scheduler::{
 use crawl_weburl::Origin;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
-/// Some moment in 2026.
+/// An arbitrary time in 2026.
 const START: Tick = Tick::from_micros(1_790_000_000_000_000);
 
 /// Creates a scheduler with this many hosts, four per address, that never run out of URLs.

@@ -1,4 +1,4 @@
-//! Back-off: waits that a host requested, and pauses that follow from its failures.
+//! Back-off: waits that a host requested, and pauses after failures of the host.
 
 use std::time::Duration;
 
@@ -14,19 +14,22 @@ pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// without either has no such state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
-    /// No requests before this time: the end of a wait that the host requested or that follows a
-    /// restart.
+    /// No requests before this time. `hold_why` is the reason, such as a Retry-After, a restart or
+    /// another crawl.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
-    /// Number of 429 or 503 answers in a row without a Retry-After.
+    /// Number of default waits in a row, which follow a 429 or 503 without a Retry-After. Each
+    /// doubles the next one. Such answers to requests in flight at the same time count once.
     pub(crate) hold_level: u8,
     /// No requests before this time: the end of the pause after failures.
     pub(crate) trip_until: Tick,
-    /// Number of pauses in a row. Above 0, only one request may be in flight.
+    /// Number of pauses in a row, each twice as long as the one before. Above 0, only one request
+    /// may be in flight.
     pub(crate) trip_level: u8,
-    /// Number of answers during the slow restart after a pause. 0 outside a slow restart.
+    /// Number of answers since the slow restart after a pause began; each halves the gap. 0 outside
+    /// a slow restart.
     pub(crate) ease: u8,
-    /// Failures since the last answer.
+    /// Number of failed requests since the last answer.
     pub(crate) fails: u32,
     /// Hashes of the distinct URLs that failed since the last answer, at most `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
@@ -39,7 +42,7 @@ pub(crate) struct HostRateLimit {
     /// Minimum gap between requests, in microseconds.
     pub(crate) gap: u64,
     pub(crate) gap_until: Tick,
-    /// No requests before this time.
+    /// No requests before this time, because the quota is used up.
     pub(crate) wait_until: Tick,
 }
 
@@ -60,7 +63,7 @@ impl Backoff {
         },
     };
 
-    /// Returns whether no request at `now` or later is affected by this state.
+    /// Returns whether this state no longer affects any request at `now` or later.
     pub(crate) fn is_over(&self, politeness: &Politeness, now: Tick) -> bool {
         let limit = self.limit.gap_until.max(self.limit.wait_until);
         let calm = self.fails == 0 && self.trip_level == 0 && self.ease == 0;
@@ -74,7 +77,8 @@ impl Backoff {
         }
     }
 
-    /// Counts the failure of a URL unless a failure of the same URL was already counted.
+    /// Counts the failure of a URL, given its hash, unless a failure of the same URL was already
+    /// counted. `None` always counts.
     pub(crate) fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;

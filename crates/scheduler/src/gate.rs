@@ -13,7 +13,7 @@ use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// The key of a gate (shared limit).
+/// What a gate (shared limit) limits: the hosts at one address or of one site, or all look-ups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GateKey {
     Address(IpAddr),
@@ -70,8 +70,8 @@ impl Gate {
     }
 
     /// Returns whether a host that has reserved a request at this gate (shared limit) may be
-    /// fetched from. False during the delay, or if the limit was lowered below the number of
-    /// reservations.
+    /// fetched from now. False during the delay, or if the requests in flight use up a lowered
+    /// limit.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -170,11 +170,12 @@ impl Gates {
             let limits = match gate.key {
                 GateKey::Address(address) => Some(of_addresses.at(address)),
                 GateKey::Site(ref site) => politeness.site_limits(site),
-                // The limit on look-ups is fixed when the scheduler is created, like `concurrency`.
+                // The limit on look-ups is fixed when the scheduler is created.
                 GateKey::LookUps => Some(SharedHostLimits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
-            // Without limits, the gate of a site is dropped once its requests have ended.
+            // Without limits, the site needs no gate. Lift all limits, so that no request waits
+            // until the gate is dropped.
             let limits = limits.unwrap_or(SharedHostLimits::of_number(u32::MAX));
             (gate.limit, gate.delay) = (limits.number, limits.delay);
             gate.rate.set(now, limits.rate);
@@ -185,8 +186,8 @@ impl Gates {
         ids
     }
 
-    /// Removes a host from the gate (shared limit). Drops the gate if it is unused and its delay is
-    /// over at `now`.
+    /// Removes a host from the gate (shared limit). Drops the gate if it is unused and its
+    /// delay is over at `now`.
     pub(crate) fn remove_host(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);

@@ -40,7 +40,7 @@ pub(crate) struct Host {
     pub(crate) busy: u32,
     /// Number of requests queued by `queue_request`.
     pub(crate) queued_requests: u32,
-    /// Index of the origin that is served next.
+    /// Index of the origin to consider first for the next request. The others follow in order.
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
@@ -66,13 +66,13 @@ pub(crate) struct Host {
 /// The queue that holds a host with work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostQueuePosition {
-    /// In no queue: the host has no work, or no free slot.
+    /// In no queue: the host has no work or no free slot, is parked, or may never be fetched from.
     NotQueued,
-    /// Not ready yet.
+    /// In `Scheduler::later`: the host is not ready yet.
     Later,
-    /// Ready, waiting for its turn.
+    /// In `Scheduler::ready`: the host is ready and waits for its turn.
     Ready,
-    /// Waiting until the gate (shared limit) with this index opens.
+    /// In the queue of the gate (shared limit) with this index, until the gate opens.
     AtGate(u32),
 }
 
@@ -114,9 +114,9 @@ impl Host {
     }
 
     /// Removes free slots until the free slots and the requests in flight together are at most
-    /// `per_host`. The slots that become ready first are removed first, and the latest end of a
-    /// removed slot moves to a remaining slot. At least one slot remains, so that its gap still
-    /// applies if `per_host` is raised while requests are in flight.
+    /// `per_host`. The slots that become ready first are removed first. The latest request end of
+    /// the removed slots moves to a remaining slot. At least one slot remains, so that its gap
+    /// still applies if `per_host` is raised while requests are in flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
@@ -131,7 +131,7 @@ impl Host {
         }
     }
 
-    /// Whether a request is due and the host is not parked.
+    /// Returns whether a request is due and the host is not parked.
     pub(crate) fn has_work(&self) -> bool {
         !self.is_parked && (self.due > 0 || self.queued_requests > 0)
     }
@@ -148,12 +148,12 @@ impl Host {
         self.origins.len() == 2 && rest.any(OriginEntry::may_answer)
     }
 
-    /// Number of pending URLs without a permit.
+    /// Returns the number of pending URLs without a permit.
     pub(crate) fn waiting(&self) -> u64 {
         self.origins.iter().map(OriginEntry::left).sum()
     }
 
-    /// Whether nothing is in flight, pending or queued.
+    /// Returns whether nothing is in flight, pending or queued.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.busy == 0 && self.queued_requests == 0
     }

@@ -27,11 +27,11 @@ pub enum SnapshotCompleteness {
 /// A host that was evicted from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictedHost {
-    /// The host.
+    /// The evicted host.
     pub host: HostKey,
     /// Known origins of the host.
     pub origins: Vec<Origin>,
-    /// When the host may next be fetched from.
+    /// When the host's own limits allow the next request.
     pub wake: Tick,
     /// The host's state, for [`Scheduler::restore`].
     pub bytes: Vec<u8>,
@@ -75,8 +75,8 @@ impl Scheduler {
         Some(self.stored(&self.hosts[id]))
     }
 
-    /// Returns the gap between two requests to a host, at the hour with the longest gap. `None` if
-    /// nothing is known of the host.
+    /// Returns the gap between two requests to a host, at the hour in which its robots.txt requires
+    /// the longest gap. `None` if nothing is known of the host.
     #[must_use]
     pub fn longest_gap(&self, host: &HostKey) -> Option<Duration> {
         let host = &self.hosts[*self.by_host.get(host)?];
@@ -112,8 +112,8 @@ impl Scheduler {
     }
 
     /// Applies a request of an earlier run, from its record: the gap after it and the wait that it
-    /// requested. May be called before or after [`Scheduler::restore`]. Noting the same request
-    /// twice occupies a second slot of a host with several slots for one gap.
+    /// requested. May be called before or after [`Scheduler::restore`]. If the same request is
+    /// applied twice to a host with several slots, a second slot stays closed for one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,
@@ -213,7 +213,7 @@ impl Scheduler {
         })
     }
 
-    /// Returns the latest possible end of a wait that a host requested.
+    /// Returns the latest possible end, counted from now, of a wait that a host requested.
     fn longest_wait(&self) -> Tick {
         let politeness = self.politeness();
         self.now + politeness.max_retry_after.max(politeness.wait_max)
@@ -374,7 +374,7 @@ mod tests {
         }
     }
 
-    /// The state of a host with failures and waits, with every field set.
+    /// Returns the state of a host with failures and waits, with every field set.
     fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
@@ -453,7 +453,7 @@ mod tests {
             ..troubled()
         };
         assert_eq!(restored(three_slots(), &[&troubled(), &newer]), expected);
-        // The response time and the address of the first snapshot win.
+        // The response time and the address of the first restored snapshot win.
         let expected = HostSnapshot {
             smoothed: 1,
             gap: 5_000_000,

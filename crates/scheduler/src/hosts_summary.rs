@@ -10,34 +10,36 @@ use crate::tick::Tick;
 /// Summary of the hosts with pending work, grouped by what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsSummary {
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: u32,
-    /// Hosts with every slot in flight.
+    /// Number of hosts with requests in flight that get no further permit for now, because every
+    /// slot is in use or no other URL is pending.
     pub busy_hosts: u32,
-    /// Hosts that are ready. The limits of an address, a site, the rate or the concurrency may
-    /// still delay them.
+    /// Number of hosts that are ready. The limits of an address, a site, the rate or the
+    /// concurrency may still delay them.
     pub ready: u32,
-    /// Hosts that wait for their gap.
+    /// Number of hosts that wait for their gap.
     pub waiting_hosts: u32,
-    /// Hosts that may not be fetched from before some time, because of a pause or a wait.
+    /// Hosts that must not be fetched from before a known time, because of a pause or a requested
+    /// wait.
     pub paused: Vec<PausedHost>,
     /// Parked hosts with pending work ([`Scheduler::park`]).
     pub parked: Vec<HostKey>,
-    /// The earliest time when a permit could be issued if nothing changes before then. `None`
-    /// if a `done` or `set_robots` must come first, or if there is no such time.
+    /// The earliest time when a permit could be issued if nothing changes before then. `None` if
+    /// another call (such as `done` or `set_robots`) must come first.
     pub soonest: Option<Tick>,
 }
 
 /// A paused host with pending URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedHost {
-    /// The host.
+    /// The paused host.
     pub host: HostKey,
     /// When the pause ends.
     pub until: Tick,
     /// The rule that pauses the host.
     pub why: PauseReason,
-    /// The origins of the host whose rules are in force, possibly from an older copy of robots.txt.
+    /// The origins of the host whose rules are known, even if they are no longer fresh.
     pub with_rules: Vec<Origin>,
 }
 
@@ -51,13 +53,15 @@ pub enum PauseReason {
     /// No connection could be made to any origin, or too many requests failed in a row. The number
     /// is the number of failures since the last answer.
     Failures(u32),
-    /// The robots.txt of every origin with pending URLs is unreachable.
+    /// No origin of the host may be fetched from yet. The first one to change waits to fetch its
+    /// unreachable robots.txt again.
     Robots,
-    /// The visit time in the host's robots.txt has not begun.
+    /// No origin of the host may be fetched from yet. The first one to change waits for the visit
+    /// time in its robots.txt.
     VisitTime,
     /// The host's rate-limit fields reported a used-up quota.
     RateLimit,
-    /// The operator's quiet hours.
+    /// It is within the operator's quiet hours.
     QuietHours,
     /// Another crawl is fetching from the host.
     OtherCrawl,

@@ -18,9 +18,10 @@ use governor::{Quota, RateLimiter};
 
 use crate::tick::Tick;
 
-/// The longest time between two requests.
+/// Maximum time between two requests, however low the rate.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Maximum time since a limiter was created, 146 years; larger values could overflow in governor.
+/// Maximum time since a limiter was created that is passed to governor, in nanoseconds (146 years).
+/// Larger values could overflow there.
 const MAX_NANOS: u64 = 1 << 62;
 
 /// A maximum number of requests per second, evenly spaced.
@@ -30,7 +31,7 @@ pub struct MaxRate {
     interval: Option<Duration>,
     /// The limiter, created at the first request.
     limiter: Option<Limiter>,
-    /// The sequence number of the last request.
+    /// The sequence number of the last request that was counted.
     last: u64,
     opens_at: Tick,
 }
@@ -38,7 +39,8 @@ pub struct MaxRate {
 type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<Moment>>;
 
 impl MaxRate {
-    /// Allows `per_second` requests per second, or any number if `per_second` is `None` or 0.
+    /// Creates a limit of `per_second` requests per second. There is no limit if `per_second` is
+    /// `None`, not finite, or not above 0.
     #[must_use]
     pub fn new(per_second: Option<f64>) -> MaxRate {
         MaxRate::with_clock(&RateClock::default(), per_second)
@@ -79,7 +81,7 @@ impl MaxRate {
         }
     }
 
-    /// The earliest time for the next request.
+    /// Returns the earliest time for the next request.
     #[must_use]
     pub fn opens_at(&self) -> Tick {
         self.opens_at

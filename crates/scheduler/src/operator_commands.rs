@@ -15,7 +15,7 @@ use crate::tick::Tick;
 /// The pending work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostWork {
-    /// The host.
+    /// The host that has this work.
     pub host: HostKey,
     /// Pending URLs without a permit.
     pub waiting: u64,
@@ -57,8 +57,8 @@ impl Scheduler {
         self.parked.iter()
     }
 
-    /// Sets the operator's delay for one host, or for all hosts including those with their own
-    /// delay.
+    /// Sets the operator's delay for one host or, if `host` is `None`, for all hosts, including
+    /// those with a delay of their own.
     ///
     /// The longest gap applies, so a longer gap set by the host stays in force. A gap that is
     /// already under way keeps its length even if the new delay is shorter.
@@ -88,7 +88,8 @@ impl Scheduler {
         }
     }
 
-    /// Replaces the operator's politeness, except delays set by [`Scheduler::set_delay`].
+    /// Replaces the operator's politeness, except delays set by [`Scheduler::set_delay`] and the
+    /// number of look-ups ([`Politeness::look_ups`]), which is fixed.
     ///
     /// No wait requested by a host ends earlier, and a gap under way keeps the stricter of the old
     /// and new rules. Requests in flight end normally. If they exceed the new limits, no request is
@@ -202,7 +203,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the index of a host's own limits. Adds own limits if the host has none.
+    /// Returns the index in `limits` of a host's own politeness. Creates this politeness if the
+    /// host has none.
     fn host_limits_index(&mut self, host: &HostKey) -> u32 {
         if let Some(number) = self.host_limits.get(host) {
             return *number;

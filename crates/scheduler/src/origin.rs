@@ -41,10 +41,10 @@ pub(crate) struct OriginEntry {
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Number of pending URLs, as last set by the caller.
     waiting: u64,
-    /// Number of page permits issued since `waiting` was set. Each permit uses up one of the
-    /// pending URLs.
+    /// Number of page permits issued since `waiting` was set and not given back. Each uses up one
+    /// of the pending URLs.
     permits_out: u32,
-    /// Whether a permit for robots.txt was issued and its answer has not been judged yet.
+    /// Whether a permit for robots.txt was issued, and `set_robots` was not called since.
     asked: bool,
     /// Until when the first page after a robots.txt answer may be issued, even if the rules have
     /// expired. Without this exception, rules that expire before the host's gap ends would never
@@ -99,7 +99,7 @@ impl OriginEntry {
         }
     }
 
-    /// Pending URLs without a permit.
+    /// Returns the number of pending URLs without a permit.
     pub(crate) fn left(&self) -> u64 {
         self.waiting.saturating_sub(self.permits_out.into())
     }
@@ -111,8 +111,8 @@ impl OriginEntry {
     }
 
     pub(crate) fn set_robots(&mut self, now: Tick, state: RobotsState) {
-        // A kept copy allows no page beyond its age. Otherwise it would allow another one each time
-        // the origin comes back into memory.
+        // Only a new answer allows one page after its rules expire. If a stored copy did too, it
+        // would allow another page each time the origin comes back into memory.
         let is_answer = std::mem::take(&mut self.asked);
         self.first_until = match state {
             RobotsState::InForce { .. } if is_answer => now + MAX_ROBOTS_AGE,
@@ -143,12 +143,13 @@ impl OriginEntry {
         }
     }
 
-    /// Whether the origin's robots.txt could not be fetched.
+    /// Returns whether the origin's robots.txt could not be fetched.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self.state, State::Unreachable { .. })
     }
 
-    /// Whether the origin answered a request for its robots.txt, or such a request is due.
+    /// Returns whether the origin answered the last request for its robots.txt, or such a request
+    /// is due or in flight.
     pub(crate) fn may_answer(&self) -> bool {
         match self.state {
             State::InForce { .. } => true,
@@ -157,12 +158,13 @@ impl OriginEntry {
         }
     }
 
-    /// Whether the rules of the origin were read, even if they are no longer fresh.
+    /// Returns whether the rules of the origin are known, even if they are no longer fresh.
     pub(crate) fn has_rules(&self) -> bool {
         matches!(self.state, State::InForce { .. })
     }
 
-    /// Whether the origin's next request is for a page, but the time is outside its visit times.
+    /// Returns whether the origin's next request is for a page, but the time is outside its visit
+    /// times.
     pub(crate) fn is_outside_visit_time(&self, now: Tick) -> bool {
         let closed = self.pace.as_ref().is_some_and(|pace| !pace.is_open(now));
         closed && self.status().due && self.rules_in_force(now)
@@ -175,8 +177,8 @@ impl OriginEntry {
         }
     }
 
-    /// Returns the last visit time that the origin's pages waited for, or zero if they never
-    /// waited.
+    /// Returns the beginning of the last visit time that the origin's pages waited for, or zero if
+    /// they never waited.
     pub(crate) fn opened(&self) -> Tick {
         self.pace.as_ref().map_or(Tick::ZERO, |pace| pace.opens_at)
     }
@@ -197,8 +199,8 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// Takes back an unused page permit. If the number of pending URLs was set after the permit was
-    /// issued, this number stays.
+    /// Takes back an unused page permit, so that its URL is pending again. If the number of pending
+    /// URLs was set after the permit was issued, this number stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

@@ -57,7 +57,8 @@ pub enum GapReason {
     Wait,
     /// Failures paused the host.
     Pause,
-    /// A full gap after a restart, because the time of the last request is unknown.
+    /// A full gap after a restart, because the last run may have sent requests that were not
+    /// recorded.
     Restart,
     /// A Request-rate of the host's robots.txt.
     RequestRate,
@@ -75,7 +76,8 @@ pub enum GapReason {
 
 /// Permission to send one request to one host, now.
 ///
-/// Issued only by [`Scheduler::poll`](crate::Scheduler::poll). With
+/// Issued by [`Scheduler::poll`](crate::Scheduler::poll) and
+/// [`Scheduler::poll_host`](crate::Scheduler::poll_host). With
 /// [`Politeness::look_ups`](crate::Politeness::look_ups), a permit for a host with an unknown
 /// address must pass [`Scheduler::admit`](crate::Scheduler::admit) before its request is sent.
 /// Every permit ends in [`Permit::spend`] and [`Scheduler::done`](crate::Scheduler::done) or, if
@@ -98,7 +100,8 @@ pub enum PollOutcome {
     Issue(Permit),
     /// Nothing may be sent before this tick, unless another call changes that.
     SleepUntil(Tick),
-    /// Nothing is pending, or nothing can be issued before a call of `done` or `set_robots`.
+    /// Nothing is pending, or nothing can be issued before another call, such as `done`,
+    /// `set_robots` or `unpark`.
     Idle,
 }
 
@@ -155,7 +158,7 @@ pub enum Admission {
     Send(Permit),
     /// No capacity yet: call `admit` again after a `done` or at this tick, whichever comes first.
     Wait(Permit, Option<Tick>),
-    /// The permit was given back because its host must wait.
+    /// The permit was given back, because its host must wait again.
     GivenBack,
 }
 

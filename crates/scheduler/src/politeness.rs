@@ -18,7 +18,7 @@ pub struct Politeness {
     /// Minimum gap as a multiple of the smoothed response time; 0 disables it.
     pub delay_factor: f64,
     /// Maximum requests in flight per host. Each of these requests has a slot, which keeps its own
-    /// gap. If the host sets a crawl delay, only one slot is used.
+    /// gap. If the host sets a pace, such as a crawl delay, only one slot is used.
     pub per_host: u32,
     /// Maximum requests in flight per address.
     pub per_address: u32,
@@ -30,14 +30,14 @@ pub struct Politeness {
     pub address_rate: Option<f64>,
     /// Maximum requests in flight per site, at least `per_host`. `None` means no limit.
     pub per_site: Option<u32>,
-    /// Minimum time between two requests to one site.
+    /// Minimum time between two requests to one site, counted like `address_delay`.
     pub site_delay: Duration,
     /// Maximum requests per second in total, evenly spaced. `None` or 0 means no limit.
     pub max_rate: Option<f64>,
     /// Maximum requests in flight in total.
     pub concurrency: u32,
     /// Maximum permits that wait for a name look-up. These permits are not counted in
-    /// `concurrency`. With 0, no name is looked up before its request.
+    /// `concurrency`. With 0, permits do not wait for look-ups.
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,
@@ -50,7 +50,7 @@ pub struct Politeness {
     pub wait_forget: Duration,
     /// How many different URLs must fail, without an answer in between, to pause the host.
     pub fails_in_a_row: u32,
-    /// Maximum random fraction that is added to each gap; at most 0.01.
+    /// Maximum fraction by which a gap is lengthened at random; at most 0.01.
     pub jitter: f64,
     /// Hours without any requests, even for robots.txt.
     pub quiet: Vec<DailyHours>,
@@ -120,7 +120,7 @@ impl Politeness {
         std::iter::once(self.clone()).chain(of_patterns).collect()
     }
 
-    /// Maps each pattern to its index in `of_all_patterns`.
+    /// Returns the index of each pattern in `of_all_patterns`.
     pub(crate) fn by_pattern(&self) -> HashMap<Box<str>, u32, RandomState> {
         let patterns = self.sites.iter().zip(1..);
         patterns
@@ -181,7 +181,7 @@ impl SharedHostLimits {
         }
     }
 
-    /// Limits only the requests in flight.
+    /// Creates limits on nothing but the number of requests in flight.
     pub(crate) fn of_number(number: u32) -> SharedHostLimits {
         SharedHostLimits {
             number,

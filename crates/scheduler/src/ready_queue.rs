@@ -1,7 +1,8 @@
 //! Ready queue: hosts ordered by when they may next be fetched from.
 //!
-//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by the
-//! time when it will be ready. After that it is in `ready`, ordered by its [`ReadyKey`].
+//! A host with work and a free slot is in exactly one queue. Before it is ready it is in `later`,
+//! ordered by the time when it will be ready. After that it is in `ready`, ordered by its
+//! [`ReadyKey`].
 //!
 //! When a host is first in `ready` but one of its gates (address, site, look-ups) is closed, the
 //! host moves to the gate's queue, and the gate takes the host's position. A closed gate is in
@@ -50,7 +51,7 @@ impl Scheduler {
         self.gates.fade(self.now);
     }
 
-    /// Returns the permit that is due now.
+    /// Issues the permit that is due now, if any.
     pub(crate) fn next_permit(&mut self) -> Option<Permit> {
         let is_full = self.in_flight >= self.politeness().concurrency;
         while !is_full && self.rate.opens_at() <= self.now {
@@ -226,7 +227,7 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again: for an hour that allows requests, or for a limit that it shares with other hosts. If
+    /// again, for an hour that allows requests or for a limit that it shares with other hosts. If
     /// `is_looked_up` is true, the host's look-up has ended, so an unknown address no longer blocks
     /// it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
@@ -246,9 +247,9 @@ impl Scheduler {
         Some(self.issue(id, look_up))
     }
 
-    /// Returns whether the current hour still allows a request to the host, which has just come
-    /// first in the queue. Visit times, hourly rates and quiet hours may have begun or ended since
-    /// the host was queued.
+    /// Returns whether the current hour still allows a request to the host, which was just
+    /// dequeued. Visit times, hourly rates and quiet hours may have begun or ended since the host
+    /// was queued.
     fn is_hour(&mut self, id: u32) -> bool {
         if self.hosts[id].has_visit_times {
             let now = self.now;

@@ -11,16 +11,16 @@ use crate::tick::{Tick, micros};
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// Minimum pause after failures, as a multiple of the host's gap.
 const MIN_PAUSE_GAPS: u64 = 10;
-/// Maximum times that quiet hours and hourly gaps may alternately postpone one request. After that,
-/// the request waits for the longest gap of all.
+/// Maximum number of times that quiet hours and hourly gaps postpone one request in turn. After
+/// that, the request waits for the longest gap of all.
 const MAX_POSTPONEMENTS: u32 = 64;
 
 /// The earliest time for a request, and the rule that sets this time.
 pub(crate) type Moment = (Tick, GapReason);
 
 impl Host {
-    /// Returns the gap between two requests in microseconds, and the rule that determines it.
-    /// Ignores gaps that apply only at certain hours.
+    /// Returns the gap between two requests in microseconds, and the rule that sets it. Ignores
+    /// gaps that apply only at certain hours.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = self.steady_gap(politeness);
         match self.backoff().ease {
@@ -32,8 +32,8 @@ impl Host {
         }
     }
 
-    /// Returns the gap in microseconds, and the rule that determines it. Ignores the increase
-    /// during a slow restart.
+    /// Returns the gap in microseconds, and the rule that sets it. Ignores the longer gap during a
+    /// slow restart.
     fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = (micros(politeness.delay), GapReason::Delay);
         // The cast saturates, and NaN (0 times infinity) becomes 0.
@@ -57,13 +57,13 @@ impl Host {
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
-        // Treat a slow gap of up to a millisecond as over, even if the steady gap is shorter.
+        // Up to a millisecond, a slow gap counts as over even if the steady gap is shorter.
         slow <= gap.max(1000)
     }
 
-    /// Returns the maximum number of requests in flight at once: 1 or `per_host`. The maximum is 1
-    /// if the host sets a pace, because several slots together would exceed the pace. The maximum
-    /// is also 1 from a pause after failures until the end of the slow restart.
+    /// Returns the maximum number of requests in flight at once: 1 or `per_host`. It is 1 if the
+    /// host sets a pace that several slots together would exceed. It is also 1 from a pause after
+    /// failures until the end of the slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {

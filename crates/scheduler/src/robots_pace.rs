@@ -30,9 +30,9 @@ pub struct RobotsPace {
 /// A maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsRequestRate {
-    /// Requests; 0 counts as 1.
+    /// Maximum number of requests in the period `per`; 0 counts as 1.
     pub requests: u32,
-    /// The period.
+    /// The period in which at most `requests` are allowed.
     pub per: Duration,
     /// The hours to which the rate applies; `None` for always.
     pub during: Option<DailyHours>,
@@ -120,12 +120,12 @@ impl OriginPace {
         }))
     }
 
-    /// Returns whether pages may be fetched at this hour.
+    /// Returns whether pages may be fetched at the time `at`.
     pub(crate) fn is_open(&self, at: Tick) -> bool {
         self.visits.is_empty() || self.visits.iter().any(|hours| hours.contain(at))
     }
 
-    /// Bars pages until the next visit time.
+    /// Bars pages until the next visit time begins.
     pub(crate) fn close(&mut self, now: Tick) {
         let opens = self.visits.iter().map(|hours| hours.begins_after(now));
         self.opens_at = opens.min().unwrap_or(now);

@@ -136,7 +136,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Returns whether a host has no pending work and nothing in flight.
+    /// Returns whether a host has no pending work and nothing in flight. True for a host that is
+    /// not in memory.
     #[must_use]
     pub fn is_idle(&self, host: &HostKey) -> bool {
         let id = self.by_host.get(host);
@@ -344,7 +345,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request: frees its slot and updates its host from the outcome.
+    /// Ends a request: frees its slot and updates its host from the outcome. Returns when the host
+    /// may be fetched from next.
     pub fn done(&mut self, now: Tick, spent: SpentPermit, signal: RequestOutcome) -> HostWait {
         self.advance(now);
         let data = *spent.0;
@@ -381,7 +383,7 @@ impl Scheduler {
         learned
     }
 
-    /// Returns an unused permit, as if it had never been issued.
+    /// Takes back an unused permit, as if it had never been issued.
     ///
     /// The next poll issues the same request again. To prevent that, call
     /// [`Scheduler::set_pending`] with 0 before this if no URL was left for the permit, or
@@ -449,7 +451,7 @@ impl Scheduler {
             .map_or(0, |gate| gate.in_flight)
     }
 
-    /// Returns the politeness in force.
+    /// Returns the operator's politeness in force, without overrides for some hosts.
     #[must_use]
     pub fn politeness(&self) -> &Politeness {
         &self.limits[0]
@@ -567,8 +569,8 @@ impl Scheduler {
         }
     }
 
-    /// Records that a request used a gate (shared limit) at `at`, even if the gate did not count
-    /// it.
+    /// Records that a request used a gate (shared limit) at `at`, even if the request was not
+    /// counted there.
     pub(crate) fn used(&mut self, number: u32, at: Tick) {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);

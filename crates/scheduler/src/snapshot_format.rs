@@ -1,4 +1,4 @@
-//! The durable form of a host's politeness, read only by this crate.
+//! The stored form of a host's state, read only by this crate.
 //!
 //! Little-endian, with a version first and a checksum last, to detect other versions and torn
 //! writes.
@@ -94,7 +94,7 @@ impl HostSnapshot {
         bytes
     }
 
-    /// Decodes a snapshot. `None` if the bytes are not valid.
+    /// Decodes a snapshot. Returns `None` if the bytes are damaged or have another version.
     pub(crate) fn decode(bytes: &[u8]) -> Option<HostSnapshot> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         if checksum(body) != u32::from_le_bytes(*sum) {
@@ -177,7 +177,8 @@ impl ByteReader<'_> {
     }
 }
 
-/// FNV-1a, 32 bits. Detects torn writes and other versions, not tampering.
+/// Returns the FNV-1a hash of 32 bits, which detects torn writes and other versions, but not
+/// tampering.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811C_9DC5, |sum, byte| {
         (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Tick(u64);
 
 impl Tick {
-    /// The Unix epoch, which stands for "long ago".
+    /// The Unix epoch. As the time of an event, it means "long ago" or "never".
     pub const ZERO: Tick = Tick(0);
 
     /// Creates a tick from microseconds since the Unix epoch.

@@ -107,7 +107,7 @@ impl Scope {
     /// `exclude` overrides everything else. `max_depth` counts links from a seed.
     ///
     /// # Errors
-    /// [`BadScopePattern`] names the first pattern that is not a regular expression.
+    /// Fails with [`BadScopePattern`] for the first pattern that is not a regular expression.
     pub fn new(
         mode: ScopeMode,
         include: &[String],
@@ -133,8 +133,8 @@ impl Scope {
     /// Replaces the patterns and the excluded hosts. Seeds, hosts and prefixes stay.
     ///
     /// # Errors
-    /// [`BadScopePattern`] if a pattern is not a regular expression. Nothing is changed
-    /// then.
+    /// Fails with [`BadScopePattern`] if a pattern is not a regular expression. Then nothing is
+    /// changed.
     pub fn set_exclusions(
         &mut self,
         include: &[String],
@@ -193,7 +193,7 @@ impl Scope {
     /// Adds a seed that has its own settings.
     ///
     /// # Errors
-    /// [`AreaConflict`] if another seed has different settings for the same area.
+    /// Fails with [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,
@@ -241,7 +241,7 @@ impl Scope {
         self.sites.insert(url.site());
     }
 
-    /// Decides whether a URL `depth` links from a seed is in scope.
+    /// Decides whether a URL that is `depth` links away from a seed is in scope.
     #[must_use]
     pub fn judge(&self, url: &CanonicalUrl, depth: u32) -> ScopeVerdict {
         if let Some(rule) = self.excluded(url) {

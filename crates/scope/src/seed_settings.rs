@@ -13,7 +13,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Site};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum AreaKind {
-    /// Only the seed itself.
+    /// Only the URL of the seed itself.
     Page,
     /// The host, and the path up to its last `/`. If a seed is directly below the root, such as
     /// `/products`, it is a folder itself.
@@ -101,7 +101,7 @@ impl SeedAreas {
     /// none, `usual`. A seed without settings gets no area.
     ///
     /// # Errors
-    /// [`AreaConflict`] if another seed has different settings for the same area.
+    /// Fails with [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,

@@ -7,7 +7,8 @@ use std::fmt;
 
 use crawl_weburl::CanonicalUrl;
 
-/// Words (in lower case) that name an action if they are the last segment of a path.
+/// Words that name an action, in lower case: as the last segment of a path, as the name of a
+/// parameter, or as the value of a parameter listed in `VERBS`.
 const ACTION_WORDS: [&str; 30] = [
     "add-to-cart",
     "add_to_cart",
@@ -46,8 +47,7 @@ const VERBS: [&str; 9] = [
     "action", "act", "do", "op", "cmd", "command", "task", "method", "func",
 ];
 
-/// Values that name an action in a parameter listed in `VERBS`, in lower case. The words of
-/// `ACTION_WORDS` count as well.
+/// Further values that name an action in a parameter listed in `VERBS`, in lower case.
 const VALUES: [&str; 16] = [
     "add", "addcart", "buy_now", "create", "edit", "insert", "logout", "markread", "move", "new",
     "post", "reply", "save", "submit", "update", "watch",

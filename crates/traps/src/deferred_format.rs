@@ -11,7 +11,7 @@ const LAYOUT: &str = "parked 2";
 const HOSTLESS: &str = "parked 1";
 
 impl TrapDetector {
-    /// Returns the encoded deferred kinds of URLs. `None` if they have not changed since the last
+    /// Encodes the deferred kinds of URLs. Returns `None` if they have not changed since the last
     /// call.
     pub fn stored(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.has_changed) {

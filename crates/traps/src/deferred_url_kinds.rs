@@ -11,8 +11,8 @@ pub(super) struct DeferredUrlKind {
     /// version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// True if all URLs of the kind are deferred, because they have trap signs (such as dates or
-    /// session ids). False if only URLs found on pages with nothing new are deferred.
+    /// True if all URLs of the kind are deferred. False if only those found on pages with nothing
+    /// new are deferred, because the URLs have no trap signs (such as dates or session ids).
     pub(super) by_looks: bool,
     /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
     /// are deferred.

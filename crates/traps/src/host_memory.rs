@@ -20,7 +20,7 @@ const MAX_TEMPLATES: usize = 512;
 /// Beyond the limit: the oldest are forgotten.
 const MAX_TEXTS: usize = 1024;
 
-/// The memory of one host: what its recent pages brought.
+/// What is remembered of one host: the content of its recent pages, and the spellings of its URLs.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     pub(super) words: HostWords,

@@ -65,7 +65,8 @@ struct Variant {
 pub(super) struct LearnedSpellings {
     /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// Maps the hash of each plain URL to the first page seen under each other spelling of the URL.
+    /// Maps the hash of each plain URL to its other spellings: for each kind of spelling, the first
+    /// page that was fetched.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
     /// The number of pairs of pages that were compared so far.
@@ -122,7 +123,7 @@ impl LearnedSpellings {
         }
     }
 
-    /// Whether a page was fetched recently from exactly this URL.
+    /// Returns whether a page was fetched recently from exactly this URL.
     pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
         self.pages
             .get(stable_hash::of(url.as_str().as_bytes()))
@@ -408,7 +409,7 @@ mod tests {
             ],
         );
         check(&pages, "/x/index.php", expect!["its own"]);
-        // The pages with an id are all equal, but the page without an id is different.
+        // The pages with an id are all equal, but the page without an id differs.
         let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
         let mut pages = Vec::new();
         for n in 1..4 {

@@ -38,10 +38,11 @@ pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::url_template::TrapKind;
 use self::url_template::{PageYield, TemplateHistory};
 
-/// The maximum level.
+/// The maximum level of a URL (the number of consecutive pages with nothing new on the way to it).
 pub const MAX_LEVEL: u8 = 30;
 
-/// Maximum number of pages with the same text whose URLs are remembered.
+/// Maximum number of pages with the same text that are remembered. URLs found on these pages can be
+/// deferred.
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
@@ -49,8 +50,8 @@ const MAX_DEFERRED_KINDS: usize = 16_384;
 /// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
-/// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
-/// are often stubs.
+/// Pages with fewer words than this are always compared word by word, because that is cheap and
+/// such pages are often stubs.
 const FEW_WORDS: u32 = 50;
 /// After this many URLs of a deferred kind, one URL is fetched as a probe. Each probe multiplies
 /// the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
@@ -66,9 +67,10 @@ const TEXT_LEVEL: u8 = 2;
 pub struct PageEvidence<'a> {
     /// The page's URL.
     pub url: &'a CanonicalUrl,
-    /// The page's level.
+    /// The level of the page's URL: the number of consecutive pages with nothing new on the way to
+    /// it.
     pub level: u8,
-    /// The response.
+    /// The response to the request for the URL.
     pub answer: AnswerEvidence<'a>,
 }
 
@@ -77,8 +79,8 @@ pub struct PageEvidence<'a> {
 pub enum AnswerEvidence<'a> {
     /// A text page.
     Text(&'a PageFingerprint),
-    /// A redirect to this URL that is not followed, since too many redirects in a row led to it.
-    /// Any other redirect is [`AnswerEvidence::Nothing`].
+    /// A redirect to this URL, which is not followed because it is one too many in a row. Any other
+    /// redirect is [`AnswerEvidence::Nothing`].
     CutRedirect(&'a CanonicalUrl),
     /// Other content that is kept, such as an image or a document.
     Other,
@@ -93,15 +95,15 @@ pub struct PageJudgement {
     pub level: u8,
     /// Whether the page had nothing new.
     pub is_barren: bool,
-    /// Whether deferred URLs have to be judged again. True if the page was a probe of a deferred
-    /// kind of URLs and had something new.
+    /// Whether deferred URLs have to be judged again. True if the page belongs to a deferred kind
+    /// of URLs and had something new, so that the kind is no longer deferred.
     pub traps_changed: bool,
     /// The number of words of the page that are new on its host. `None` if the page was not
     /// compared.
     pub new_words: Option<u32>,
 }
 
-/// The treatment of a URL.
+/// How to treat a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Fetch the URL.
@@ -172,9 +174,9 @@ impl TrapDetector {
         }
     }
 
-    /// Whether observations since the last call of [`TrapDetector::settled`] may have changed the
-    /// treatment of `url`, which was found on `via`. Meant for callers whose decisions may only
-    /// depend on settled pages.
+    /// Returns whether observations since the last call of [`TrapDetector::settled`] may have
+    /// changed the treatment of `url`, which was found on `via`. Meant for callers whose decisions
+    /// must depend on settled pages only.
     #[must_use]
     pub fn is_changing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> bool {
         let holds = |url: &CanonicalUrl| self.changing.contains(&url.host_key());
@@ -187,9 +189,9 @@ impl TrapDetector {
         self.changing.clear();
     }
 
-    /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// The caller can use the words to compare the page without blocking the trap detector. If the
-    /// caller doesn't compare the page, [`TrapDetector::observe`] does.
+    /// Returns the known words of the page's host, or `None` if the page does not have to be
+    /// compared with them. The caller can use the words to compare the page without blocking the
+    /// trap detector. If the caller doesn't compare the page, [`TrapDetector::observe`] does.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -302,7 +304,7 @@ impl TrapDetector {
         }
     }
 
-    /// Records the URLs that were first found on a page with nothing new. Returns whether this
+    /// Records the URLs that were first found on a page with nothing new. Returns true if this
     /// defers a kind of URLs that was not deferred before.
     pub fn record_children<'a>(
         &mut self,
@@ -441,8 +443,8 @@ impl TrapDetector {
         !self.may_rename && self.deferred.is_empty()
     }
 
-    /// If pages with the same text lead to each other, defers the URLs that were found on these
-    /// pages. Returns whether this defers a kind of URLs that was not deferred before.
+    /// Defers the URLs that were found on pages with the same text, if these pages lead to each
+    /// other. Returns whether this defers a kind of URLs that was not deferred before.
     fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &UrlShape, new: u32) -> bool {
         let AnswerEvidence::Text(gist) = visit.answer else {
             return false;
@@ -543,8 +545,9 @@ impl TrapDetector {
     }
 }
 
-/// Returns true if a page's words have to be compared with the known words of its host. A page is
-/// not compared if pages of its URL pattern have proven useful and nothing looks suspicious.
+/// Returns true if a page's words have to be compared with the known words of its host. If pages of
+/// its URL pattern have proven useful and nothing looks suspicious, only one page in eight is
+/// compared.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -579,8 +582,8 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns what a cut redirect brought: nothing new if it leads to another URL of the same pattern.
-/// Returns `None` for a redirect to a URL of another pattern.
+/// Judges a cut redirect. A redirect to another URL of the same pattern has nothing new. `None` for
+/// a redirect to another host or to a URL of another pattern.
 fn redirected(url: &CanonicalUrl, shape: &UrlShape, to: &CanonicalUrl) -> Option<PageYield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

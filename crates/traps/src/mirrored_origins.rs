@@ -38,7 +38,7 @@ struct Pair {
     different: u32,
 }
 
-/// The evidence that some origins serve the same pages as others.
+/// The evidence that some origins mirror others: the pages that they serve at equal paths.
 #[derive(Debug)]
 pub(super) struct MirrorEvidence {
     /// The pages at each path, by the hash of path and query.
@@ -110,8 +110,8 @@ impl MirrorEvidence {
         is_compared
     }
 
-    /// If the URL's origin is a mirror, returns the URL of the same page on the mirrored origin,
-    /// and the reason. `None` if the origin is not a mirror.
+    /// Returns the URL of the same page on the origin that the URL's origin mirrors, and the
+    /// reason. `None` if the origin is not a mirror.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
         if self.pairs.is_empty() {
             return None;

@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 24;
 /// The number of shingles in one bucket. A bucket is half a cache line, so a look-up reads only one
 /// line.
 const BUCKET: usize = 16;
-/// The number of buckets after a host's first page, which take 2 KiB.
+/// The number of buckets that a host's table begins with, which take 2 KiB.
 const FIRST_BUCKETS: usize = 64;
 /// Maximum number of buckets of a host, which take 64 KiB. Each page is compared with all shingles
 /// of the host or, if the table is full, with about the latest 32,000.
@@ -24,7 +24,7 @@ const MAX_BUCKETS: usize = 2048;
 /// The table grows when more than five eighths of its slots are used. At this load some buckets
 /// overflow while others are half full, which loses one shingle in two hundred.
 const MAX_LOAD: (usize, usize) = (5, 8);
-/// The number of words that a new image counts as.
+/// The number of words that each new image counts as.
 const WORDS_AN_IMAGE: usize = 6;
 
 /// The recent words of one host. Clones share their memory, so several threads can use it to

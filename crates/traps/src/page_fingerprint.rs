@@ -24,14 +24,14 @@ const MAX_IMAGES: usize = 64;
 pub(super) const SHINGLE: usize = 5;
 /// Maximum number of words of the page's own URL that are recognized in the page's text.
 const MAX_OWN_WORDS: usize = 32;
-/// The minimum length of a word of the page's own URL that is recognized in the page's text.
-/// Shorter words are too common.
+/// The minimum length in bytes of a word of the page's own URL that is recognized in the page's
+/// text. Shorter words are too common.
 const MIN_OWN_WORD: usize = 3;
 /// The number that replaces a date or a word of the page's own URL. Several in a row are replaced
 /// by one number.
 const PLACEHOLDER: u64 = 1;
 
-/// The text of a page as a few numbers.
+/// The text and the images of a page as a few numbers.
 ///
 /// The text is everything between the tags, without scripts and styles, in lower case. Days, years,
 /// names of months and weekdays, and words of the page's own URL are all treated as equal, because
@@ -42,13 +42,15 @@ pub struct PageFingerprint {
     pub words: u32,
     /// The hash of the text including dates and words of the page's own URL.
     pub text: u64,
-    /// The hash of the content: the text without dates and without words of the page's own URL.
+    /// The hash of the content: the images, and the text in which dates and words of the page's own
+    /// URL are all replaced by the same placeholder.
     pub said: u64,
-    /// The simhash of the text. The simhashes of nearly equal texts differ in few bits.
+    /// The simhash of the content without images. The simhashes of nearly equal pages differ in few
+    /// bits.
     pub simhash: u64,
     /// The number of words that are new on the page's host. `None` if they were not compared.
     pub(super) new_words: Option<u32>,
-    /// The hash of each shingle (five consecutive words).
+    /// The hash of each shingle (five consecutive words of the content).
     pub(super) shingles: Box<[u32]>,
     /// The hash of each image.
     pub(super) images: Box<[u32]>,
@@ -170,7 +172,7 @@ impl FingerprintReader {
         self.said = mix(self.said, word);
     }
 
-    /// Whether the hash is that of a word of the page's own URL.
+    /// Returns whether the hash is that of a word of the page's own URL.
     #[inline]
     fn is_own(&self, hash: u64) -> bool {
         self.own_bits & bit_of(hash) != 0 && self.own.contains(&hash)
@@ -253,7 +255,7 @@ fn reference_bytes(text: &[u8]) -> usize {
     }
 }
 
-/// Whether a word is a day, an hour, a year, or the name of a month or weekday. `beginning`
+/// Returns whether a word is a day, an hour, a year, or the name of a month or weekday. `beginning`
 /// contains the word's first bytes in lower case.
 #[inline(always)]
 fn is_of_a_date(word: &[u8], beginning: u64) -> bool {
@@ -270,8 +272,8 @@ fn is_number_of_a_date(word: &[u8]) -> bool {
     (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a word is the name of a month or weekday. `beginning` contains the word's first three
-/// letters.
+/// Returns whether a word is the name of a month or weekday. `beginning` contains the word's first
+/// three letters.
 #[inline(never)]
 fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
@@ -304,8 +306,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// Whether a word may be in `NAMES_OF_DAYS`, by the `place_of` its first three letters. Few other
-/// words have the same place as a name.
+/// For each result of `place_of` for the first three letters of a word, whether the word may be in
+/// `NAMES_OF_DAYS`. Few other words have the same result as a name.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;

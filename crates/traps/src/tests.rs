@@ -526,7 +526,7 @@ fn plain_pages_end_after_24_in_a_row_without_anything_new() {
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
 
-/// A site of short entries. Each entry is linked only from the entry before.
+/// Returns a site of short entries. Each entry is linked only from the entry before.
 fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
     let word = |n: usize| prose(&format!("word {n}"), 1).trim().to_owned();
     let words: Vec<_> = (0..=entries).map(word).collect();

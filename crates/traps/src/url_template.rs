@@ -1,21 +1,22 @@
-//! The pages of one template (URLs of the same pattern): what the pages brought, and when they make
-//! a trap.
+//! The history of one template (URLs of the same pattern): how much new content its pages had, and
+//! when they count as a trap.
 
 use std::fmt;
 
 use crawl_weburl::{CanonicalUrl, TrapSigns, UrlShape};
 
-/// The number of consecutive pages with nothing new that make a trap, for URLs with trap signs.
+/// The number of consecutive pages with nothing new that make a trap if the URLs have trap signs.
 const ROW: u32 = 3;
-/// The number of consecutive pages with nothing new that make a trap, for URLs without trap signs.
+/// The number of consecutive pages with nothing new that make a trap if the URLs have no trap
+/// signs.
 const PLAIN_ROW: u32 = 24;
-/// The number of consecutive pages that make a trap, for URLs without trap signs, if most of the
+/// The number of consecutive pages that make a trap if the URLs have no trap signs and most of the
 /// pages had a few new words.
 const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
-/// The minimum level that makes a trap, for URLs without trap signs. The level of a URL is the
+/// The minimum level that makes a trap if the URLs have no trap signs. The level of a URL is the
 /// number of consecutive pages with nothing new on the way to it.
 const PLAIN_LEVEL: u8 = 8;
-/// Of a proven template (see `is_proven`), only one page in `SAMPLE` is compared word by word.
+/// One page in this many is compared word by word if the template is proven (see `is_proven`).
 const SAMPLE: u64 = 8;
 /// Maximum number of wrong deferrals to count for a template (URLs of one pattern). Each wrong
 /// deferral doubles the number of pages that make a trap.
@@ -33,7 +34,7 @@ const MAX_EXAMPLE_BYTES: usize = 200;
 pub enum TrapKind {
     /// A calendar with a page for every day, month or year, without end.
     Calendar,
-    /// The same pages under new session ids in each link.
+    /// The same pages, but each link has a new session id.
     SessionIds,
     /// A path that grows by repeating segments.
     RepeatedPath,
@@ -99,7 +100,7 @@ pub(super) enum PageYield {
     Onwards,
 }
 
-/// What the pages of a template (URLs of one pattern) brought so far.
+/// How much new content the pages of a template (URLs of one pattern) had so far.
 #[derive(Debug)]
 pub(super) struct TemplateHistory {
     pattern: String,
@@ -126,8 +127,8 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred wrongly: it brought something new
-    /// afterwards.
+    /// How often the template (URLs of one pattern) was deferred wrongly, which showed when it
+    /// brought something new afterwards.
     chances: u8,
 }
 
@@ -219,14 +220,14 @@ impl TemplateHistory {
         self.examples.clear();
     }
 
-    /// Whether URLs of this pattern are queued behind others, because the last pages brought
-    /// nothing new. If the URLs have trap signs, a single such page is enough.
+    /// Returns whether URLs of this pattern are queued behind others, because the last pages
+    /// brought nothing new. If the URLs have trap signs, a single such page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Returns true if this pattern has brought so much that several of its pages may be fetched at
-    /// a time.
+    /// Returns true if the last page of this pattern had something new and enough earlier ones did,
+    /// so that several pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
@@ -358,7 +359,7 @@ mod tests {
             (DATE, 3, 1, 3, Some(TrapKind::Calendar)),
             (DATE, 3, 0, 3, None),
             (DATE, 3, 1, 2, None),
-            // A single page is no evidence. From the second page on, the level counts as evidence.
+            // A single page isn't evidence. From the second page on, the level counts as evidence.
             (DATE, 2, 1, 2, None),
             (DATE, 2, 2, 2, Some(TrapKind::Calendar)),
             (DATE, 1, 9, 9, None),

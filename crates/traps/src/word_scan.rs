@@ -89,8 +89,8 @@ pub(super) fn word_bytes(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Whether a byte belongs to a word. Words consist of ASCII letters and digits, and all bytes
-/// beyond ASCII.
+/// Returns whether a byte belongs to a word. Words consist of ASCII letters and digits, and all
+/// bytes beyond ASCII.
 #[inline]
 pub(super) fn is_word(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()

@@ -53,7 +53,7 @@ pub enum Unusable {
     /// The URL has more than [`MAX_URL_BYTES`].
     #[error("URL of {bytes} bytes, more than {MAX_URL_BYTES}")]
     TooLong {
-        /// The actual length.
+        /// The length of the URL in bytes.
         bytes: usize,
     },
 }

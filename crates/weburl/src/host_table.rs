@@ -81,8 +81,8 @@ impl<T> HostTable<T> {
         self.find_name(name, port)
     }
 
-    /// Does the same as [`HostTable::find`] for a name that is not a host key, such as a
-    /// registrable domain.
+    /// Does the same as [`HostTable::find`] for a name and a port that are not a host key, such as
+    /// a registrable domain without a port.
     #[must_use]
     pub fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &T)> {
         if self.by_pattern.is_empty() {

@@ -52,7 +52,7 @@ impl OriginKeys {
 }
 
 impl Origin {
-    /// Creates an origin from the part of a canonical URL before its path.
+    /// Creates an origin from `text`, the part of a canonical URL before its path.
     pub(crate) fn of_text(text: &str) -> Origin {
         Origin(text.into())
     }

@@ -36,7 +36,8 @@ pub(crate) fn retain(
         .flatten()
 }
 
-/// Returns the URL with another query.
+/// Returns the URL with its query replaced. An empty `query` removes the question mark too. `None`
+/// if the result is not a valid URL.
 pub(crate) fn with_query(url: &CanonicalUrl, query: &str) -> Option<CanonicalUrl> {
     let text = url.as_str();
     let before = text.split('?').next().unwrap_or(text);
@@ -47,7 +48,8 @@ pub(crate) fn with_query(url: &CanonicalUrl, query: &str) -> Option<CanonicalUrl
     canonicalize(None, &text).ok()
 }
 
-/// Returns the URL with a range of its text replaced.
+/// Returns the URL with a range of its text replaced by `with`. `None` if the result is not a valid
+/// URL.
 pub(crate) fn spliced(url: &CanonicalUrl, range: Range<usize>, with: &str) -> Option<CanonicalUrl> {
     let text = url.as_str();
     let text = format!(

@@ -31,7 +31,7 @@ pub struct UrlShape {
 /// Signs of URLs that belong to an endless series. Each sign alone is common and harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrapSigns {
-    /// Whether the URL contains a day, month or year.
+    /// Whether the URL contains a date, such as `2031/05`, `2031-05-07` or `month=5`.
     pub date: bool,
     /// Whether the URL contains a random id or a session id.
     pub token: bool,
@@ -65,10 +65,10 @@ impl UrlShape {
         self.pattern.contains(")+")
     }
 
-    /// Returns the beginning of the pattern, up to the parameters, the first random id or the first
-    /// repeated segment. `None` if the pattern contains none of these. URLs with the same beginning
-    /// often show the same content with other parameters, under another id, or with more repeated
-    /// segments.
+    /// Returns the beginning of the pattern, up to and including the question mark, the first
+    /// random id or the repeated segments, whichever comes first. `None` if the pattern contains
+    /// none of these. URLs with the same beginning often show the same content with other
+    /// parameters, under another id, or with more repeated segments.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
         self.family_bytes.map(|end| &self.pattern[..end])

@@ -7,7 +7,8 @@ use crate::query::{name_of, parts, value_of};
 use crate::shape::{TrapSigns, UrlShape};
 use crate::spellings::SessionId;
 
-/// Maximum bytes of a pattern. Two shapes that differ only after these bytes are the same.
+/// Maximum bytes of a pattern. URLs whose patterns would differ only after these bytes have the
+/// same pattern.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Maximum parameter names in a pattern, in sorted order.
 const MAX_NAMES: usize = 12;
@@ -166,8 +167,8 @@ impl Repeats {
     }
 }
 
-/// Appends the placeholder for a segment. A last segment with letters (`is_name`) becomes `*` and
-/// its extension.
+/// Appends the form of a segment without variable parts. A last segment with letters (`is_name`)
+/// becomes `*` and its extension.
 fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {

@@ -51,7 +51,7 @@ pub enum RobotsAnswer {
         status: u16,
     },
     /// The rules are unknown, so nothing may be fetched (2.3.1.4). The answer was 429 or 5xx, was
-    /// broken or had a broken encoding, or no connection was made.
+    /// incomplete or had a broken encoding, or there was no answer.
     Unreachable {
         /// The reason: the name of the failure, `status`, `encoding`, or [`EXCLUDED_HOST`].
         why: String,

@@ -21,7 +21,7 @@ const OVERHEAD: usize = 1024;
 /// A copy of robots.txt with its compiled rules.
 #[derive(Debug)]
 pub struct CompiledRobots {
-    /// The copy.
+    /// The copy that the rules were compiled from.
     pub copy: RobotsCopy,
     /// The rules compiled from the copy.
     pub robots: AgentRules,

@@ -18,8 +18,8 @@ use crate::robots::tdm_reservation::TdmReservationFile;
 
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
-/// How far in the future a copy may be dated before it is ignored. Setting the clock back by less
-/// than this has no effect on copies.
+/// Copies dated further in the future than this are ignored. Setting the clock back by less has no
+/// effect on copies.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An origin's robots.txt as last known: the last answer and the last good file.
@@ -29,13 +29,13 @@ pub struct RobotsCopy {
     pub origin: Origin,
     /// The meaning of the last answer.
     pub state: RobotsCopyState,
-    /// Status of the last answer; `None` if there was none.
+    /// Status of the last answer. `None` if the request was not answered.
     pub status: Option<u16>,
     /// When the last answer arrived.
     pub fetched_at: Tick,
     /// When the last answer expires. After that, robots.txt must be fetched again.
     pub expires: Tick,
-    /// How long the last good answer is valid, as the server stated.
+    /// How long the last good answer is valid after its arrival, by its headers.
     pub lasts: Duration,
     /// The last good file, decoded. Empty if there was none.
     pub body: Bytes,

@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// `now` is 1994-11-15 08:12:31 UTC.
+    /// Checks the lifetime in seconds by these fields, at 1994-11-15 08:12:31 UTC.
     fn check(fields: &[(&'static str, &'static str)], seconds: u64) {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

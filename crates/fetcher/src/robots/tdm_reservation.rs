@@ -15,7 +15,7 @@ pub enum TdmReservationFile {
     /// Not fetched.
     #[default]
     NotAsked,
-    /// The file does not exist or could not be fetched.
+    /// The file does not exist, or its answer could not be used.
     None,
     /// The file, decoded.
     File(Bytes),

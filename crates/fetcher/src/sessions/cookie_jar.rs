@@ -134,7 +134,8 @@ impl Jar {
         (!field.is_empty()).then_some(field)
     }
 
-    /// Adds a stored or imported cookie, unless it has expired or is unusable.
+    /// Adds a stored or imported cookie, unless it has expired or is unusable. Returns whether it
+    /// was added.
     pub(crate) fn add(&mut self, stored: &StoredCookie, now: OffsetDateTime) -> bool {
         let Some(cookie) = stored.cookie() else {
             return false;

@@ -82,7 +82,7 @@ impl SiteSessions {
     /// cookies and token may be sent over plain http.
     ///
     /// # Errors
-    /// A name is invalid or occurs twice.
+    /// Fails if a name is invalid or occurs twice.
     pub fn new<'a>(
         sites: impl IntoIterator<Item = (&'a str, bool)>,
     ) -> Result<SiteSessions, BadHostPattern> {
@@ -115,9 +115,9 @@ impl SiteSessions {
             .any(|site| file.0.iter().any(|cookie| self.accepts(site, cookie)))
     }
 
-    /// Adds the cookies of a file to the sites that they belong to. Skips a site that has imported
-    /// the same file before, because the site may have replaced these cookies since. `digest`
-    /// identifies the contents of the file.
+    /// Adds the cookies of a file to the sessions of the sites that they belong to. Skips a site
+    /// that has imported the same file before, because the site may have replaced these cookies
+    /// since. `digest` identifies the contents of the file.
     pub fn import(&self, file: &CookieFile, digest: &str, now: Tick) {
         for (site, session) in self.0.sites.iter() {
             let mut session = lock(session);
@@ -170,7 +170,7 @@ impl SiteSessions {
     /// `Authorization`.
     ///
     /// # Errors
-    /// The name or value can't be sent.
+    /// Fails if the name or value is not allowed in a header field.
     pub fn set_token(&self, site: &str, name: &str, value: &str) -> Result<(), HostAccessError> {
         let token = token(name, value)?;
         self.with(site, |session| {
@@ -188,8 +188,8 @@ impl SiteSessions {
         });
     }
 
-    /// Returns whether the site's session may be logged in at the start of a run: the last login
-    /// still holds, or the operator imported cookies.
+    /// Returns whether the site's session may be logged in at the start of a run: the session was
+    /// logged in when it was stored, or the operator imported cookies.
     #[must_use]
     pub fn may_be_logged_in(&self, site: &str) -> bool {
         let mut may_be = false;
@@ -216,7 +216,8 @@ impl SiteSessions {
         fields
     }
 
-    /// Sets which credentials the site refused last. `None` if they may be sent.
+    /// Records which credentials the site refused last. `None` records that none are refused, so
+    /// that they may be sent.
     pub fn set_refused(&self, site: &str, refused: Option<CredentialsDigest>) {
         self.with(site, |session| {
             session.is_changed |= session.refused != refused;
@@ -262,7 +263,7 @@ impl SiteSessions {
         self.0.secrets.learn(value, SecretKind::Credential);
     }
 
-    /// The secrets learned so far, also from responses.
+    /// Returns the secrets learned so far, from logins and from responses.
     pub(crate) fn secrets(&self) -> &LearnedSecrets {
         &self.0.secrets
     }

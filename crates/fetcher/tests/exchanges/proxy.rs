@@ -36,8 +36,8 @@ async fn a_request_goes_through_the_proxy() {
     );
 }
 
-/// A SOCKS5 proxy (RFC 1928) that answers instead of the server. Returns the target that the client
-/// asked to connect to.
+/// Runs a SOCKS5 proxy (RFC 1928) that answers instead of the server. Returns the target that the
+/// client asked to connect to.
 async fn socks(listener: TcpListener) -> Vec<u8> {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut greeting = [0; 3];

@@ -29,8 +29,8 @@ pub(crate) fn resolve_to_loopback(host: &str, port: u16) -> ResolveOverride {
     }
 }
 
-/// The server's steps after it has read a request's head. At the end of a script it waits for the
-/// next request on the same connection.
+/// A step of the server after it has read the head of a request. After its last step, the server
+/// waits for the next request on the same connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// Sends these bytes.

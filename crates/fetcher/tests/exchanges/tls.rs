@@ -34,7 +34,8 @@ async fn serve(alpn: &'static str) -> SocketAddr {
     serve_with(alpn, certificate, key).await.0
 }
 
-/// Also returns the number of connections whose TLS session was resumed.
+/// Serves like [`serve`], with this certificate. Also returns the number of connections whose TLS
+/// session was resumed.
 async fn serve_with(
     alpn: &'static str,
     certificate: CertificateDer<'static>,

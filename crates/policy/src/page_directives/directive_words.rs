@@ -105,14 +105,14 @@ fn take_part<'a>(
     directives.extend(directive);
 }
 
-/// Returns a time in seconds since 1970, or `None` if the text has no day.
+/// Parses a time to seconds since 1970. Returns `None` if the text is not a time or gives no day.
 fn moment(text: &str) -> Option<i64> {
     let moment = Moment::parse(text)?;
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
-/// Returns whether a directive of this name has a value. Includes unsupported directives, so that
-/// their names are not taken for names of robots.
+/// Returns whether a directive of this name has a value. Also true for unsupported directives, so
+/// that their names are not taken for names of robots.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

@@ -120,7 +120,8 @@ impl AgentRules {
         self.reading.rules.first_group().map(group_of)
     }
 
-    /// Returns the longest `Crawl-delay` of the agent's groups, with its line.
+    /// Returns the longest `Crawl-delay` of the agent's groups, with its line. Under
+    /// [`RobotsProfile::Strictest`], the longest by any profile.
     #[must_use]
     pub fn crawl_delay(&self) -> Option<(Duration, u32)> {
         let readings = self.more_readings.iter().map(|(_, other)| other);
@@ -130,14 +131,15 @@ impl AgentRules {
             .max_by_key(|&(delay, line)| (delay, std::cmp::Reverse(line)))
     }
 
-    /// Returns the `Request-rate` lines of the agent's groups.
+    /// Returns the `Request-rate` lines of the agent's groups. Under [`RobotsProfile::Strictest`],
+    /// these are the lines by RFC 9309.
     #[must_use]
     pub fn request_rates(&self) -> &[RequestRate] {
         &self.reading.group.request_rates
     }
 
     /// Returns the `Visit-time` lines of the agent's groups. The agent may visit during the hours
-    /// of any of these lines.
+    /// of any of these lines. Under [`RobotsProfile::Strictest`], these are the lines by RFC 9309.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times
@@ -162,9 +164,9 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines about the use of pages (of this kind) that apply to a path: the lines with
-    /// the longest matching path. If no line in the agent's groups matches, uses the lines before
-    /// the first group.
+    /// Returns the lines of this kind about the use of pages that apply to a path: those with the
+    /// longest matching path. If no line in the agent's groups matches, uses the lines before the
+    /// first group.
     pub(crate) fn preferences(&self, kind: UsageLineKind, path: &str) -> Vec<&UsageLine> {
         let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;
@@ -187,7 +189,8 @@ impl AgentRules {
         &self.reading.oddities
     }
 
-    /// Returns the memory used in bytes, for a cache with a memory limit.
+    /// Returns the approximate memory in bytes, for a cache with a memory limit. Rules, sitemaps
+    /// and oddities are counted.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let readings = self
@@ -239,8 +242,9 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
     Group { agent, line }
 }
 
-/// Returns the length in bytes of the path in a usage line. `None` if the line's path doesn't match
-/// `path`. A line without a path matches every path.
+/// Returns how specific a usage line is for `path`: the length of its own path in bytes, or 0 if it
+/// has none. `None` if the line's path doesn't match `path`. A line without a path matches every
+/// path.
 fn preference_bytes(line: &UsageLine, path: &[u8]) -> Option<u32> {
     if line.kind == UsageLineKind::License || !line.value.starts_with('/') {
         return Some(0);

@@ -14,9 +14,9 @@ const MAX_LINES: usize = 1000;
 pub struct Cleaned {
     /// The URL without the removed parameters.
     pub url: Url,
-    /// The line that removed the parameters, as interpreted: `Clean-param: ref&sort /list`.
+    /// The first line that removed a parameter, as interpreted: `Clean-param: ref&sort /list`.
     pub rule: String,
-    /// The number of the line that removed the parameters, from 1.
+    /// The number of that first line, from 1.
     pub line: u32,
 }
 
@@ -72,7 +72,7 @@ fn as_written(line: &CleanParam) -> String {
 }
 
 /// Returns whether a pattern matches a prefix of a path. Takes linear time, because each piece of
-/// the pattern is searched only in the text after the previous piece.
+/// the pattern between wildcards is searched only in the text after the previous piece.
 fn begins(path: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -192,7 +192,7 @@ pub(crate) struct Field<'a> {
     pub(crate) no_colon: bool,
 }
 
-/// Splits a line at the first colon. A line without a colon is split at the blanks, if it consists
+/// Splits a line at the first colon. A line without a colon is split at its blanks if it consists
 /// of exactly two words.
 #[inline]
 pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
@@ -245,7 +245,7 @@ pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     }
 }
 
-/// The known fields.
+/// The field names that are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     UserAgent,
@@ -291,7 +291,7 @@ pub(crate) fn exact_key(key: &[u8]) -> Key {
     }
 }
 
-/// The correct spellings of the main fields, in lower case.
+/// Returns the correct spelling of a main field, in lower case. `None` for other fields.
 pub(crate) fn spelling(key: Key) -> Option<&'static str> {
     match key {
         Key::UserAgent => Some("user-agent"),

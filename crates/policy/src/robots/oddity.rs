@@ -5,7 +5,7 @@ use std::fmt;
 /// Something in a robots.txt that its author may want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsOddity {
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
     /// The kind of oddity.
     pub what: RobotsOddityKind,
@@ -59,7 +59,7 @@ oddities! {
     Misspelt = "misspelt", "a misspelt field name, which is accepted anyway";
     /// A rule before any user-agent line, which applies to no robot.
     RuleWithoutGroup = "rule_without_group", "a rule before any user-agent line is ignored";
-    /// A user-agent line that can't match any robot.
+    /// A user-agent line whose value is not a name, so it can't match any robot.
     NamesNobody = "names_nobody", "names no robot";
     /// A pattern that begins with neither `/` nor `*` and so matches nothing.
     NoLeadingSlash = "no_leading_slash", "a path that begins with neither `/` nor `*` matches nothing";

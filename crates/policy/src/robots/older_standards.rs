@@ -33,7 +33,7 @@ pub(super) enum RecordChoice {
     Every,
 }
 
-/// Reads `body` for `agent`.
+/// Parses the robots.txt `body` for `agent`.
 pub(super) fn read(
     body: &[u8],
     agent: &ProductToken,
@@ -81,7 +81,8 @@ struct Reader<'a> {
     dialect: OlderStandard,
     pick: RecordChoice,
     record: Record,
-    /// The line where the last record ended, if that record had names but no rules.
+    /// The first line of the last record, if that record had user-agent lines but no disallow line.
+    /// `None` if another record has begun since.
     split_at: Option<u32>,
     named: Option<Record>,
     star: Option<Record>,

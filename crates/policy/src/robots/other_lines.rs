@@ -15,7 +15,7 @@ const MAX_PREFERENCES: usize = 1000;
 pub struct SitemapLine {
     /// The URL as written. It should be absolute.
     pub url: String,
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct RequestRate {
     pub per: Duration,
     /// The times of day to which the line applies; `None` for always.
     pub during: Option<VisitHours>,
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
 }
 
@@ -40,12 +40,12 @@ impl RequestRate {
     }
 }
 
-/// A `Visit-time:` line.
+/// A `Visit-time:` line: hours in which robots may visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitTime {
-    /// When visits are welcome.
+    /// The daily hours in which visits are welcome.
     pub hours: VisitHours,
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct CleanParam {
     pub params: Vec<String>,
     /// The path prefix to which the line applies, with `*` allowed. Empty for every path.
     pub path: String,
-    /// The line, from 1.
+    /// The number of the line in the robots.txt, from 1.
     pub line: u32,
 }
 
@@ -139,7 +139,7 @@ impl OtherGroupLines {
         }
     }
 
-    /// Adds a line of a group that applies to the agent. Returns false if its value is invalid.
+    /// Adds a line of a group that applies to the agent. Returns false if the value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value);
         match key {
@@ -173,7 +173,8 @@ impl OtherGroupLines {
 }
 
 impl WholeFileLines {
-    /// Adds a line outside any group. Returns false if its value is invalid.
+    /// Adds a line that applies to the whole file, or a line about the use of pages before any
+    /// group. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value).into_owned();
         if text.is_empty() {

@@ -8,7 +8,7 @@ use super::other_lines::{OtherGroupLines, WholeFileLines};
 use super::pattern::SpecialCharacters;
 use super::rules::Rules;
 
-/// The rules of a file for one agent.
+/// A robots.txt as read for one agent: its rules, its other lines, and its oddities.
 #[derive(Debug, Default)]
 pub(super) struct ParsedRobots {
     pub(super) rules: Rules,
@@ -24,7 +24,7 @@ pub(super) enum IndexPageRule {
     AsWritten,
 }
 
-/// Reads `body` for `agent`.
+/// Parses the robots.txt `body` for `agent`.
 pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPageRule) -> ParsedRobots {
     let mut reader = Reader {
         body,
@@ -161,8 +161,8 @@ impl Reader<'_> {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a line that is not a rule to the current group. Unlike after a rule, user-agent lines
-    /// after such a line still belong to the same group.
+    /// Adds a line that is not a rule to the current group or to the whole file. Unlike after a
+    /// rule, user-agent lines after such a line still belong to the same group.
     fn record(&mut self, line: &RobotsLine<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);

@@ -46,7 +46,7 @@ impl Weight {
     }
 }
 
-/// The user-agent line of a group from which at least one rule was kept.
+/// The user-agent line of a group that applies to the agent.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     agent: Span,
@@ -94,7 +94,7 @@ pub(super) struct Rules {
     // Number of paths that were judged before `heads` was built.
     asked: AtomicU32,
     heads: OnceLock<RulePrefixIndex>,
-    // Number of searches in paths that needed more than `FEW_SEARCHES`.
+    // Total number of searches in those paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
     parts: OnceLock<LiteralIndex>,
 }
@@ -110,7 +110,7 @@ struct Question<'p, 'a> {
     occurrences: Option<LiteralOccurrences>,
 }
 
-/// Up to this number of rules, all rules are tried, which is as fast as any search.
+/// With up to this many rules, every rule is tried for each path, which is as fast as any search.
 const FEW: usize = 128;
 
 /// Rules are sorted by their heads once this many paths were judged. Sorting costs about as much as

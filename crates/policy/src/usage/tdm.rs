@@ -23,7 +23,7 @@ pub struct TdmEntry {
     pub location: String,
     /// Whether text and data mining rights are reserved.
     pub reserved: bool,
-    /// The URL of the terms.
+    /// The URL of the terms of use, if the entry states one.
     pub policy: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn statements(sources: &StatementSources<'_>, statements: &mut Vec<St
         (sources.metas, Channel::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
-        // If there are several values, prefer one that reserves rights, then any other valid one.
+        // If there are several values, prefer 1 (reserved) to 0, and 0 to an invalid value.
         let value = values(fields, "tdm-reservation").max_by_key(|value| reads_reserved(value));
         if let Some(value) = value {
             push(

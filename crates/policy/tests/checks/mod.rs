@@ -7,7 +7,7 @@ use crawl_policy::usage::{StatementSources, TdmRep, UsagePurpose, UsageStatement
 use crawl_policy::{AgentRules, PageDirectives, ProductToken, RequestPath, RobotsProfile};
 use strum::VariantArray as _;
 
-/// Every profile parses any file, and the result stays within its limits.
+/// Checks that every profile parses any file, and that the result stays within its limits.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
     for &profile in RobotsProfile::VARIANTS {
@@ -29,8 +29,8 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first bytes of `data` are the path, the rest is the robots.txt. This crate must judge the
-/// path as the reference does.
+/// Checks that this crate judges a path as the reference does. The first bytes of `data` are the
+/// path, the rest is the robots.txt.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
     // The reference does not convert UTF-16.
@@ -48,7 +48,8 @@ pub(crate) fn matching(data: &[u8]) {
     }
 }
 
-/// Any header and META can be parsed, and additional words never lift a restriction.
+/// Checks that any header and META can be parsed, and that additional words never lift a
+/// restriction.
 pub(crate) fn headers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
@@ -84,7 +85,7 @@ pub(crate) fn headers(data: &[u8]) {
     }
 }
 
-/// The strictest profile allows a path only if every other profile does.
+/// Checks that the strictest profile allows a path only if every other profile does.
 pub(crate) fn dialects(data: &[u8]) {
     let (path, file) = split(data);
     let agent = ProductToken::new("ourbot").unwrap();

@@ -9,8 +9,8 @@ use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// Divisor of the weight of a new response time: 4 means a weight of one quarter. A slow host is
-/// noticed within a few answers, but a single outlier does not set the pace.
+/// A new response time has a weight of 1 / `SMOOTHING` in the smoothed one. A slow host is noticed
+/// within a few answers, but a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
 impl Host {
@@ -24,7 +24,8 @@ impl Host {
     }
 
     /// Updates the host's state from a request that was issued at `issued` and ended at `end`.
-    /// Returns the wait that the host requested.
+    /// Returns the wait that the host requested, or the default wait after a 429 or 503 without a
+    /// Retry-After.
     pub(crate) fn learn(
         &mut self,
         politeness: &Politeness,
@@ -60,7 +61,7 @@ impl Host {
         }
     }
 
-    /// Smooths the response time. A time of zero counts as one microsecond.
+    /// Updates the smoothed response time. A time of zero counts as one microsecond.
     fn smooth(&mut self, response_time: Duration) {
         let sample = micros(response_time).max(1);
         self.smoothed = match self.smoothed {

@@ -1,4 +1,4 @@
-//! No host starves.
+//! Tests that no host starves.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -71,7 +71,7 @@ fn an_address_is_learned_from_the_first_request() {
         let signal = RequestOutcome {
             end: stage.now,
             response_time: ANSWER,
-            // The same machine in another notation.
+            // The IPv4-mapped form of the same address.
             address: Some("::ffff:192.0.2.1".parse().unwrap()),
             kind: ANSWERED,
             rate_limit: None,

@@ -1,4 +1,4 @@
-//! The scheduler in virtual time: single rules, random worlds, restarts, speed.
+//! Tests of the scheduler in virtual time: single rules, random worlds, restarts and speed.
 
 #![allow(
     clippy::unwrap_used,

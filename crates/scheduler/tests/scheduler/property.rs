@@ -1,4 +1,4 @@
-//! Random worlds: no rule is ever broken, and all work gets done.
+//! Tests random worlds: no rule is ever broken, and all work gets done.
 
 use std::time::Duration;
 

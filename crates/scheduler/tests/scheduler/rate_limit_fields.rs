@@ -157,7 +157,8 @@ fn slots_that_just_keep_the_limit_stay_in_use() {
         ..Politeness::default()
     });
     stage.open("http://example.org", 1000);
-    // The quota allows a request every half second, the rate of two slots with a gap of a second.
+    // The quota allows a request every half second. That is also the rate of two slots with a gap
+    // of a second each.
     stage.answered(left(20, 10));
     stage.now = stage.now + 2 * SECOND;
     let permits = [stage.issue(), stage.issue()];

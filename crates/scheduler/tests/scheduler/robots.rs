@@ -1,4 +1,4 @@
-//! Robots.txt is fetched before pages. Also tests queued requests and permits given back.
+//! Tests that robots.txt is fetched before pages, and tests queued requests and permits given back.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::stage::{SECOND, Stage, asked_to_wait};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
-/// Kills the scheduler and starts a new one that knows only the stored state.
+/// Kills the scheduler. After the time `away`, starts a new one that knows only the stored state.
 fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: SnapshotCompleteness) {
     let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
     stage.now = stage.now + away;

@@ -75,14 +75,15 @@ fn hosts_get_all_the_speed_they_allow() {
     assert_eq!(took, 100 * Duration::from_millis(1050) - SECOND);
 }
 
-/// A measurement, for optimised builds: `cargo test --release -p crawl-scheduler million`.
+/// Measures a million requests to a thousand hosts in an optimised build: `cargo test --release -p
+/// crawl-scheduler million`.
 #[test]
 #[cfg(not(debug_assertions))]
 fn a_million_requests_of_a_thousand_hosts() {
     run(1_000, 1_000_000);
 }
 
-/// A measurement with a million hosts, where memory is the limit.
+/// Measures two million requests to a million hosts, where memory is the limit.
 #[test]
 #[cfg(not(debug_assertions))]
 fn two_million_requests_of_a_million_hosts() {

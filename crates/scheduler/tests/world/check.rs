@@ -78,7 +78,7 @@ struct OriginSeen {
 #[derive(Clone, Copy, Default)]
 struct Shared {
     in_flight: u32,
-    /// Start or end of a request.
+    /// The latest start or end of a request.
     last: Option<Tick>,
     last_start: Option<Tick>,
 }

@@ -177,7 +177,7 @@ fn span(dice: &mut Dice, brief: bool) -> (u16, u16) {
     let begins = dice.below(8);
     match brief && dice.percent(50) {
         true => (minute(begins), minute(begins + 1 + dice.below(10))),
-        // Nearly the whole day, over midnight.
+        // This span covers nearly the whole day and crosses midnight.
         false => (minute(begins + 2), minute(begins)),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct World {
     flying: Vec<Option<Flight>>,
     free: Vec<u32>,
     ends: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// When more URLs of an origin are found.
+    /// Times at which more URLs are found, each with the number of the origin.
     finds: BinaryHeap<Reverse<(Tick, u32)>>,
     /// Look-ups under way, by when they end.
     look_ups: BTreeMap<(Tick, u64), Permit>,
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) log: String,
 }
 
-/// Counts of what happened.
+/// Totals of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,
