@@ -24,7 +24,7 @@ const START_MS: u64 = 1_795_219_200_000;
 const PAGES_A_FILE: u64 = 100_000;
 /// Bytes per WARC record.
 const RECORD_BYTES: u64 = 9_000;
-/// Maximum time for a command. A slower command is ended.
+/// Maximum time for a command. A slower command is killed.
 const MAX_TIME: Duration = Duration::from_hours(2);
 
 #[derive(Args)]

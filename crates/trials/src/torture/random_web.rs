@@ -44,15 +44,15 @@ pub(super) struct RandomWeb {
     pub(super) crawl_delay: Option<Duration>,
     /// Each URL that must have a row, with its status; `None` if it is not answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,
-    /// URLs that are found but must not be fetched.
+    /// URLs that the crawl discovers but must not fetch.
     pub(super) barred: BTreeSet<String>,
     /// URLs that may be fetched but have no row: those to which a robots.txt redirects.
     pub(super) rules: BTreeSet<String>,
-    /// Whether links are listed too.
+    /// Whether the crawl also writes link rows.
     pub(super) links: bool,
-    /// Whether a search index is built.
+    /// Whether the crawl builds a search index.
     pub(super) index: bool,
-    /// Whether a rule reads fields from each page.
+    /// Whether the crawl has a rule that reads fields from each page.
     pub(super) extracts: bool,
     /// The value of `--render`, if pages are rendered.
     pub(super) render: Option<&'static str>,
@@ -73,7 +73,7 @@ impl RandomWeb {
         Ok(drawn)
     }
 
-    /// Draws a small web; scripts build most of its pages.
+    /// Draws a small web in which scripts build most of the pages.
     pub(super) fn draw_scripted(seed: u64) -> Result<RandomWeb> {
         let mut dice = SeededRandom::of(seed);
         let (hosts, pages) = (2 + dice.below(2) as u32, 3 + dice.below(4));

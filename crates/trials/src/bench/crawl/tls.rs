@@ -51,7 +51,7 @@ pub(crate) struct TlsArgs {
     dev: bool,
 }
 
-/// The programs that know how to crawl these hosts.
+/// The programs that this benchmark can run.
 const PROGRAMS: [Contender; 4] = [
     Contender::Ours,
     Contender::OursWarc,

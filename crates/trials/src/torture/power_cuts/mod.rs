@@ -37,7 +37,7 @@ const CUTS_OF_ONE: u32 = 50;
 /// The folder of the crawl, as in [`Program`].
 const CRAWL: &str = "crawl";
 
-/// The number of cuts, and of what.
+/// Arguments of `cargo xtask power-cuts`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Number of power cuts

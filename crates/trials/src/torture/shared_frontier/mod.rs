@@ -55,7 +55,7 @@ const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Number of buckets of a crawl. A bucket is a set of hosts that is owned by one worker.
 const BUCKETS: u64 = 1024;
-/// Number of buckets that one command moves.
+/// Number of buckets that one `crawl frontier move` moves.
 const MOVED: u64 = 300;
 
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
@@ -129,7 +129,7 @@ struct Rack<'a> {
     crawl: WorkerSettings<'a>,
     /// The engines of each group.
     engines: Vec<PostgresPair<'a>>,
-    /// The current move of hosts, which may have to be repeated.
+    /// The current move of hosts, with the process of its command while that runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<WorkerProcess>,
