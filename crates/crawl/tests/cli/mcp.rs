@@ -1,4 +1,4 @@
-//! `crawl mcp`: what a language model may learn about a crawl, and what not.
+//! `crawl mcp`: what a language model may learn about a crawl, and what it may not learn.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
