@@ -127,7 +127,7 @@ impl Drop for Context<'_> {
 enum Role {
     /// The page itself, or a frame or dedicated worker of the page.
     Page,
-    /// A window or worker that pages must not open, such as a popup. It is closed immediately.
+    /// A window or worker that pages must not open, such as a popup. Closed immediately.
     Unwanted,
 }
 

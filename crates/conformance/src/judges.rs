@@ -184,7 +184,8 @@ pub(crate) fn waits_over_restart(
 }
 
 /// Checks that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
-/// start with `prefix`, and the command ended by itself.
+/// start with `prefix`. The outcome is `NotShown` if fewer than two did, or if the command was
+/// killed before the limit was reached.
 pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)

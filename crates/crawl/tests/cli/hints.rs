@@ -59,7 +59,7 @@ fn an_unwritable_file_is_reported_with_its_folder() {
             ran.stderr
         );
     }
-    // Nobody can create a folder in `/sys`, not even root.
+    // No user can create a folder in `/sys`, not even root.
     let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
     let hint = "hint: set --output to a directory that you may write to\n";
     assert!(

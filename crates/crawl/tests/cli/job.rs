@@ -568,7 +568,7 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// Closing the terminal also closes stdout and stderr, and the system sends SIGHUP.
+/// Closing the terminal also closes stdout and stderr, and makes the system send SIGHUP.
 #[test]
 fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");

@@ -145,7 +145,8 @@ fn crawl_of(
     Ok(command)
 }
 
-/// Prints the bytes per page of each file to stderr. WARC files count as one.
+/// Prints the size of each file to stderr, in total and per page. Adds up the sizes of the WARC
+/// files.
 fn print_file_sizes(dir: &Path, pages: u64) -> Result<()> {
     let mut bytes = BTreeMap::<String, u64>::new();
     for folder in [dir, &dir.join("archive"), &dir.join("state")] {

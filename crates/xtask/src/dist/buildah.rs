@@ -71,8 +71,7 @@ impl Buildah {
         command
     }
 
-    /// Returns the buildah command `name`, which writes an image. It needs an additional flag for
-    /// [`POLICY`].
+    /// Returns the buildah command `name`, which writes an image, with the flag for [`POLICY`].
     pub(super) fn writing(&self, name: &str) -> Command {
         let mut command = self.command(name);
         command

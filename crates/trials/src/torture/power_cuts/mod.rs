@@ -67,7 +67,7 @@ struct Tally {
     torn: u32,
     changes: usize,
     pages: u64,
-    /// Rows committed before the cuts.
+    /// Page rows that were committed before the cuts.
     promised: usize,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Lab {
-    /// Records one crawl, and cuts the power at this many points of the recording.
+    /// Records one crawl, and simulates power cuts at `cuts` points of the recording.
     fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());

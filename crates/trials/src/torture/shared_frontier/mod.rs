@@ -268,7 +268,8 @@ impl Drop for Rack<'_> {
 }
 
 impl Rack<'_> {
-    /// Restarts the workers until the crawl is over, with at most `most` faults.
+    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the others finish
+    /// without faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
         let began = Instant::now();
         let mut next = began + self.dice.millis(1500);
@@ -288,7 +289,7 @@ impl Rack<'_> {
         self.end_all(began)
     }
 
-    /// Lets all workers finish without further faults.
+    /// Ends the faults and waits until all workers have finished.
     fn end_all(&mut self, began: Instant) -> Result<()> {
         for worker in &mut self.workers {
             worker.relieve()?;
