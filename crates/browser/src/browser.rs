@@ -22,8 +22,8 @@ struct Shared {
     config: BrowserConfig,
     version: String,
     tabs: Semaphore,
-    /// The browser process that was started last, which may have died since. The lock is held
-    /// during a start.
+    /// The most recently started browser process, which may have died since. The lock is held while
+    /// a process starts.
     running: Mutex<Arc<RunningBrowser>>,
 }
 
@@ -91,7 +91,8 @@ impl Browser {
         self.try_once(page, requests).await.0
     }
 
-    /// Renders a page. Also returns whether the browser rendered no other page at the same time.
+    /// Renders a page once. Also returns true if the browser rendered no other page at the same
+    /// time.
     async fn try_once(
         &self,
         page: PageToRender,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
 
 /// Response headers that are not passed to the browser. Some describe the transfer, but the body is
-/// already decoded. The others make the browser send requests that the page doesn't make itself:
-/// prefetches, preconnects, reports, upgrades to https.
+/// already decoded. Most of the others make the browser send requests that the page doesn't make
+/// itself: prefetches, preconnects, reports, upgrades to https.
 const DROPPED_HEADERS: [&str; 15] = [
     "accept-ch",
     "alt-svc",
@@ -99,7 +99,7 @@ fn body(request: &Value) -> Option<Bytes> {
     }
 }
 
-/// Returns the answer to the browser's request for the page itself.
+/// Converts a fetched page to the answer to the browser's request for it.
 pub(crate) fn document(page: PageToRender) -> PageAnswer {
     let mut headers = page.headers;
     // Remove this header, because the browser would save the page as a file instead of showing it.
@@ -111,7 +111,8 @@ pub(crate) fn document(page: PageToRender) -> PageAnswer {
     }
 }
 
-/// Returns the parameters of `Fetch.fulfillRequest`.
+/// Returns the parameters of the command `Fetch.fulfillRequest`, which answers the paused request
+/// `id`.
 pub(crate) fn response(id: &str, status: u16, headers: &[(String, String)], body: &Bytes) -> Value {
     let is_kept = |name: &str| {
         !DROPPED_HEADERS

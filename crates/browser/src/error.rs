@@ -57,11 +57,11 @@ pub enum RenderError {
     /// The browser had ended and could not be started again.
     #[error("the browser does not start: {0}")]
     Missing(#[from] BrowserError),
-    /// The browser died.
+    /// The browser died. Contains the error message.
     #[error("the browser crashed: {0}")]
     Crashed(String),
     /// The page's own process died, or the browser can't show the page, for example because it is a
-    /// download. Other pages are not affected.
+    /// download. Contains the error message. Other pages are not affected.
     #[error("the page failed: {0}")]
     PageFailed(String),
     /// Rendering exceeded [`BrowserConfig::timeout`](crate::BrowserConfig::timeout).

@@ -1,4 +1,4 @@
-//! A time limit that can be paused.
+//! A timeout that can be paused.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct PausableTimeout {
     rest: Duration,
-    /// When the time limit started or resumed. `None` while paused.
+    /// When the timeout was started or last resumed. `None` while paused.
     since: Option<Instant>,
 }
 
@@ -19,7 +19,7 @@ impl PausableTimeout {
         }
     }
 
-    /// Returns the instant when the time limit ends. `None` while paused.
+    /// Returns the instant at which the timeout expires. `None` while paused.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         Some(self.since? + self.rest)
     }

@@ -119,7 +119,7 @@ impl Connection {
         receiver
     }
 
-    /// Removes the receiver of a browser context, so that its events end.
+    /// Stops passing on the events of a browser context, and closes the channel to their receiver.
     pub(crate) fn forget(&self, context: &str) {
         let mut state = self.state();
         if let Some(receiver) = state.contexts.remove(context) {
@@ -133,7 +133,7 @@ impl Connection {
         self.state().is_closed
     }
 
-    /// Fails all commands and ends all events.
+    /// Fails all commands that wait for a reply, and all later ones. Closes the channels of events.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;

@@ -54,7 +54,7 @@ impl RefusingProxy {
         self.port
     }
 
-    /// Returns the number of accepted connections.
+    /// Returns the number of connections that the proxy has accepted and refused to forward.
     pub(crate) fn hits(&self) -> u32 {
         self.hits.load(Ordering::Relaxed)
     }

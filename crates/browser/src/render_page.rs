@@ -28,8 +28,8 @@ const SLICE: Duration = Duration::from_secs(1);
 /// A page is idle after this many periods of [`SLICE`] without a change of its DOM.
 const QUIET_SLICES: u32 = 3;
 
-/// Maximum tasks to run before virtual time is forced to advance. Without a maximum, a page that
-/// always has tasks would never end.
+/// Maximum number of tasks that the browser runs before it forces virtual time to advance. Without
+/// a maximum, virtual time would stop for a page that always has tasks.
 const MAX_TASKS_AT_A_TIME: u32 = 10_000;
 
 /// How long the browser may take to close a page. After that, the browser is killed.
@@ -127,7 +127,7 @@ impl Drop for Context<'_> {
 enum Role {
     /// The page itself, or a frame or dedicated worker of the page.
     Page,
-    /// A window or worker that pages must not open. It is closed immediately.
+    /// A window or worker that pages must not open, such as a popup. Closed immediately.
     Unwanted,
 }
 
@@ -197,7 +197,8 @@ impl<'a> Rendering<'a> {
         self.read(world).await
     }
 
-    /// Opens an empty page and installs our scripts in it.
+    /// Opens an empty page and installs the scripts that restrict the page and record its
+    /// navigations.
     async fn open(&mut self) -> Result<(), RenderError> {
         let deny = json!({"behavior": "deny", "browserContextId": self.context});
         let mut denied = self
@@ -465,7 +466,7 @@ impl<'a> Rendering<'a> {
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
             self.main_session = Some(session.to_owned());
-            // `open` lets the page run after it has prepared it.
+            // Don't resume the page here: `open` does so once it has installed the scripts.
             return;
         }
         let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());

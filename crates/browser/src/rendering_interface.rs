@@ -23,7 +23,7 @@ pub struct PageToRender {
     pub time: Option<SystemTime>,
 }
 
-/// A future answer to a request of a page.
+/// A future that completes with the answer to a request of a page.
 pub type AnswerFuture = Pin<Box<dyn Future<Output = PageAnswer> + Send>>;
 
 /// Answers the requests that a page makes while it is rendered.
@@ -37,7 +37,7 @@ pub trait PageRequests: Send + Sync {
 pub struct WantedRequest {
     /// The URL, without a fragment.
     pub url: String,
-    /// The method.
+    /// The HTTP method, such as `GET`.
     pub method: String,
     /// The headers that the browser would send, except those that its network stack adds, such as
     /// `Host`, `Cookie` and `Accept-Encoding`.

@@ -26,8 +26,7 @@ pub(crate) struct RunningBrowser {
     pub(crate) wall: RefusingProxy,
     process: Arc<Mutex<ProcessGroup>>,
     is_too_large: Arc<AtomicBool>,
-    /// Number of pages whose rendering has begun. `ended` is the number of pages whose rendering
-    /// has ended.
+    /// Number of pages whose rendering has begun, including those whose rendering has ended.
     begun: AtomicU64,
     ended: AtomicU64,
     memory_watch: JoinHandle<()>,
@@ -121,12 +120,12 @@ impl RunningBrowser {
 pub(crate) struct OngoingRendering<'a> {
     running: &'a RunningBrowser,
     number: u64,
-    /// Whether no other page was being rendered at the start.
+    /// Whether no other page was being rendered when the rendering of this page began.
     is_first: bool,
 }
 
 impl OngoingRendering<'_> {
-    /// Returns whether the browser has rendered no other page at the same time.
+    /// Returns whether the browser has rendered no other page since this rendering began.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::trace::{Trace, Verdict};
 
-/// How strongly its source requires a clause.
+/// How strongly a clause is required by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -40,8 +40,8 @@ pub enum RunPlan {
     /// Twice, with the same directory. The second run gets the additional arguments for a second
     /// visit.
     Twice,
-    /// Twice, with the same directory. The first run is killed with SIGKILL half a second after
-    /// the function returns true for the log, and the second one starts at once.
+    /// Twice, with the same directory. The contained function is called with the log. Half a second
+    /// after it returns true, the first run is killed with SIGKILL, and the second one starts.
     Killed(fn(&[LogEntry]) -> bool),
 }
 
@@ -102,7 +102,7 @@ pub struct Clause {
     pub plan: RunPlan,
     /// The robots.txt of every host. May contain the placeholders of [`Page::body`].
     pub robots: &'static str,
-    /// Pages with content of their own.
+    /// Pages with specific content. The clause's other paths get generated pages.
     pub pages: &'static [Page],
     /// Computes the reply to a request. If the function returns `None`, `pages` and `robots`
     /// determine the reply.

@@ -9,8 +9,8 @@ use crawl_testweb::{HttpAnswer, ReceivedRequest, ScriptedReply, Spec, TestWeb};
 use crate::clause::{Clause, ClauseRequest};
 use crate::path_spellings::{normal, placed};
 
-/// The words that pages consist of. Each page gets a different selection, so that no crawler takes
-/// pages for duplicates.
+/// The words that pages consist of. Each page gets a different sequence of words, so that no
+/// crawler mistakes pages for duplicates.
 const WORDS: [&str; 16] = [
     "river", "stone", "lantern", "harbour", "copper", "meadow", "signal", "winter", "orchard",
     "ladder", "quiet", "market", "thread", "island", "violet", "summer",

@@ -10,7 +10,8 @@ use crawl_testweb::LogEntry;
 
 use crate::trace::{RunEnd, Trace, Verdict, seconds};
 
-/// A wait may be up to `1 / GAP_TOLERANCE` shorter than required, because timers are coarse.
+/// A wait may be shorter than required by a fraction of `1 / GAP_TOLERANCE` (a tenth), because
+/// timers are coarse.
 const GAP_TOLERANCE: u32 = 10;
 
 /// A request this soon after an answer is not judged if the crawler sends several requests at a
@@ -20,12 +21,12 @@ const ON_THE_WAY: Duration = Duration::from_millis(250);
 /// Maximum time until the server notices that a connection was closed.
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Judges that every request to host 0 keeps the gap that the command's flags set.
+/// Checks that every request to host 0 keeps the gap that the command's flags set.
 pub(crate) fn keeps_own_gap(trace: &Trace) -> Verdict {
     keeps_gap(trace, &trace.of_host(0), trace.gap)
 }
 
-/// Judges that requests to host 0 keep a gap of two seconds. The first one after robots.txt is
+/// Checks that requests to host 0 keep a gap of two seconds. The first one after robots.txt is
 /// exempt, because the crawler may have scheduled it before it knew the delay.
 pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
     let entries = trace.of_host(0);
@@ -72,7 +73,7 @@ pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> 
     }
 }
 
-/// Judges that no request to host 0 starts while another one is being answered.
+/// Checks that no request to host 0 starts while another one is being answered.
 pub(crate) fn one_at_a_time(trace: &Trace) -> Verdict {
     let entries = trace.of_host(0);
     if entries.len() < 3 {
@@ -103,7 +104,7 @@ fn overlapping<'a>(entries: &[&'a LogEntry]) -> Vec<&'a LogEntry> {
     entries.iter().filter(overlaps).copied().collect()
 }
 
-/// Judges that nothing was requested from host 0 for `wait` after the first answer with `status`.
+/// Checks that nothing was requested from host 0 for `wait` after the first answer with `status`.
 pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict {
     let entries = trace.of_host(0);
     let busy = entries.iter().find(|entry| entry.status == Some(status));
@@ -139,7 +140,7 @@ pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict
     }
 }
 
-/// Judges that the second run sends its first request to host 0 no earlier than `wait` after the
+/// Checks that the second run sends its first request to host 0 no earlier than `wait` after the
 /// cause has ended. The cause is the first run's last exchange that `is_cause` accepts.
 pub(crate) fn waits_over_restart(
     trace: &Trace,
@@ -182,8 +183,9 @@ pub(crate) fn waits_over_restart(
     }
 }
 
-/// Judges that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
-/// start with `prefix`, and the command ended by itself.
+/// Checks that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
+/// start with `prefix`. The outcome is `NotShown` if fewer than two did, or if the command was
+/// killed before the limit was reached.
 pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
@@ -207,7 +209,7 @@ pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict
     }
 }
 
-/// Judges that `path` was requested at most `limit` times. If `path` was never requested, the
+/// Checks that `path` was requested at most `limit` times. If `path` was never requested, the
 /// outcome is `NotShown`.
 pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdict {
     let requests = trace.requests_of(path);
@@ -229,7 +231,7 @@ pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
     entries[first.unwrap_or(0)..].to_vec()
 }
 
-/// Judges that nothing but robots.txt was requested from host 0, for a clause whose robots.txt
+/// Checks that nothing but robots.txt was requested from host 0, for a clause whose robots.txt
 /// can't be read.
 pub(crate) fn only_robots(trace: &Trace) -> Verdict {
     let (rules, others): (Vec<&LogEntry>, Vec<&LogEntry>) = since_robots(trace)
@@ -247,9 +249,10 @@ pub(crate) fn only_robots(trace: &Trace) -> Verdict {
     }
 }
 
-/// Returns whether the crawler itself ended an exchange, rather than the end of its process. The
-/// server notices a closed connection only when it sends the next byte. So the exchange must have
-/// ended at least `NOTICED_WITHIN` before the last run did.
+/// Returns whether the crawler ended an exchange while its process was still running. The server
+/// notices a closed connection only when it sends the next byte. So an exchange that ended less
+/// than `NOTICED_WITHIN` before the last run doesn't count: the end of the process may have ended
+/// it.
 fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
     let run_end = trace.runs.last().map(|run| run.end_us);
     entry
@@ -257,7 +260,7 @@ fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
         .is_some_and(|end| run_end.is_none_or(|run_end| end + micros(NOTICED_WITHIN) < run_end))
 }
 
-/// Judges that the crawler gave up an endless answer: the exchange ended before the command was
+/// Checks that the crawler gave up an endless answer: the exchange ended before the command was
 /// killed, and at most `most` bytes of the body were sent.
 pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict {
     let requests = trace.requests_of(path);
@@ -281,7 +284,7 @@ pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict 
     }
 }
 
-/// Judges that `is_kept` is true for every request. `kept` and `broken` are the reasons in the
+/// Checks that `is_kept` is true for every request. `kept` and `broken` are the reasons in the
 /// verdict.
 pub(crate) fn every_request(
     trace: &Trace,

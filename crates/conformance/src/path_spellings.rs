@@ -1,4 +1,4 @@
-//! Spellings of paths that are the same request target.
+//! Normalizes the paths of requests, and parses the paths in clauses.
 
 /// Returns the normal form of a path with query: escapes of unreserved characters are decoded,
 /// other escapes are in capitals, and non-ASCII bytes are escaped.

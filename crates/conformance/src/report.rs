@@ -40,11 +40,11 @@ impl Judged {
 /// The number of clauses with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Kept clauses.
+    /// Number of clauses that the crawler keeps.
     pub passed: usize,
-    /// Broken clauses.
+    /// Number of clauses that the crawler breaks.
     pub failed: usize,
-    /// Clauses about which the crawl showed nothing.
+    /// Number of clauses about which the crawl showed nothing.
     pub not_shown: usize,
 }
 
@@ -74,20 +74,20 @@ impl Display for Counts {
     }
 }
 
-/// All verdicts about a command.
+/// All verdicts about a crawler's command.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The command as typed.
     pub command: String,
-    /// The product token.
+    /// The product token of the crawler.
     pub token: String,
     /// The gap that the flags of the command set, in seconds.
     pub gap: f64,
     /// The time limit of a run, in seconds.
     pub timeout: f64,
-    /// The counts over all clauses.
+    /// The number of clauses with each outcome.
     pub counts: Counts,
-    /// The verdicts.
+    /// The clauses with their verdicts.
     pub clauses: Vec<Judged>,
 }
 

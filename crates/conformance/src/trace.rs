@@ -26,9 +26,9 @@ pub enum RunEnd {
 /// A run of the command. Times are in microseconds, on the scale of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// When the command was started.
+    /// When the command was started, in microseconds on the log's scale.
     pub start_us: u64,
-    /// When the command had ended.
+    /// When the command ended or was killed, in microseconds on the log's scale.
     pub end_us: u64,
     /// How the command ended.
     pub end: RunEnd,
@@ -114,9 +114,9 @@ pub enum Outcome {
 /// The outcome of judging a clause, with its reason and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The result.
+    /// Whether the crawler keeps the clause, if the log shows it.
     pub outcome: Outcome,
-    /// The crawler's behaviour, in words.
+    /// A description of the behaviour that decides the outcome.
     pub reason: String,
     /// Requests that prove the outcome, in order.
     pub evidence: Vec<QuotedRequest>,
@@ -135,7 +135,7 @@ pub struct QuotedRequest {
     pub gap: Option<f64>,
     /// `ADDRESS:PORT` of the host.
     pub host: String,
-    /// The method.
+    /// The method, such as `GET`.
     pub method: String,
     /// Path and query.
     pub path: String,

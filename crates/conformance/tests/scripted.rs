@@ -86,7 +86,8 @@ impl Client {
         });
     }
 
-    /// Requests robots.txt of each host, then everything that the clause allows.
+    /// Creates a client that has requested robots.txt of each host, and then all paths that the
+    /// clause requires.
     fn polite(clause: &Clause) -> Client {
         let mut client = Client::of(clause);
         client.rules(clause);
@@ -117,8 +118,8 @@ impl Client {
 
 type Write = fn(&mut Client, &Clause);
 
-/// Two scripts for a clause: one keeps it, one breaks it. `keeps` is `None` if every polite crawl
-/// keeps the clause.
+/// Two scripts for a clause: one keeps the clause, and one breaks it. `keeps` is `None` for a
+/// clause that [`Client::polite`] keeps.
 struct Pair {
     id: &'static str,
     keeps: Option<Write>,
@@ -133,7 +134,7 @@ const fn pair(id: &'static str, keeps: Write, breaks: Write) -> Pair {
     }
 }
 
-/// Creates the pair of a clause that every polite crawl keeps.
+/// Creates the pair of a clause that [`Client::polite`] keeps.
 const fn broken_by(id: &'static str, breaks: Write) -> Pair {
     Pair {
         id,

@@ -1,7 +1,7 @@
 //! Converts inputs to lines of text and back. A corpus is a single file with one input per line. So
-//! changes of a corpus are readable in a diff, and there are no thousands of small files.
+//! a diff shows what changes in a corpus, and a corpus needs no thousands of small files.
 
-/// Returns the input as a line of ASCII.
+/// Converts an input to a line of ASCII, with other bytes escaped.
 pub(crate) fn escaped(input: &[u8]) -> String {
     input.escape_ascii().to_string()
 }

@@ -1,5 +1,5 @@
-//! Runs a fuzz target without a fuzzer. Passes the target the inputs of its corpus, and random
-//! changes of these inputs. Tests of other crates include this file.
+//! Runs a fuzz target without a fuzzer, on the inputs of its corpus and on random changes of these
+//! inputs. Tests of other crates include this file.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use escape::{escaped, unescaped};
 
 /// Maximum number of changes to one input.
 const MAX_CHANGES: usize = 4;
-/// Maximum length in bytes of a piece to remove, repeat or copy from another input.
+/// A piece to remove, repeat or copy from another input is shorter than this many bytes.
 const MAX_PIECE: usize = 24;
 
 /// Calls `check` for each input in the target's corpus, and then for `changed` randomly changed
@@ -70,7 +70,8 @@ fn change(input: &mut Vec<u8>, source: &[u8], random: &mut Random) {
     }
 }
 
-/// Calls `check` for an input. If `check` panics, prints the input in the format of the corpus.
+/// Calls `check` for an input. If `check` panics, prints the input in the format of the corpus and
+/// panics too.
 #[allow(clippy::print_stderr, reason = "the output of a failed test")]
 fn shown_if_it_fails(input: &[u8], check: fn(&[u8])) {
     if let Err(why) = std::panic::catch_unwind(|| check(input)) {

@@ -120,7 +120,7 @@ impl SigningKey {
         &self.thumbprint
     }
 
-    /// Returns the start of the key's use, in seconds since 1970.
+    /// Returns the start of the key's use, in seconds since 1970. `None` for no limit.
     #[must_use]
     pub fn not_before(&self) -> Option<u64> {
         self.public.not_before
@@ -188,7 +188,7 @@ impl KeySet {
     }
 
     /// Returns the key to sign with at `now` (in seconds since 1970). If several keys are in use,
-    /// returns the one that started last.
+    /// returns the one with the latest start.
     ///
     /// # Errors
     /// [`KeyError`] if no key is in use at `now`. Verifiers would reject a signature by any other

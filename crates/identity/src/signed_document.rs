@@ -18,7 +18,8 @@ pub enum DocumentSignatureFault {
     /// The document has no signature.
     #[error("the document isn't signed")]
     Unsigned,
-    /// The document names a key with this thumbprint, which is not among the given keys.
+    /// The document was signed with a key that is not among the given keys. Contains the key's
+    /// thumbprint.
     #[error("it was signed with the key `{0}`, which isn't among the keys")]
     UnknownKey(String),
     /// The document was changed after it was signed.

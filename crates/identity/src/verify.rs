@@ -223,9 +223,9 @@ pub struct SeenNonces {
 }
 
 impl SeenNonces {
-    /// Changes a verdict to [`Fault::Replay`] if an earlier request had the same key and nonce.
-    /// Doesn't record the nonces of forged signatures. Otherwise, a forger could make valid
-    /// signatures look like replays.
+    /// Records the nonce of a verified signature. Changes the verdict to [`Fault::Replay`] if an
+    /// earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a forger
+    /// could make valid signatures look like replays.
     pub fn judge(&mut self, verdict: &mut Verdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;
@@ -239,8 +239,8 @@ impl SeenNonces {
 
 /// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// The key must have the thumbprint that the signature names, and be in the directory at the URL
-/// that the signature covers.
+/// The signature must be made with a key that has the thumbprint named by the signature, and that
+/// is in the directory in `known` whose URL the signature covers.
 #[must_use]
 pub fn verify(
     message: &SignableMessage,

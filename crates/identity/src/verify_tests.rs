@@ -25,8 +25,8 @@ fn directories() -> [KeyDirectory; 1] {
     )]
 }
 
-/// Returns terms that tolerate no difference in time but any lifetime, because the signatures in
-/// the drafts are valid for a century.
+/// Returns conditions for a request received exactly at `at`. The conditions allow any lifetime,
+/// because the signatures in the drafts are valid for a century.
 fn at(at: u64) -> SignatureConditions {
     SignatureConditions {
         at,

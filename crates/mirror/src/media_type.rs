@@ -78,7 +78,8 @@ const MAX_EXTENSION_BYTES: usize = 12;
 
 /// Splits the last segment of a URL's path into a file name and an extension that fits the media
 /// type. If the extension in `last` doesn't fit, returns the usual extension of the type, with the
-/// whole of `last` as the name. The extension is empty if the type is unknown and `last` has none.
+/// whole of `last` as the name: `tea.php` becomes `tea.php` and `html` if the type is `text/html`.
+/// The extension is empty if the type is unknown and `last` has none.
 pub(crate) fn name_and_extension<'a>(last: &'a str, media_type: Option<&str>) -> (&'a str, String) {
     let (stem, written) = match last.rsplit_once('.') {
         Some((stem, written)) if !stem.is_empty() && is_extension(written) => (stem, written),

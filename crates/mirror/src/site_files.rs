@@ -12,7 +12,7 @@ use crate::file_path::{origin_folder, scheme_and_authority, wanted_path};
 /// Maximum number of redirects to follow from the target of a link.
 const MAX_REDIRECTS: usize = 32;
 
-/// The file of each exported URL, and the redirects that lead to these URLs.
+/// The file of each exported URL, and the redirects of the crawl.
 #[derive(Debug)]
 pub(crate) struct SiteFiles {
     names: UrlFileNames,
@@ -86,7 +86,7 @@ impl SiteFiles {
     }
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
-    /// none, looks up the spelling of the URL that the crawl's spelling rules yield.
+    /// none, applies the crawl's spelling rules to `url` and looks up the resulting URL.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
         self.after_redirects(url.as_str()).or_else(|| {
             let named = self.spelling.apply(url)?;
@@ -104,7 +104,7 @@ impl SiteFiles {
         chain.find_map(|url| self.own(url))
     }
 
-    /// Removes the file of a URL whose body can't be read.
+    /// Unassigns the file of a URL whose body can't be read, so that no link leads to it.
     pub(crate) fn remove(&mut self, url: &str) {
         self.names.remove(url);
     }

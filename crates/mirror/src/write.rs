@@ -59,8 +59,8 @@ pub struct MirrorReport {
 }
 
 /// Writes the crawl in `dir` as files into the folder `out`, which must be new, empty, or an
-/// earlier mirror. The folder appears only once it is complete. Memory is needed for the URL and
-/// path of each file, and for one body.
+/// earlier mirror. The folder appears only once it is complete. Holds in memory the URL and path of
+/// each file, and one body at a time.
 ///
 /// # Errors
 /// [`MirrorError::NoFiles`] if there is nothing to write, [`MirrorError::Folder`] if `out` is none

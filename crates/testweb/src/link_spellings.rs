@@ -2,7 +2,6 @@
 
 use crate::random::SeededRandom;
 
-/// The target of a link.
 pub(crate) struct Target<'a> {
     pub(crate) authority: &'a str,
     /// The canonical path and query.
@@ -10,7 +9,8 @@ pub(crate) struct Target<'a> {
     pub(crate) same_host: bool,
 }
 
-/// Returns a quoted and escaped attribute value that resolves to `target` against `base` (a path).
+/// Returns an `href` value in a random spelling that resolves to `target` against the path `base`.
+/// The value is escaped, and in quotes unless it needs none.
 pub(crate) fn write(base: &str, target: &Target<'_>, dice: &mut SeededRandom) -> String {
     let Target {
         authority,

@@ -24,8 +24,9 @@ pub struct LogEntry {
     /// never go backwards.
     pub start_us: u64,
     /// The time just before the answer's last bytes were passed to the system, on the same scale as
-    /// `start_us`. No client can have received the whole answer before this time. `None` while the
-    /// request is being served.
+    /// `start_us`. No client can have received the whole answer before this time. If the reply ends
+    /// in silence, this is the time when the client disconnected. `None` while the request is being
+    /// served.
     pub end_us: Option<u64>,
     /// The status sent; `None` while the request is being served, and for raw replies.
     pub status: Option<u16>,

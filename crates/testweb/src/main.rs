@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the web described by the arguments; `None` if they request help.
+/// Parses the arguments into the settings of a web. Returns `None` if they request help.
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String> {
     let mut spec = TestWeb::builder();
     while let Some(flag) = args.next() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A well-formed HTTP answer. `Content-Length` is added when it is sent.
+/// A well-formed HTTP answer. The server adds `Content-Length` if the headers don't contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The status code.
@@ -84,7 +84,7 @@ pub struct ScriptedReply {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReplyContent {
-    /// The answer of the computed web.
+    /// The computed answer, which the host gives without scripts and handlers.
     Usual,
     Answer(HttpAnswer),
     Drip(HttpAnswer, usize, Duration),
@@ -107,7 +107,7 @@ pub enum RawReplyStep {
     Silence,
     /// Close this side of the connection. The client may continue sending.
     HalfClose,
-    /// Reset the connection (RST).
+    /// Reset the connection (RST) after the last step, instead of closing it.
     Reset,
 }
 
@@ -125,7 +125,7 @@ impl ScriptedReply {
         }
     }
 
-    /// Creates the reply that the host would give without a script.
+    /// Creates a reply with the computed answer, which the host gives without scripts and handlers.
     pub fn usual() -> ScriptedReply {
         ScriptedReply::act(ReplyContent::Usual)
     }

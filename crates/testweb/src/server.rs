@@ -207,7 +207,7 @@ fn takes_gzip(request: &ReceivedRequest) -> bool {
         .is_some_and(|codings| codings.contains("gzip"))
 }
 
-/// Returns whether to compress the answer: for half of the paths, the same ones in every run.
+/// Returns true for about half of the paths, the same ones in every run.
 fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
     let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))

@@ -5,7 +5,7 @@ use crate::random::SeededRandom;
 use crate::reply::HttpAnswer;
 use crate::web_plan::{PlannedUrl, PlannedUrlKind, WebParameters};
 
-/// The robots.txt rules of every synthetic host, for all crawlers.
+/// A rule in the robots.txt of every synthetic host, for all crawlers.
 pub(crate) const DISALLOW_PRIVATE: &str = "Disallow: /private/";
 pub(crate) const DISALLOW_ACTION: &str = "Disallow: /*?action=";
 

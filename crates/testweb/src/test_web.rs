@@ -222,10 +222,10 @@ impl std::fmt::Debug for TestWeb {
     }
 }
 
-/// Maximum connections waiting to be accepted.
+/// Maximum number of connections of one host that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// How a host treats connections.
+/// Whether a host listens.
 enum Door {
     /// The host listens. The value is the task that accepts connections.
     Open(JoinHandle<()>),

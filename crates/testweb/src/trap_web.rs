@@ -12,7 +12,7 @@ use crate::web_plan::LinkMix;
 /// Number of ordinary pages, which form a tree with additional random links.
 const ARTICLES: u64 = 153;
 const FAN_OUT: u64 = 5;
-/// Number of months in the calendar that have events.
+/// Number of consecutive months in the calendar that have events.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
 /// Number of items in the shop. The front page of the shop shows only the first few. The pages for
@@ -26,7 +26,7 @@ const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
 ];
-/// The first month of the calendar, as a number of months since year 0.
+/// The first month of the calendar with events, as a number of months since year 0: May 2031.
 const FIRST_MONTH: u64 = 2031 * 12 + 4;
 
 /// The kinds of traps, as returned by [`TrapWeb::trap_of`].

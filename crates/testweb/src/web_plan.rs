@@ -14,8 +14,9 @@ const EXTRA_LINKS: u32 = 5;
 /// sitemap may list only 50,000 URLs (sitemaps.org).
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
-/// For each kind of place (URL), how many of 1,000 ordinary pages link to one. The root of each
-/// host links to one place of every kind whose share is not 0, so that small webs have all kinds.
+/// Shares of ordinary pages, in pages per 1,000, that link to each kind of place (URL) or have
+/// another property. The root of each host links to every kind of place on its host whose share is
+/// not 0, so that small webs have all kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
     /// Links to URLs under `/private/`, which robots.txt disallows. The page at each such URL links
@@ -33,7 +34,8 @@ pub struct LinkMix {
     pub redirect: u32,
     /// Links to pages that answer 404.
     pub gone: u32,
-    /// Pages listed only in the sitemap.
+    /// Pages listed only in the sitemap. This is the share of ordinary pages that have such a page
+    /// next to them in the sitemap.
     pub orphan: u32,
     /// Pages linked only with `rel=nofollow`. 0 by default.
     pub shunned: u32,
@@ -62,7 +64,7 @@ impl Default for LinkMix {
 }
 
 impl LinkMix {
-    /// Returns a mix of ordinary pages that link to each other, and nothing else.
+    /// Returns the mix of a web that has only ordinary pages, which link to each other.
     pub fn plain() -> LinkMix {
         LinkMix {
             private: 0,
@@ -79,7 +81,8 @@ impl LinkMix {
     }
 }
 
-/// A kind of place (URL). Each place has the same number as the ordinary page that links to it.
+/// A kind of place (URL). Places of other kinds than `Page` have the number of the ordinary page
+/// that leads to them, or that precedes them in the sitemap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PlannedUrlKind {
     Page,
@@ -111,7 +114,7 @@ const KINDS: [PlannedUrlKind; 12] = [
     PlannedUrlKind::Shunned,
 ];
 
-/// A place in the web: a URL without scheme and port.
+/// A place in the web: a URL, identified by its host, its kind and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PlannedUrl {
     pub(crate) host: u32,
@@ -351,8 +354,8 @@ impl WebParameters {
     }
 }
 
-/// Returns the children of the node `number` in a tree in which every number above 0 has exactly
-/// one parent.
+/// Returns the children of the node `number` in a tree of all numbers with the root 0. Each node
+/// has [`FAN_OUT`] children.
 fn children(number: u64) -> impl Iterator<Item = u64> {
     let first = number.saturating_mul(FAN_OUT).saturating_add(1);
     first..first.saturating_add(FAN_OUT)

@@ -1,7 +1,7 @@
 //! Long trial runs of the crawler: a simulated web, kills, power cuts, benchmarks.
 //!
-//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a separate
-//! package because it depends on most of the workspace, and `cargo xtask test` must exist first.
+//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is not a part
+//! of xtask, because it depends on most of the workspace, and xtask must be built before that.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod bench;

@@ -63,7 +63,7 @@ pub(crate) struct Args {
 /// Number of trials that are run to find a known bug, unless `--seeds` is given.
 const TRIALS_PER_BUG: u64 = 1_000;
 
-/// Hosts in a hundred with URLs under a second origin.
+/// Percentage of hosts that also have URLs under a second origin.
 const SECOND_ORIGINS: u32 = 10;
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -132,8 +132,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // Each origin gets URLs twice. Each time the number is random, up to this maximum (on
-        // average, half of it).
+        // Each origin gets URLs twice: each time a random number of URLs, up to this maximum. So on
+        // average, an origin gets this many URLs.
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,
@@ -172,7 +172,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
 
 struct Outcome {
     table: String,
-    /// The breach that the run found, if any.
+    /// The first broken rule that the run found, if any.
     breach: Option<String>,
 }
 

@@ -177,7 +177,7 @@ pub(crate) const SEES: [(&str, &[&str]); 31] = [
             "crawl-policy",
         ],
     ),
-    // xtask must exist before anything else is built, so it depends on no other crate.
+    // xtask is built before all other crates, so it depends on none of them.
     ("xtask", &[]),
 ];
 
@@ -232,7 +232,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
-    // Only the engine may use both a frontier (what to fetch) and the scheduler (when).
+    // A frontier (what to fetch) and the scheduler (when to fetch) are independent of each other.
+    // The engine combines them.
     (
         &["crawl-frontier", "crawl-shared-frontier"],
         &["crawl-scheduler"],

@@ -187,11 +187,11 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
     Ok(expanded)
 }
 
-/// Our program, as built in this workspace.
+/// The program `crawl`, as built in this workspace.
 struct Crawl<'a>(&'a Workspace);
 
 impl Crawl<'_> {
-    /// Checks whether the program accepts the command and each flag.
+    /// Fails unless the program accepts the command and each flag.
     fn takes(&self, argv: &[String]) -> Result<()> {
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         match argv.first() {
@@ -208,7 +208,7 @@ impl Crawl<'_> {
         }
     }
 
-    /// Checks whether the configuration is valid.
+    /// Fails unless these arguments and the configuration that they name are valid.
     fn effective(&self, args: &[&str]) -> Result<()> {
         self.run(&[&["config", "--effective"], args].concat())
     }

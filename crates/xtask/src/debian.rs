@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, is_on_path, output, run};
 
-/// Packages with Java's API documentation, which has more than 10,000 linked pages. Which one
-/// exists depends on the Debian release.
+/// Packages with Java's API documentation, which has more than 10,000 linked pages. Each Debian
+/// release has only some of these packages.
 const JAVA_DOC: [&str; 4] = [
     "openjdk-17-doc",
     "openjdk-21-doc",
@@ -189,7 +189,7 @@ pub struct DebianPackages {
 }
 
 impl DebianPackages {
-    /// Returns the folder `debian` in the workspace's target folder.
+    /// Returns the packages in the folder `debian` of the workspace's target folder.
     pub fn of(workspace: &Workspace) -> DebianPackages {
         DebianPackages {
             folder: workspace.target.join("debian"),
@@ -260,7 +260,8 @@ impl DebianPackages {
         Ok(root)
     }
 
-    /// Returns the packages that apt would install on an empty machine.
+    /// Returns the packages that apt would install with `package` on an empty machine, without the
+    /// C library.
     fn closure(&self, package: &str) -> Result<Vec<String>> {
         let nothing = self.folder.join("nothing-installed");
         std::fs::write(&nothing, "")?;

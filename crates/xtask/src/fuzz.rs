@@ -88,7 +88,8 @@ const UNUSED: [&str; 21] = [
 /// Maximum bytes of a corpus in the repository. If a corpus is larger, its longest inputs are
 /// dropped.
 const MAX_CORPUS_BYTES: usize = 100 << 10;
-/// Maximum seconds for one input. A slower input is a failure. `MAX_MEMORY` is in MiB.
+/// Maximum seconds for one input. A slower input is a failure, and so is an input that takes more
+/// than `MAX_MEMORY` MiB of memory.
 const MAX_SECONDS: u32 = 5;
 const MAX_MEMORY: u32 = 2048;
 
@@ -168,7 +169,7 @@ fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
     let host = host.context("rustc names no host")?;
     let folder = workspace.target.join("fuzz");
     let mut cargo = workspace.cargo(&["build", "--release"]);
-    // Name the platform, because only then does Cargo not instrument build scripts and macros.
+    // Name the platform, because otherwise Cargo would also instrument build scripts and macros.
     cargo.args(["--target", host, "--target-dir"]).arg(&folder);
     cargo.arg("--manifest-path").arg(package.join("Cargo.toml"));
     cargo.args(names.iter().flat_map(|name| ["--bin", name.as_str()]));
@@ -196,8 +197,8 @@ fn profile() -> Vec<String> {
     settings
 }
 
-/// Runs a fuzzer that writes a failing input to `failure`. Removes the file of an earlier run
-/// first.
+/// Runs a fuzzer that writes a failing input to the file `failure`. First removes the file that an
+/// earlier run left.
 ///
 /// The inner error is the failing input, or `None` if the fuzzer failed without one. The outer
 /// error is an I/O error.

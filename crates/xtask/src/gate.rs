@@ -38,7 +38,7 @@ enum Kind {
 /// When a step runs if no steps were named explicitly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In sequence.
+    /// One after the other, before all tests.
     InTurn,
     /// Concurrent with the builds, because such a step waits for remote servers.
     BesideBuilds,
@@ -106,7 +106,7 @@ impl Step {
         self
     }
 
-    /// Returns the step's maximum time.
+    /// Returns the maximum duration of the step.
     fn most(&self) -> Duration {
         match self.place {
             Place::Tests | Place::BesideTests => MAX_TESTS,
@@ -181,8 +181,8 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Runs the steps concurrently where possible: downloads with the builds, and steps that need no
-/// further build with the tests.
+/// Runs some steps concurrently: downloads with the builds, and steps that need no further build
+/// with the tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
@@ -212,7 +212,7 @@ fn run_most_at_once(
     tested.and(tried)
 }
 
-/// Steps that run in a concurrent process.
+/// Steps that run in a separate process, concurrently with the steps of this process.
 struct Beside {
     /// `None` if there are no steps.
     child: Option<Child>,
@@ -267,7 +267,7 @@ impl Beside {
 impl Drop for Beside {
     /// Kills the process if it is still running, so that a failed gate does not wait for downloads.
     fn drop(&mut self) {
-        // `None` if `finish` has taken the process.
+        // If `finish` has already waited for the process, this does nothing.
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

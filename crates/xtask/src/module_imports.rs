@@ -273,7 +273,8 @@ fn paths(source: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Expands a `use` tree or a path. Returns its length in bytes.
+/// Expands the `use` tree or the path at the start of `source`, and adds the results to `paths`.
+/// Returns the length of the tree in bytes.
 fn tree(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     let depth = above.len();
     let mut at = 0;
@@ -302,7 +303,8 @@ fn tree(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> 
     at
 }
 
-/// Expands the branches within braces. Returns their length in bytes, including the closing brace.
+/// Expands the branches of a `use` tree, which end with a closing brace. Returns their length in
+/// bytes, including the brace.
 fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     let mut at = 0;
     while let Some(letter) = source[at..].chars().next() {
@@ -317,7 +319,8 @@ fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
     at
 }
 
-/// Returns the module that `path` names, or the module of the item that it names.
+/// Returns the module that `path` names in the module `from`. If `path` names another item, returns
+/// the item's module.
 fn resolved(
     from: &[String],
     path: &[String],

@@ -18,8 +18,8 @@ pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Tracks the step under way. A separate thread ends this process and its children if the step or
-/// the whole gate takes too long.
+/// Tracks the current step. A separate thread ends this process and its children if the step or the
+/// whole gate takes too long.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 

@@ -17,11 +17,11 @@ pub struct Workspace {
     pub target: PathBuf,
     /// Cargo's metadata of the members, without their dependencies.
     pub metadata: Value,
-    /// The path of this program. Kept, because the system no longer reports the path once a build
-    /// has replaced the file.
+    /// The path of this program, determined at the start. The system no longer reports the path
+    /// once a build has replaced the file.
     itself: PathBuf,
-    /// Whether each crate is built only once. Then builds are not incremental and have no debug
-    /// information, which takes a tenth of the compiler's time.
+    /// Whether each crate is built only once. If so, builds are not incremental and have no debug
+    /// information, because generating it takes a tenth of the compiler's time.
     pub builds_once: bool,
 }
 
@@ -91,7 +91,8 @@ impl Workspace {
         self.program(&self.itself)
     }
 
-    /// Sets variables for Cargo, which programs pass on if they start it.
+    /// Sets the environment variables for `builds_once`. Set for every program, because a program
+    /// may start Cargo.
     fn build_once(&self, command: &mut Command) {
         if self.builds_once {
             command.env("CARGO_INCREMENTAL", "0");
@@ -99,7 +100,7 @@ impl Workspace {
         }
     }
 
-    /// Returns a command for any program, in the workspace's folder.
+    /// Returns a command that runs `program` in the workspace's folder.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);

@@ -1,7 +1,8 @@
 //! Pages rendered in a real Chromium.
 //!
-//! Environment variables name the browser; `cargo xtask test --step browser` sets them:
-//! `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`.
+//! The environment variables `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES` and
+//! `CRAWL_CHROMIUM_FONTS` contain the paths of the browser, its libraries and its fonts.
+//! `cargo xtask test --step browser` sets them.
 
 mod bounds;
 mod processes;

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 pub(crate) const PAGE: &str = "https://site.test/";
 
-/// Returns the path in an environment variable.
+/// Returns the value of an environment variable that contains a path.
 pub(crate) fn variable(name: &str) -> OsString {
     std::env::var_os(name)
         .unwrap_or_else(|| panic!("{name} is not set: cargo xtask test --step browser sets it"))
@@ -132,7 +132,8 @@ pub(crate) struct Patient {
 }
 
 impl Patient {
-    /// Also returns a receiver that is notified of the first request for `/late.js`.
+    /// Creates the site. Also returns a receiver that is notified of the first request for
+    /// `/late.js`.
     pub(crate) fn new() -> (Patient, oneshot::Receiver<()>) {
         let (is_late, seen) = oneshot::channel();
         let site = Site::default()

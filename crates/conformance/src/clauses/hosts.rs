@@ -147,7 +147,7 @@ impl Clause {
     }
 }
 
-/// Judges that the first request to each host was for robots.txt.
+/// Checks that the first request to each host was for robots.txt.
 fn rules_of_each_host(trace: &Trace) -> Verdict {
     let hosts = (0..).take(trace.authorities.len());
     let firsts: Vec<_> = hosts

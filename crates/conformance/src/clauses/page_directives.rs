@@ -258,8 +258,8 @@ impl Clause {
     }
 }
 
-/// Passes a crawler that followed the link of another page. Such a crawler follows links, so it
-/// skipped the link of `/carrier` because of the directive.
+/// Passes a crawler that followed a link on another page. Such a crawler follows links, so it must
+/// have skipped the link on `/carrier` because of the directive.
 fn follows_others(trace: &Trace) -> Verdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
         (Some(deep), Some(carrier)) => Verdict::pass(

@@ -277,7 +277,7 @@ fn robots_first(trace: &Trace) -> Verdict {
     }
 }
 
-/// Judges that only robots.txt and the target of its redirect were requested.
+/// Checks that only robots.txt and the target of its redirect were requested.
 fn only_rules(trace: &Trace) -> Verdict {
     let pages: Vec<_> = since_robots(trace)
         .into_iter()

@@ -116,7 +116,7 @@ fn site(app: &str) -> Spec {
     spec
 }
 
-/// Returns the program with the variables that the browser needs.
+/// Returns a command for the program, with the environment variables for the browser.
 fn crawl(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
@@ -139,7 +139,8 @@ fn run(folder: &Path, args: &[&str]) -> Output {
     output
 }
 
-/// Crawls a site with these arguments added, into `out`.
+/// Crawls a site into the directory `out` of a new folder, with additional arguments. Returns the
+/// folder.
 fn render(web: &TestWeb, args: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let seed = web.url(0, "/");

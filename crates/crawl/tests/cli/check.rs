@@ -431,7 +431,7 @@ fn only_new_faults_fail_a_check_with_a_baseline() {
     let ran = check(&cmd, &web, &["--baseline", "known.jsonl"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
 
-    // A redirect fails a check only if its kind is named.
+    // A redirect fails a check only if `--kinds` names it.
     web.script(SITE, "/none", HttpAnswer::html("found"));
     assert_eq!(check(&cmd, &web, &[]).code, 0);
     assert_eq!(check(&cmd, &web, &["--kinds", "redirect"]).code, 1);
@@ -491,7 +491,7 @@ fn redirects_of_another_host_are_no_trap() {
         let next = pages
             .get(at + 1)
             .map(|next| format!("<a href={next}>next</a>"));
-        // Pages without new words would look like a trap of the site itself.
+        // Give each page new words, so that the site itself doesn't look like a trap.
         let words: String = (0..40).map(|word| format!("word{at}x{word} ")).collect();
         let html = format!("<p>{words}{}", links.chain(next).collect::<String>());
         web.script(SITE, path, HttpAnswer::html(&html));

@@ -165,7 +165,7 @@ fn special_files_and_hard_links_are_refused() {
     fs::remove_file(&place).unwrap();
     fs::rename(&outside_file, &place).unwrap();
 
-    // A WARC file with a second hard link stays unchanged, and a new file begins.
+    // The crawl doesn't append to a WARC file that has a second hard link, but starts a new file.
     let warcs = || {
         let entries = fs::read_dir(dir.file("c/archive")).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();

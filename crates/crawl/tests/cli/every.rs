@@ -1,4 +1,4 @@
-//! Rounds that repeat until the crawl is stopped.
+//! Crawls with `--every`: rounds that repeat until the crawl is stopped.
 
 use std::collections::BTreeMap;
 

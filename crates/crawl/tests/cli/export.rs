@@ -1,4 +1,4 @@
-//! `crawl export`.
+//! `crawl export`: files for other search engines, static searches, tables and graphs.
 
 use std::path::Path;
 use std::process::Command;

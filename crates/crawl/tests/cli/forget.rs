@@ -394,12 +394,12 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
     );
 }
 
-/// Maximum file sizes, in blocks. The process is killed when it writes a longer file: one of the
-/// first new files, a row file, or a state table, depending on the limit.
+/// Maximum file sizes, in blocks of `ulimit -f`. The process is killed when it writes a longer
+/// file: one of the first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// Depending on the limit, the process is killed while it creates new files, or after the commit,
-/// while it replaces old files.
+/// With a limit of [`KILLED_AT`], the process is killed while it creates new files. Without one, it
+/// is killed after the commit, while it replaces old files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");

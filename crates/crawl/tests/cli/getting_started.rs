@@ -70,7 +70,7 @@ fn mask(text: &str) -> String {
             _ => word,
         });
         let masked = words.collect::<Vec<_>>().join(" ");
-        // A URL is leased and judged again if a commit came in between.
+        // Skip a repeated line: a URL is leased and judged again if a commit came in between.
         let is_lease =
             masked.contains("TRACE leased") || masked.contains("TRACE robots.txt allows");
         if is_lease && mask.lines().rev().take(2).any(|earlier| earlier == masked) {

@@ -59,7 +59,7 @@ fn an_unwritable_file_is_reported_with_its_folder() {
             ran.stderr
         );
     }
-    // The system's own folders can't be written to by anyone.
+    // No user can create a folder in `/sys`, not even root.
     let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
     let hint = "hint: set --output to a directory that you may write to\n";
     assert!(
@@ -167,7 +167,7 @@ fn a_contact_names_where_it_came_from() {
             ran.stderr
         );
     }
-    // A contact on the command line wins.
+    // A contact on the command line takes precedence over the one in the environment.
     let ran = cmd.run(&["config", "--effective", "--contact", "a@e.example"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }

@@ -23,7 +23,7 @@ const QUICK: [&str; 6] = [
 ];
 const WHO: [&str; 4] = ["--signature-key", "bot.key", "--signature-agent", URL];
 
-/// Returns the output of a run that succeeded.
+/// Fails unless the run succeeded. Returns its output.
 fn fine(ran: Ran) -> String {
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     ran.stdout

@@ -1,4 +1,4 @@
-//! `crawl init`: from answers to a crawl.
+//! `crawl init`: answers to its questions become a configuration, which a crawl can use.
 
 use crawl_testweb::{HttpAnswer, TestWeb};
 

@@ -1,4 +1,4 @@
-//! `crawl inspect`.
+//! `crawl inspect`, on documents from stdin and from files.
 
 use serde_json::{Value, json};
 

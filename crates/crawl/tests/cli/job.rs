@@ -19,7 +19,7 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// Makes a crawl slow enough to be interrupted.
+/// Replaces the delay in the flags by a second, so that the crawl can be interrupted.
 fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
     let slow = quick.iter().map(|arg| match *arg {
         "0s" => "1s",
@@ -568,7 +568,7 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// Closing the terminal also closes stdout and stderr, and the system sends SIGHUP.
+/// Closing the terminal also closes stdout and stderr, and makes the system send SIGHUP.
 #[test]
 fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");

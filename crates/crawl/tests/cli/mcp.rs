@@ -1,4 +1,4 @@
-//! `crawl mcp`: what a language model may learn about a crawl, and what not.
+//! `crawl mcp`: which parts of a crawl a language model can read, and which are withheld.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `crawl export --to mirror`.
+//! `crawl export --to mirror`: mirrors that a browser can open without a server.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `crawl report` and `crawl explain`.
+//! The output of `crawl report` and `crawl explain` in each format.
 
 use serde_json::Value;
 

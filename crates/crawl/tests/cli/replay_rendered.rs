@@ -1,4 +1,4 @@
-//! Pages that scripts build, their screenshots, and the programs of others that read the archive.
+//! Pages that scripts build, their screenshots, and third-party programs that read the archive.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -179,7 +179,7 @@ fn others_accept_an_archive_with_doms_and_screenshots() {
     let (dir, cmd, _) = rendered_crawl();
     export(&cmd, &["--out", "whole.wacz"]);
     let python = named("CRAWL_PYTHON_BIN").join("python");
-    // Checks the WARC files in the package, too.
+    // This script also checks the WARC files in the package.
     let check = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../wacz/tests/wacz/check.py");
     fs::create_dir(dir.file("unpacked")).unwrap();
     let mut command = Command::new(python);
@@ -189,7 +189,8 @@ fn others_accept_an_archive_with_doms_and_screenshots() {
     let ran = Ran::of_command(command);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     let counts = ran.stdout.split(", ").nth(1).unwrap().to_owned();
-    // robots.txt and sitemap.xml, the script, and three pages with their data and screenshots.
+    // The captures: robots.txt, sitemap.xml, the script, and three pages, each with its data and
+    // its screenshot.
     assert_eq!(counts, "12 captures");
 }
 

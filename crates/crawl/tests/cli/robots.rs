@@ -1,4 +1,4 @@
-//! `crawl robots`.
+//! `crawl robots`: verdicts of robots.txt files, given as files and fetched.
 
 use crawl_testweb::{HttpAnswer, TestWeb};
 use expect_test::expect;

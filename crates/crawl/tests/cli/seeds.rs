@@ -143,7 +143,7 @@ fn a_fallback_to_http_is_reported() {
 #[test]
 fn without_any_connection_https_is_crawled() {
     let (dir, cmd) = setup("neither");
-    // A directory that exists before the run stays, although nothing answers.
+    // A directory that existed before the run is not removed, although nothing answers.
     std::fs::create_dir(dir.file("c")).unwrap();
     let words = [
         "none.test:9",

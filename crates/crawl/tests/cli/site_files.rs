@@ -65,7 +65,7 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
     (dir, cmd, web)
 }
 
-/// The folder of the web's host.
+/// Returns the name of the folder for the files of the web's host.
 fn folder(web: &TestWeb) -> String {
     let url = web.url(0, "");
     url.trim_start_matches("http://")

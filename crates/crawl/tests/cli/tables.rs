@@ -7,7 +7,7 @@ use crawl_testweb::{HttpAnswer, TestWeb};
 
 use crate::harness::{Ran, setup};
 
-/// The Common Crawl crawl that the example queries of Common Crawl select.
+/// The name of the crawl that Common Crawl's own example queries select.
 const CRAWL: &str = "CC-MAIN-2018-05";
 
 /// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with DuckDB, pyarrow,

@@ -39,7 +39,7 @@ fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
         [""; 0]
     );
 
-    // A single run requests each URL at most once, so a kill adds at most one request per URL.
+    // No run requests a URL twice. The field `From` differs between runs.
     let mut requests = nginx.log(pages.len());
     requests.sort();
     for pair in requests.windows(2) {

@@ -37,7 +37,8 @@ pub(crate) struct LoggedRequest {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Nginx {
-    /// Serves the files below `root`, as `walk.py` expects nginx to do.
+    /// Serves the files below `root` over HTTP/1.1 and IPv4, with the statuses that `walk.py`
+    /// expects.
     pub(crate) fn serve(root: &Path) -> Nginx {
         Nginx::serve_by(root, NginxEndpoint::Ipv4)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 
-/// A walk that runs in a thread of its own.
+/// A walk that runs in a separate thread.
 pub(crate) struct Walk(JoinHandle<Output>);
 
 /// A line `STATUS PATH` for each URL that must be fetched.

@@ -232,7 +232,8 @@ fn after_a_budget_and_a_second_round_each_url_is_counted_once_everywhere() {
     assert_eq!(visits, "9", "{text}");
     let pages: u64 = second[0].parse().unwrap();
     assert!((5..9).contains(&pages), "{text}");
-    // The third round has no budget: nothing is pending, and every URL is counted once.
+    // The budget of the third round is larger than the site. So nothing is pending, and every URL
+    // is counted once.
     let stderr = crawl(&site, &web, &["--recrawl", "--max-pages", "100"]);
     let third = agree(&site, &stderr, false);
     assert_eq!([&third[0], &third[2], &third[4]], ["7", "3", "0"]);

@@ -13,7 +13,7 @@ struct Api {
 }
 
 impl Api {
-    /// Checks whether a response matches the description for its status.
+    /// Fails unless a response matches the description for its status.
     fn check(&self, method: &str, path: &str, reply: &Reply) {
         let plain = path.split('?').next().unwrap();
         let answers = &self.openapi["paths"][plain][method]["responses"];

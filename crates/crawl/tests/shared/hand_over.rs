@@ -21,7 +21,7 @@ fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     first.kill();
     second.wait().expect(0);
     // Start the killed worker again after the crawl has finished, so that it truncates its files to
-    // what it had committed.
+    // their committed lengths.
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
 }

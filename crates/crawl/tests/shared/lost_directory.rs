@@ -93,7 +93,8 @@ fn a_worker_starts_over_in_an_empty_directory() {
     first.kill();
     crawl.lose("w1");
     crawl.reopen("w1");
-    // At the end, the running workers list each excluded URL once.
+    // The restarted worker begins with no rows. At the end of the crawl, the workers list each
+    // excluded URL once.
     crawl.start("w1").wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);

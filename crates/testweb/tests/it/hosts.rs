@@ -1,4 +1,4 @@
-//! Hosts, their connections, and the log.
+//! Tests of hosts, their connections, and the log.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};

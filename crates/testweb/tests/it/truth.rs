@@ -52,7 +52,7 @@ fn crawl(web: &TestWeb, reach: AllowedHosts, with_sitemap: bool) -> Found {
     crawled
 }
 
-/// Returns the links of a page's `a` elements: whether each is nofollow, and its target.
+/// Returns the links of a page's `a` elements. The flag of each link is true if it is nofollow.
 fn links(url: &Url, html: &str) -> Vec<(bool, Url)> {
     let mut base = url.clone();
     if let Some((_, rest)) = html.split_once("<base href=\"") {

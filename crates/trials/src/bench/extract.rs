@@ -19,7 +19,7 @@ use xtask::workspace::{Workspace, run};
 use super::crawl::{GeneratedWeb, WebPlan};
 use super::measured_program::{BuildProfile, ProcessCost, Program, build, cost_until_end};
 
-/// Maximum time for an extraction. A slower extraction is ended.
+/// Maximum time for an extraction. A slower extraction is killed.
 const MAX_TIME: Duration = Duration::from_mins(20);
 
 const RULES: &str = r#"
@@ -146,12 +146,12 @@ impl Bench<'_> {
         self.folder.join("rules.toml")
     }
 
-    /// The directory of our crawl.
+    /// Returns the directory of our crawl.
     fn dir(&self) -> PathBuf {
         self.folder.join("crawl")
     }
 
-    /// The fields that Scrapy found.
+    /// Returns the path of the file to which Scrapy writes the fields.
     fn items(&self) -> PathBuf {
         self.folder.join("items.jsonl")
     }

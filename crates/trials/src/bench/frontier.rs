@@ -9,8 +9,8 @@ use clap::Args;
 use xtask::debian;
 use xtask::workspace::{Workspace, output, run};
 
-/// Maximum bytes on disk per known URL. While sorted runs are merged, the store takes twice its
-/// final size.
+/// Maximum bytes on disk per known URL. Includes temporary files: while sorted runs are merged, the
+/// store takes twice its final size.
 const BYTES_PER_URL: u64 = 150;
 /// Minimum free disk space to require, however few URLs there are.
 const MIN_BYTES_AT: u64 = 1 << 30;
@@ -62,7 +62,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     filled
 }
 
-/// Fills shared frontiers in PostgreSQL servers that are started for this purpose.
+/// Measures shared frontiers, in PostgreSQL servers that are started for this purpose.
 pub(super) fn share(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
     command.args(["--bench", "shared"]);
@@ -72,7 +72,7 @@ pub(super) fn share(workspace: &Workspace) -> Result<()> {
     run(&mut command)
 }
 
-/// Checks for free disk space first, because a full disk would spoil the result.
+/// Fails if too little disk space is free, because a full disk would distort the result.
 fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     let printed = output(workspace.program("df").arg("-kP").arg(dir))?;
     let free = free_bytes(&printed).with_context(|| format!("df said: {printed}"))?;

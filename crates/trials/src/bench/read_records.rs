@@ -24,7 +24,7 @@ const START_MS: u64 = 1_795_219_200_000;
 const PAGES_A_FILE: u64 = 100_000;
 /// Bytes per WARC record.
 const RECORD_BYTES: u64 = 9_000;
-/// Maximum time for a command. A slower command is ended.
+/// Maximum time for a command. A slower command is killed.
 const MAX_TIME: Duration = Duration::from_hours(2);
 
 #[derive(Args)]
@@ -145,7 +145,8 @@ fn crawl_of(
     Ok(command)
 }
 
-/// Prints the bytes per page of each file to stderr. WARC files count as one.
+/// Prints the size of each file to stderr, in total and per page. Adds up the sizes of the WARC
+/// files.
 fn print_file_sizes(dir: &Path, pages: u64) -> Result<()> {
     let mut bytes = BTreeMap::<String, u64>::new();
     for folder in [dir, &dir.join("archive"), &dir.join("state")] {

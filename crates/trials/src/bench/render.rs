@@ -168,7 +168,7 @@ fn ratios(ours: RunCost, theirs: RunCost) -> String {
 fn cost_of(command: &mut Command) -> Result<RunCost> {
     let begin = Instant::now();
     let mut child = command.stdin(Stdio::null()).spawn()?;
-    // The last reading of each process. A process that has ended can no longer be read.
+    // Keep the last reading of each process, because a process that has ended can't be read.
     let mut cpu = BTreeMap::new();
     let mut peak = 0;
     let status = loop {
@@ -186,7 +186,8 @@ fn cost_of(command: &mut Command) -> Result<RunCost> {
     })
 }
 
-/// Reads the processor time of a process and its descendants. Returns their memory in KiB.
+/// Updates `cpu` with the processor time of a process and of its descendants, by process id.
+/// Returns the memory of these processes in KiB.
 fn look(child: &Child, cpu: &mut BTreeMap<u32, u64>) -> u64 {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) pages: u64,
-    /// Pages that scripts built.
+    /// Pages that scripts build and that were rendered.
     pub(super) rendered: u64,
     pub(super) requests: u64,
     /// Requests for a URL that was requested before.
@@ -52,7 +52,7 @@ impl Tally {
 #[derive(Default)]
 pub(super) struct Breaches(Vec<String>);
 
-/// Maximum breaches to show.
+/// Maximum number of breaches in an error message.
 const SHOWN: usize = 20;
 
 impl Breaches {

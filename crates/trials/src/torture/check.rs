@@ -77,9 +77,9 @@ pub(super) fn finished(
     Ok(tally)
 }
 
-/// Checks a crawl that resumed after a power cut. `promised` are the page rows that were committed
-/// before the cut. Requests are not checked, because the web's log also has those of other crawls.
-/// Returns the number of pages.
+/// Checks a crawl that resumed after a power cut. `promised` is the beginning of `pages.jsonl` that
+/// was committed before the cut. Requests are not checked, because the web's log also has those of
+/// other crawls. Returns the number of pages.
 pub(super) fn after_power_cut(web: &RandomWeb, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
     let page_rows = fs::read(output.join("pages.jsonl"))?;
@@ -114,7 +114,7 @@ pub(super) fn after_power_cut(web: &RandomWeb, program: &Program, promised: &[u8
 
 /// Checks a crawl that visited everything again: each page occurs once per round. There may be more
 /// than two rounds, because a kill after the end of a round starts another one. Returns the number
-/// of pages.
+/// of page rows in the rounds after the first one.
 pub(super) fn rounds(web: &RandomWeb, program: &Program, deaths: &[KillInterval]) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -401,7 +401,7 @@ pub(super) fn lost(log: &[LogEntry]) -> u64 {
     lost
 }
 
-/// Checks that another start after the end changes no stored file.
+/// Checks that starting a finished crawl again changes no stored file.
 fn nothing_changes(program: &Program) -> Result<()> {
     let output = program.output();
     let before = stored_files(&output)?;

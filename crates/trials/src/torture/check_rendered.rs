@@ -13,7 +13,7 @@ use super::random_web::{RESOURCES_OF_PAGE, RandomWeb, UNRENDERED, settles};
 pub(super) fn pages(web: &RandomWeb, pages: &[PageRow], breaches: &mut Breaches) -> u64 {
     let mut count = 0;
     for page in pages.iter().filter(|page| web.built.contains(&page.url)) {
-        // A page that was being read at several kills is not read.
+        // Skip a page that was given up because it was being read at several kills.
         if page.error.as_deref() == Some("reader_killed") {
             continue;
         }
@@ -42,7 +42,8 @@ pub(super) fn pages(web: &RandomWeb, pages: &[PageRow], breaches: &mut Breaches)
     count
 }
 
-/// Checks that a resource that was answered is requested again only after another start.
+/// Checks that no run fetched a resource twice: no resource has more answers than the number of
+/// starts.
 pub(super) fn resources(web: &RandomWeb, log: &[LogEntry], starts: usize, breaches: &mut Breaches) {
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     for entry in log {

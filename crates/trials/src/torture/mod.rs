@@ -39,7 +39,7 @@ use crate::simulate::fresh_seed;
 use xtask::browser_tests;
 use xtask::workspace::{Workspace, run as run_program};
 
-/// The amount, and of what.
+/// Arguments of `cargo xtask torture`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Number of kills; with --shared, number of faults of all kinds

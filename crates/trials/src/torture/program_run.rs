@@ -18,7 +18,7 @@ use super::random_web::RandomWeb;
 /// Maximum time for a process. A process that runs longer is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Interval between two checks whether it is time to kill the process.
+/// Interval at which to check whether it is time to kill the process.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
 /// Files whose growth may trigger a kill ([`KillTrigger::Growth`]).
@@ -119,7 +119,7 @@ pub(super) struct ProgramRun {
 pub(super) struct Program {
     program: PathBuf,
     dir: PathBuf,
-    /// Whether the settings file with the rules is written.
+    /// Whether the crawl uses the settings file [`RULES_FILE`].
     has_rules: bool,
     args: Vec<String>,
     /// Environment variables besides `HOME` and `TMPDIR`.
@@ -202,7 +202,8 @@ impl Program {
         self.dir.join("tmp")
     }
 
-    /// Writes the output to a file next to the crawl.
+    /// Returns the command that starts the program, with its output in a file next to the crawl.
+    /// Writes the settings file first if there are rules.
     fn command(&self) -> Result<Command> {
         if self.has_rules {
             fs::write(self.dir.join(RULES_FILE), RULES)?;
@@ -308,7 +309,8 @@ impl Program {
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
-    /// Returns the bytes of a file, or of the WARC files in a folder.
+    /// Returns the size of a file in bytes, or the total size of the WARC files if `name` is
+    /// `archive`. A missing file has 0 bytes.
     fn bytes(&self, name: &str) -> u64 {
         let path = self.output().join(name);
         if name != "archive" {

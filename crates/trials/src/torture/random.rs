@@ -25,12 +25,12 @@ impl SeededRandom {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
-    /// Returns a duration of up to this many milliseconds, in microsecond steps.
+    /// Returns a random duration of up to `most` milliseconds, in whole microseconds.
     pub(super) fn millis(&mut self, most: u64) -> Duration {
         Duration::from_micros(self.below(most * 1000 + 1))
     }
 
-    /// Returns text that is hard to compress.
+    /// Returns a text of `count` random letters, which is hard to compress.
     pub(super) fn letters(&mut self, count: usize) -> String {
         let letter = |dice: &mut SeededRandom| char::from(b'a' + dice.below(26) as u8);
         (0..count).map(|_| letter(self)).collect()

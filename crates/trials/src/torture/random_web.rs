@@ -44,15 +44,16 @@ pub(super) struct RandomWeb {
     pub(super) crawl_delay: Option<Duration>,
     /// Each URL that must have a row, with its status; `None` if it is not answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,
-    /// URLs that are found but must not be fetched.
+    /// URLs that the crawl discovers but must not fetch.
     pub(super) barred: BTreeSet<String>,
-    /// URLs that may be fetched but have no row: those to which a robots.txt redirects.
+    /// URLs that may be fetched but have no row: the robots.txt of each host, and [`RULES`] on each
+    /// host.
     pub(super) rules: BTreeSet<String>,
-    /// Whether links are listed too.
+    /// Whether the crawl also writes link rows.
     pub(super) links: bool,
-    /// Whether a search index is built.
+    /// Whether the crawl builds a search index.
     pub(super) index: bool,
-    /// Whether a rule reads fields from each page.
+    /// Whether the crawl has a rule that reads fields from each page.
     pub(super) extracts: bool,
     /// The value of `--render`, if pages are rendered.
     pub(super) render: Option<&'static str>,
@@ -73,7 +74,7 @@ impl RandomWeb {
         Ok(drawn)
     }
 
-    /// Draws a small web; scripts build most of its pages.
+    /// Draws a small web in which scripts build most of the pages.
     pub(super) fn draw_scripted(seed: u64) -> Result<RandomWeb> {
         let mut dice = SeededRandom::of(seed);
         let (hosts, pages) = (2 + dice.below(2) as u32, 3 + dice.below(4));
@@ -262,7 +263,8 @@ impl RandomWeb {
         }
     }
 
-    /// Makes some pages of a host fail for good, answer late, or answer only after some attempts.
+    /// Makes some pages of a host fail permanently, answer late, or answer only after some
+    /// attempts.
     fn misbehave(&mut self, host: u32, dice: &mut SeededRandom) {
         let root = self.web.url(host, "");
         let paths = self.expected.keys().filter_map(|url| {
@@ -270,7 +272,7 @@ impl RandomWeb {
             let is_scripted = path == "/sitemap.xml" || self.built.contains(url);
             (!is_scripted).then(|| path.to_owned())
         });
-        // Leaf pages may fail for good. Inner pages must succeed in the end, because other pages
+        // Leaf pages may fail permanently. Inner pages must succeed in the end, because other pages
         // are found only through them.
         let (mut leaves, mut inner_pages): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
         let busy = |status| HttpAnswer::of(status).header("retry-after", RETRY_AFTER);
@@ -290,8 +292,8 @@ impl RandomWeb {
                 self.web.script(host, &path, script);
             }
         }
-        // This page must be quick to read. The crawler would be killed several times while it reads
-        // a slow page, and give the page up.
+        // Keep this page quick to read. The crawler would be killed several times while it reads a
+        // slow page, and give the page up.
         let large = HttpAnswer::html(&format!("<p>{}", dice.letters(100_000)));
         let dripping = HttpAnswer::html(&"<p>slow</p>".repeat(40));
         let for_good: [(ScriptedReply, Option<u16>); 7] = [

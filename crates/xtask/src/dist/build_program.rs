@@ -155,11 +155,12 @@ impl Place {
             .lines()
             .find_map(|line| line.strip_prefix("commit-hash: "));
         let commit = commit.context("rustc names no commit")?;
-        // Put specific folders last, because rustc applies the last prefix that matches.
+        // Put subfolders after the folders that contain them, because rustc applies the last prefix
+        // that matches.
         let mut hidden = vec![
             (self.sources.clone(), "/crawl".to_owned()),
             (target.clone(), "/target".to_owned()),
-            // zig's C headers.
+            // This folder contains zig's C headers.
             (workspace.target.join("packaging"), "/packaging".to_owned()),
             (
                 Path::new(sysroot.trim()).join("lib/rustlib/src/rust"),

@@ -12,7 +12,7 @@ use crate::workspace::{Workspace, output, run};
 /// A policy that trusts all images, because every image in this storage was built here.
 const POLICY: &str = "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}\n";
 
-/// A container engine that needs no daemon.
+/// The program buildah, which builds container images without a daemon.
 pub(super) struct Buildah {
     program: PathBuf,
     /// The folder of buildah's storage, settings and caches.
@@ -71,7 +71,7 @@ impl Buildah {
         command
     }
 
-    /// Returns a command that writes an image.
+    /// Returns the buildah command `name`, which writes an image, with the flag for [`POLICY`].
     pub(super) fn writing(&self, name: &str) -> Command {
         let mut command = self.command(name);
         command

@@ -50,7 +50,7 @@ impl Running {
         }
     }
 
-    /// Returns a value from `/proc/PID/status`.
+    /// Returns the value of `key` in the `/proc/PID/status` of the service's process.
     pub(super) fn status(&self, key: &str) -> Result<String> {
         let path = format!("/proc/{}/status", self.process.id());
         let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -94,7 +94,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
-            // Kill and wait for the process, because nothing else reaps it.
+            // Wait for the killed process, because it would otherwise remain as a zombie.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
@@ -106,7 +106,7 @@ pub(super) fn is_healthy(root: &Root, service: &Service) -> bool {
     output(&mut root.command(service, &service.health)).is_ok()
 }
 
-/// Calls `look` repeatedly until it returns a value.
+/// Calls `look` repeatedly until it returns a value. Fails after [`TIMEOUT`], naming `what`.
 pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     loop {

@@ -114,7 +114,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks that the image has the user and the volumes that the compose file expects.
+    /// Fails unless the image has the user and the volumes that the compose file expects.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {

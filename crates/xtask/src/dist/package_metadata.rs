@@ -21,7 +21,7 @@ pub(super) struct ProductMetadata {
     pub(super) description: String,
     /// The license as an SPDX expression.
     pub(super) license: String,
-    /// Name and mail address.
+    /// The maintainer's name and mail address.
     pub(super) maintainer: String,
     /// Time of the last commit in seconds since 1970, for `SOURCE_DATE_EPOCH`. Every file in a
     /// package gets this time.

@@ -1,4 +1,4 @@
-//! Pages that request from names with forbidden addresses.
+//! Pages that send requests to host names with forbidden addresses.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -10,7 +10,8 @@ use super::{json, rows, run};
 /// The address of the metadata service of cloud providers, which hands out credentials.
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// Starts a name server.
+/// Starts a name server on loopback that answers queries for IPv4 addresses by `address_of`.
+/// Returns the server's address.
 fn name_server(address_of: impl Fn(&str) -> Ipv4Addr + Send + 'static) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -32,7 +33,8 @@ fn name_server(address_of: impl Fn(&str) -> Ipv4Addr + Send + 'static) -> String
             answer.extend_from_slice(&[0, u8::from(is_ipv4), 0, 0, 0, 0]);
             answer.extend_from_slice(question);
             if is_ipv4 {
-                // The name of the question, type A, class IN, a TTL of 0, and four bytes.
+                // The record: a pointer to the name in the question, type A, class IN, a TTL of 0,
+                // and a length of four bytes.
                 answer.extend_from_slice(&[0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
                 answer.extend_from_slice(&address_of(&name).octets());
             }
@@ -70,7 +72,7 @@ fn site(names: &[&str]) -> TestWeb {
     web
 }
 
-/// Crawls the site as `http://app.example`.
+/// Crawls the site under the name `app.example`.
 fn crawl(web: &TestWeb, name_server: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let seed = format!("http://app.example:{}/", web.address(0).port());

@@ -35,7 +35,7 @@ fn site(pages: &[(&str, &str)]) -> Spec {
     spec
 }
 
-/// Returns a function that returns the row of the page with a path.
+/// Returns a function that maps a page's path to the page's row.
 fn pages(web: &TestWeb, folder: &TempDir) -> impl Fn(&str) -> Value + use<> {
     let pages = rows(folder, "pages.jsonl");
     let site = web.url(0, "/");

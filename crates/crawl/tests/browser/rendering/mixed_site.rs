@@ -22,7 +22,7 @@ const get = async (path) => (await fetch(path)).json();
 })();
 "##;
 
-/// A script that counts visitors, as most sites have one.
+/// A script that counts visitors, like scripts of many real sites.
 const COUNTER: &str = "navigator.sendBeacon('/count', location.href);
     new Image().src = '/count.gif?' + Math.random();";
 
@@ -123,6 +123,7 @@ fn only_pages_that_need_it_are_rendered() {
     assert_eq!(seen, listed);
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     let resources = seen.len() - pages.len();
-    // Other requests: an article for each page, two scripts, the menu, robots.txt and the sitemap.
+    // Requests for resources: an article for each page, two scripts, the menu, robots.txt and the
+    // sitemap.
     assert_eq!(resources, BUILT + 5, "{seen:?}");
 }

@@ -33,7 +33,7 @@ pub(super) enum Contender {
     Spider,
 }
 
-/// Default contenders. Excludes spider, which builds 488 packages first.
+/// The default contenders. Excludes spider, because its installation compiles 488 packages.
 pub(super) const USUAL: [Contender; 8] = [
     Contender::Ours,
     Contender::OursWarc,

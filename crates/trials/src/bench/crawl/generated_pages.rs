@@ -8,11 +8,11 @@ use crate::torture::random::SeededRandom;
 pub(super) const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 /// Number of links from each page to its own children.
 const CHILDREN: u32 = 8;
-/// Number of links in the menu that all pages share.
+/// Number of links in the menu, which is part of every page.
 const MENU: u32 = 40;
 /// Words per page.
 const WORDS: usize = 400;
-/// Number of different words of all pages.
+/// Number of different words in all pages together.
 const VOCABULARY: usize = 8_192;
 /// Bytes of inline style and script in each page, about as in real pages.
 const HEAD_BYTES: usize = 6_000;

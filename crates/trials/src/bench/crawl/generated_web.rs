@@ -20,7 +20,7 @@ use super::generated_pages::{GeneratedPages, ROBOTS};
 
 /// Maximum number of ports to draw in search of one that is free at all addresses.
 const MAX_DRAWS: usize = 20;
-/// Requests with a longer head are not answered.
+/// Maximum length of a request's head, in bytes. Requests with a longer head are not answered.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// The web to serve.
@@ -28,7 +28,7 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 pub(in crate::bench) struct WebPlan {
     pub(in crate::bench) hosts: u32,
     pub(in crate::bench) pages_a_host: u32,
-    /// The time that each answer takes.
+    /// How long the server waits before it sends each answer.
     pub(in crate::bench) latency: Duration,
 }
 
@@ -110,7 +110,7 @@ impl GeneratedWeb {
         })
     }
 
-    /// Returns the first page of each host.
+    /// Returns the URL of the first page of each host.
     pub(in crate::bench) fn seeds(&self) -> Vec<String> {
         let seeds = self.addresses.iter();
         seeds.map(|address| format!("http://{address}/")).collect()
@@ -237,14 +237,14 @@ impl Server {
     }
 }
 
-/// Returns the target of a request.
+/// Returns the request target in the head of a request.
 fn target(head: &[u8]) -> &str {
     let line = head.split(|byte| *byte == b' ').nth(1);
     line.and_then(|target| std::str::from_utf8(target).ok())
         .unwrap_or_default()
 }
 
-/// Returns the number of the page that a request target names.
+/// Parses the number of a page from a request target, such as 17 from `/d7/p17.html`.
 fn page_number(target: &str) -> Option<u32> {
     if target == "/" {
         return Some(0);

@@ -18,7 +18,7 @@ use crate::bench::measured_program::{
 
 /// The crawler's default gap between two requests to one host.
 const GAP: Duration = Duration::from_secs(1);
-/// When to end a crawl that has no other limit.
+/// Maximum duration of a crawl that has no other limit.
 const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
 /// Maximum time that a crawl may take to finish after its time limit.
 const MAX_END_TIME: Duration = Duration::from_secs(60);
@@ -255,7 +255,8 @@ fn ideal_rate(plan: WebPlan) -> f64 {
     f64::from(plan.hosts) / (GAP + plan.latency).as_secs_f64()
 }
 
-/// Returns the bytes of the files below a folder, or 0 if it does not exist.
+/// Returns the total size of the files below a folder, in bytes. Returns 0 if the folder does not
+/// exist.
 fn disk_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     let Ok(listed) = fs::read_dir(folder) else {

@@ -1,5 +1,5 @@
-//! The minimum cost of a crawl: each page is fetched once, and its bytes are searched for four
-//! letters to find links. Links are not resolved or checked, and nothing is stored.
+//! The minimum cost of a crawl: each page is fetched once, and its bytes are searched for `href` to
+//! count links. Links are not resolved or checked, and nothing is stored.
 
 use std::cell::Cell;
 use std::fs;

@@ -115,7 +115,7 @@ struct Bench<'a> {
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,
-    /// All answers that any contender received.
+    /// The pages that the contenders have received so far, for the contender `floor` to fetch.
     found: ServedAnswers,
 }
 

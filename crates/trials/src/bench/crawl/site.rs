@@ -64,7 +64,7 @@ impl Site {
     }
 }
 
-/// Returns all pages below a folder, so that they are crawled even if the folder has no index page.
+/// Returns links to all pages below a folder, for a folder without an index page.
 fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
     let mut pages = Vec::new();
     let mut waiting = vec![(folder.to_owned(), name.to_owned())];

@@ -26,7 +26,7 @@ use crate::bench::slow_name_server::{Kind, NameServer};
 /// on this one.
 const PLAIN_NAME_SERVER: &str = "127.0.1.53:53";
 const WGET2_THREADS: u32 = 64;
-/// Maximum time for one program. A program that takes longer is ended.
+/// Maximum time for one program. A program that takes longer is killed.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
@@ -51,7 +51,7 @@ pub(crate) struct TlsArgs {
     dev: bool,
 }
 
-/// The programs that know how to crawl these hosts.
+/// The programs that this benchmark can run.
 const PROGRAMS: [Contender; 4] = [
     Contender::Ours,
     Contender::OursWarc,

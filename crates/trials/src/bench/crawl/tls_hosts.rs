@@ -111,18 +111,18 @@ impl TlsHosts {
         self.dir.join("root.pem")
     }
 
-    /// Returns the number of all pages.
+    /// Returns the number of pages on all hosts together.
     pub(super) fn pages(&self) -> u64 {
         u64::from(self.hosts) * u64::from(self.pages_a_host)
     }
 
-    /// Returns the first page of each host.
+    /// Returns the URL of the first page of each host.
     pub(super) fn seeds(&self, nginx: &Nginx) -> Vec<String> {
         let seed = |host| format!("https://{}:{}/", host_name(host), nginx.port());
         (0..self.hosts).map(seed).collect()
     }
 
-    /// Returns everything that a crawl fetches, host by host: robots.txt and all pages.
+    /// Returns all URLs that a crawl fetches, host by host: robots.txt and all pages.
     pub(super) fn urls(&self, nginx: &Nginx) -> Vec<String> {
         let seeds = self.seeds(nginx);
         let targets =
@@ -170,7 +170,7 @@ impl TlsServedAnswers {
     }
 }
 
-/// Returns the name of a host. No two hosts are the same site.
+/// Returns the name of a host, such as `h7.example`. Each host is a separate site.
 fn host_name(host: u32) -> String {
     format!("h{host}.example")
 }

@@ -15,12 +15,12 @@ const BASE: &str = "http://docs.example/";
 /// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: i64 = 1_767_225_600;
 
-/// The pages of a documentation.
+/// The pages of a documentation package.
 pub(super) struct Corpus {
     pub(super) pages: Vec<IndexedPage>,
-    /// Files that the index rejects as pages.
+    /// Number of files that the index rejects.
     pub(super) left_out: usize,
-    /// Bytes of all files.
+    /// Total size of all files, in bytes.
     pub(super) bytes: u64,
     /// How long it took to read the files.
     pub(super) took: Duration,

@@ -29,10 +29,11 @@ use xtask::workspace::Workspace;
 
 /// Minimum lead of our search over the stronger baseline, in MRR@10.
 const MIN_AHEAD: f64 = 0.17;
-/// How often each query is timed. An untimed first run judges the answer.
+/// Number of timed runs of each query. An earlier, untimed run is used to judge the results.
 const ROUNDS: usize = 5;
 
-/// The documentation to measure: the name, the queries, and the folder of the pages of each.
+/// The documentation packages to measure: the name of each, its queries, and a function that
+/// returns the folder of its pages.
 const DOCUMENTATIONS: [(&str, &str, Locate); 9] = [
     (
         "Python",

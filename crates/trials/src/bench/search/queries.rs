@@ -15,10 +15,10 @@ pub(super) enum QuerySet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JudgedQuery {
     pub(super) set: QuerySet,
-    /// The kind of query by how people come to type it, such as `howto` or `typo`.
+    /// The kind of query, such as `howto` or `typo`. The heads of the files list all kinds.
     pub(super) kind: String,
     pub(super) query: String,
-    /// The judged pages, by their path below the documentation's folder, each with its grade.
+    /// The relevant pages, by their path below the documentation's folder, each with its grade.
     pub(super) pages: Vec<(String, RelevanceGrade)>,
 }
 

@@ -12,14 +12,15 @@ pub(super) struct RankingQuality {
     /// The reciprocal rank of the first page that answers the query, or 0 if none is in the first
     /// ten.
     pub(super) reciprocal_rank: f64,
-    /// The fraction of the judged pages that are among the first ten results.
+    /// The fraction of the relevant pages that are among the first ten results.
     pub(super) recall: f64,
     /// Discounted cumulative gain of the first ten pages, relative to the best possible order. The
     /// gains of the two grades are 3 and 1.
     pub(super) gain: f64,
 }
 
-/// Rates a ranking as an answer to a query. `ranked` has the paths of its pages, the best first.
+/// Rates a ranking as an answer to a query. `ranked` contains the paths of the pages in the order
+/// of their ranks.
 pub(super) fn worth(ranked: &[String], judged: &JudgedQuery) -> RankingQuality {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);

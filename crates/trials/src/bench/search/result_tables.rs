@@ -1,4 +1,4 @@
-//! The measurements, as tables.
+//! The measurements of the search benchmark, as Markdown tables.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -33,7 +33,8 @@ pub(super) struct SearchMeasurements {
 }
 
 impl SearchMeasurements {
-    /// Returns the lead in MRR@10 over the stronger baseline, over all queries.
+    /// Returns by how much the MRR@10 of our search exceeds that of the stronger baseline, over all
+    /// queries.
     pub(super) fn ahead(&self) -> f64 {
         let all = self.means(|_| true);
         let ours = all.first().map_or(0.0, |worth| worth.reciprocal_rank);

@@ -68,8 +68,8 @@ pub(super) struct DiskChangeLog {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderImage(pub(super) BTreeMap<String, Option<FileContent>>);
 
-/// The content of a file. After `bytes`, the file consists of zeros up to `length`, because the
-/// store allocates its journals before it fills them.
+/// The content of a file: `bytes`, followed by zeros up to `length`. The zeros are not in memory,
+/// because the store allocates long journals before it fills them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileContent {
     bytes: Vec<u8>,
@@ -100,18 +100,17 @@ impl DiskChangeLog {
         &self.list[..cut.min(self.list.len())]
     }
 
-    /// Returns the files after all changes, on a disk that lost no change.
+    /// Returns the files after all changes, on a disk that loses nothing.
     pub(super) fn end(&self) -> FolderImage {
         self.whole(self.list.len())
     }
 
-    /// Returns the files if the power was cut after this many changes, on a disk that lost no
-    /// change.
+    /// Returns the files after the first `cut` changes, on a disk that loses nothing.
     pub(super) fn whole(&self, cut: usize) -> FolderImage {
         self.held(cut, None)
     }
 
-    /// Returns files that may be left if the power was cut after this many changes.
+    /// Draws files that may be left if the power was cut after the first `cut` changes.
     pub(super) fn image(&self, cut: usize, dice: &mut SeededRandom) -> FolderImage {
         self.held(cut, Some(dice))
     }
@@ -160,11 +159,11 @@ impl DiskChangeLog {
     }
 }
 
-/// Which of the unsynced changes reached the disk.
+/// Which of the unsynced changes of a file or folder reached the disk.
 enum Fate {
     None,
     All,
-    /// Only this many changes, from the first.
+    /// Only this many changes, counted from the first one.
     First(usize),
     /// Each change and sector with this probability, in percent.
     Some(u64),
@@ -194,7 +193,7 @@ impl Fate {
 
 type Entries = HashMap<FileNode, BTreeMap<String, FileNode>>;
 
-/// Returns the entries of all folders.
+/// Returns the entries of all folders after the cut. Without `dice`, no change is lost.
 fn entries(
     changes: &[(usize, DiskChange)],
     is_synced: impl Fn(&FileNode, usize) -> bool,
@@ -251,8 +250,8 @@ fn entries(
     entries
 }
 
-/// Returns the content of a file after its changes. The flag of each change shows whether the
-/// change is durable.
+/// Returns the content of a file after the cut, given its changes. The flag of each change is true
+/// if the change is durable. Without `dice`, no change is lost.
 fn content(changes: &[(bool, &DiskChange)], mut dice: Option<&mut SeededRandom>) -> FileContent {
     let mut content = FileContent::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();

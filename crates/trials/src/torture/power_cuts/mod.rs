@@ -37,7 +37,7 @@ const CUTS_OF_ONE: u32 = 50;
 /// The folder of the crawl, as in [`Program`].
 const CRAWL: &str = "crawl";
 
-/// The number of cuts, and of what.
+/// Arguments of `cargo xtask power-cuts`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Number of power cuts
@@ -67,7 +67,7 @@ struct Tally {
     torn: u32,
     changes: usize,
     pages: u64,
-    /// Rows committed before the cuts.
+    /// Page rows that were committed before the cuts.
     promised: usize,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Lab {
-    /// Records one crawl, and cuts the power at this many points of the recording.
+    /// Records one crawl, and simulates power cuts at `cuts` points of the recording.
     fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());

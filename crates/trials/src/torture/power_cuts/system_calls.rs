@@ -15,7 +15,7 @@ const TRACED: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,re
 /// Maximum size of a recorded write, in bytes; a longer one is an error.
 const MAX_WRITE_BYTES: usize = 1 << 26;
 
-/// Returns the options with which `strace` writes these calls to a file.
+/// Returns the options that make `strace` write the calls in [`TRACED`] to the file `trace`.
 pub(super) fn options(trace: &Path) -> Vec<String> {
     // For writes, record all bytes in hexadecimal; for reads, only their number. Remove strace's
     // library path from the traced program, which uses the machine's own libraries.
@@ -36,7 +36,7 @@ pub(super) struct SystemCall<'a> {
     pub(super) result: u64,
     /// The line of the trace where the call began, from 1.
     pub(super) begun: usize,
-    /// The line where the call ended.
+    /// The line of the trace where the call ended, from 1.
     pub(super) ended: usize,
 }
 
@@ -46,12 +46,12 @@ impl SystemCall<'_> {
         self.args.split(", ")
     }
 
-    /// Returns one argument, or an empty string.
+    /// Returns the argument with the index `at`, or an empty string if there is none.
     pub(super) fn arg(&self, at: usize) -> &str {
         self.args().nth(at).unwrap_or_default()
     }
 
-    /// Returns a numeric argument.
+    /// Returns the argument with the index `at` as a number.
     pub(super) fn number(&self, at: usize) -> Result<u64> {
         number(self.arg(at)).with_context(|| format!("no number {at} in {}", self.short()))
     }
@@ -62,12 +62,12 @@ impl SystemCall<'_> {
         number(last).with_context(|| format!("no number ends {}", self.short()))
     }
 
-    /// Returns all numeric arguments.
+    /// Returns those arguments that are numbers.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.args().filter_map(number)
     }
 
-    /// Returns the strings among the arguments.
+    /// Returns the decoded bytes of those arguments that are strings.
     pub(super) fn texts(&self) -> Result<Vec<Vec<u8>>> {
         let parts = self.args.split('"').skip(1).step_by(2);
         parts
@@ -84,7 +84,7 @@ impl SystemCall<'_> {
         Ok(bytes)
     }
 
-    /// Returns whether a flag is set in an argument.
+    /// Returns whether `flag` is set in the argument with the index `at`.
     pub(super) fn has(&self, at: usize, flag: &str) -> bool {
         self.arg(at).split('|').any(|word| word == flag)
     }

@@ -55,7 +55,7 @@ const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Number of buckets of a crawl. A bucket is a set of hosts that is owned by one worker.
 const BUCKETS: u64 = 1024;
-/// Number of buckets that one command moves.
+/// Number of buckets that one `crawl frontier move` moves.
 const MOVED: u64 = 300;
 
 /// Exit status after a disk or engine failure. The same command resumes the crawl.
@@ -129,7 +129,7 @@ struct Rack<'a> {
     crawl: WorkerSettings<'a>,
     /// The engines of each group.
     engines: Vec<PostgresPair<'a>>,
-    /// The current move of hosts, which may have to be repeated.
+    /// The current move of hosts, with the process of its command while that runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<WorkerProcess>,
@@ -268,7 +268,8 @@ impl Drop for Rack<'_> {
 }
 
 impl Rack<'_> {
-    /// Restarts the workers until the crawl is over, with at most `most` faults.
+    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the others finish
+    /// without faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
         let began = Instant::now();
         let mut next = began + self.dice.millis(1500);
@@ -288,7 +289,7 @@ impl Rack<'_> {
         self.end_all(began)
     }
 
-    /// Lets all workers finish without further faults.
+    /// Ends the faults and waits until all workers have finished.
     fn end_all(&mut self, began: Instant) -> Result<()> {
         for worker in &mut self.workers {
             worker.relieve()?;

@@ -123,7 +123,8 @@ fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
     }
 }
 
-/// Copies bytes on a separate thread.
+/// Copies bytes in one direction on a separate thread, until a connection ends or the network is
+/// cut.
 fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<Shared>) {
     let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else {
         return;

@@ -137,7 +137,7 @@ impl<'a> PostgresPair<'a> {
         Ok(())
     }
 
-    /// Copies the primary to the other server. From now on, commits wait for the copy.
+    /// Makes the other server a standby: a copy of the primary that every commit waits for.
     pub(super) fn add_standby(&mut self) -> Result<()> {
         let (primary, standby) = (self.primary, 1 - self.primary);
         let data = self.servers[standby].data.clone();

@@ -160,7 +160,7 @@ impl WorkerSettings<'_> {
         worker.is_lost = true;
         // The worker may have been killed before it created any rows.
         let rows = fs::read_to_string(output.join("requests.jsonl")).unwrap_or_default();
-        // The last row may be torn.
+        // Skip rows that can't be parsed, because the last row may be torn.
         let rows = rows
             .lines()
             .filter_map(|row| serde_json::from_str(row).ok());
@@ -229,7 +229,7 @@ impl WorkerProcess {
         Ok(status)
     }
 
-    /// Kills the process, frozen or not.
+    /// Kills the process, even if it is frozen.
     pub(super) fn kill(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.kill()?;
