@@ -42,7 +42,7 @@ pub struct Capture<'a> {
     pub truncated: Option<Truncated>,
     /// The reason why the payload counts as already archived, if it does. Ignored if the body is
     /// truncated, because the digest of a part doesn't identify the payload.
-    pub revisit: Option<Revisit<'a>>,
+    pub revisit: Option<RevisitProfile<'a>>,
     /// How the crawl found the URL, and other metadata.
     pub about: CaptureMetadata<'a>,
 }
@@ -117,7 +117,7 @@ impl Truncated {
 
 /// The reason why a payload counts as already archived (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revisit<'a> {
+pub enum RevisitProfile<'a> {
     /// The payload has the same digest as an archived payload. The record contains the header of
     /// this response.
     IdenticalPayload(RevisitOriginal<'a>),
@@ -134,11 +134,11 @@ pub enum Revisit<'a> {
     NotModified(RevisitOriginal<'a>),
 }
 
-impl Revisit<'_> {
+impl RevisitProfile<'_> {
     /// Returns whether the record has no HTTP header. Replay tools then use the header of the
     /// original capture.
     pub(crate) fn is_without_head(&self) -> bool {
-        !matches!(self, Revisit::IdenticalPayload(_))
+        !matches!(self, RevisitProfile::IdenticalPayload(_))
     }
 }
 

@@ -8,7 +8,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 
-use crate::capture::{Capture, Revisit};
+use crate::capture::{Capture, RevisitProfile};
 
 /// Writes the status line, the header fields and the blank line of a response.
 pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
@@ -93,7 +93,7 @@ fn push_value(value: &[u8], out: &mut Vec<u8>) {
 fn needs_length(capture: &Capture<'_>) -> bool {
     !capture.body.is_empty()
         || !(matches!(capture.status, 204 | 304)
-            || matches!(capture.revisit, Some(Revisit::NotModified(_))))
+            || matches!(capture.revisit, Some(RevisitProfile::NotModified(_))))
 }
 
 fn usual_reason(status: u16) -> &'static str {

@@ -415,7 +415,7 @@ impl RequestRow {
 
 /// A line of `digests.jsonl`: a file of the crawl as it was when no run was in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChecksum {
+pub struct FileDigestRow {
     /// The path relative to the crawl's directory. The last row is about the rows above it, and has
     /// the name of the list itself.
     pub file: String,

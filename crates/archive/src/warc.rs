@@ -5,7 +5,7 @@ use std::ops::Range;
 use crawl_weburl::CanonicalUrl;
 use uuid::Uuid;
 
-use crate::capture::{Capture, RecordIds, Revisit, RevisitOriginal, protocol_id};
+use crate::capture::{Capture, RecordIds, RevisitOriginal, RevisitProfile, protocol_id};
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
 use crate::gzip::RecordCompressor;
@@ -157,7 +157,9 @@ impl Encoder {
         let capture = &sound(*capture);
         let body_digest = DIGEST.of(&[capture.body]);
         let digest = match capture.revisit {
-            Some(Revisit::IdenticalContent { payload_digest, .. }) => payload_digest.to_owned(),
+            Some(RevisitProfile::IdenticalContent { payload_digest, .. }) => {
+                payload_digest.to_owned()
+            }
             _ => body_digest.clone(),
         };
         let mut members = Vec::with_capacity(2048 + capture.body.len() / 3);
@@ -334,7 +336,7 @@ impl Encoder {
         {
             self.head_as_fields(capture);
         }
-        if let Some(Revisit::IdenticalContent { .. }) = capture.revisit {
+        if let Some(RevisitProfile::IdenticalContent { .. }) = capture.revisit {
             let compared = "without its content coding";
             push_field("http-payload-digest", digest.as_bytes(), &mut self.block);
             push_field("compared", compared.as_bytes(), &mut self.block);
@@ -383,17 +385,18 @@ impl Encoder {
         }
     }
 
-    fn revisit(&mut self, revisit: Option<Revisit<'_>>) {
+    fn revisit(&mut self, revisit: Option<RevisitProfile<'_>>) {
         let (profile, original) = match revisit {
             Some(
-                Revisit::IdenticalPayload(original) | Revisit::IdenticalContent { original, .. },
+                RevisitProfile::IdenticalPayload(original)
+                | RevisitProfile::IdenticalContent { original, .. },
             ) => ("identical-payload-digest", original),
-            Some(Revisit::NotModified(original)) => ("server-not-modified", original),
+            Some(RevisitProfile::NotModified(original)) => ("server-not-modified", original),
             None => return,
         };
         self.field("WARC-Profile", &format!("{PROFILE}{profile}"));
         self.refers_to(&original);
-        if !matches!(revisit, Some(Revisit::NotModified(_))) {
+        if !matches!(revisit, Some(RevisitProfile::NotModified(_))) {
             // A revisit omits the payload, which counts as truncation (WARC 1.1 section 6.7.2).
             self.field("WARC-Truncated", "length");
         }
@@ -435,7 +438,7 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
 /// 1.1 section 6.7.3 doesn't require a payload digest.)
 fn payload_digest<'d>(capture: &Capture<'_>, digest: &'d str) -> Option<&'d str> {
     match capture.revisit {
-        Some(Revisit::NotModified(_)) => None,
+        Some(RevisitProfile::NotModified(_)) => None,
         _ => Some(digest),
     }
 }

@@ -9,11 +9,11 @@
 //! serialized DOM. Pages run in virtual time, so a page does not notice how long its requests wait.
 
 mod browser;
+mod browser_processes;
 mod config;
 mod devtools_requests;
 mod error;
 mod pausable_timeout;
-mod process_group;
 mod process_memory;
 mod profile;
 mod protocol;

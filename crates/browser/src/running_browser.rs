@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::process_group::ProcessGroup;
+use crate::browser_processes::BrowserProcesses;
 use crate::protocol::Connection;
 use crate::refusing_proxy::RefusingProxy;
 use crate::{BrowserConfig, BrowserError, process_memory};
@@ -24,7 +24,7 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct RunningBrowser {
     pub(crate) connection: Connection,
     pub(crate) wall: RefusingProxy,
-    process: Arc<Mutex<ProcessGroup>>,
+    process: Arc<Mutex<BrowserProcesses>>,
     is_too_large: Arc<AtomicBool>,
     /// Number of pages whose rendering has begun, including those whose rendering has ended.
     begun: AtomicU64,
@@ -47,7 +47,7 @@ impl RunningBrowser {
                 program: program.clone(),
                 source,
             })?;
-        let (process, socket) = ProcessGroup::start(config, &program, wall.port())?;
+        let (process, socket) = BrowserProcesses::start(config, &program, wall.port())?;
         let group = process.group();
         let process = Arc::new(Mutex::new(process));
         // The browser sends the DOM as JSON, in which a byte may take six bytes. Allow at least 64
@@ -111,7 +111,7 @@ impl RunningBrowser {
         }
     }
 
-    fn process(&self) -> MutexGuard<'_, ProcessGroup> {
+    fn process(&self) -> MutexGuard<'_, BrowserProcesses> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ impl Drop for RunningBrowser {
     }
 }
 
-async fn end_process(process: Arc<Mutex<ProcessGroup>>) {
+async fn end_process(process: Arc<Mutex<BrowserProcesses>>) {
     let end = move || process.lock().unwrap_or_else(PoisonError::into_inner).end();
     // Ignore errors: they mean that the task panicked.
     let _ = tokio::task::spawn_blocking(end).await;
@@ -154,7 +154,11 @@ async fn end_process(process: Arc<Mutex<ProcessGroup>>) {
 async fn watch_memory(
     group: Option<u32>,
     max: u64,
-    (connection, process, is_too_large): (Connection, Arc<Mutex<ProcessGroup>>, Arc<AtomicBool>),
+    (connection, process, is_too_large): (
+        Connection,
+        Arc<Mutex<BrowserProcesses>>,
+        Arc<AtomicBool>,
+    ),
 ) {
     let Some(group) = group else { return };
     while !connection.is_closed() {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use crawl_archive::rows::FileChecksum;
-use crawl_archive::{DIGESTS, DigestList, digested_files, open_regular, sha256_of};
+use crawl_archive::rows::FileDigestRow;
+use crawl_archive::{DIGESTS, FileDigestList, digested_files, open_regular, sha256_of};
 
 use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
@@ -17,7 +17,7 @@ pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,
 ) -> Result<bool, VerifyError> {
-    let list = match DigestList::read(dir) {
+    let list = match FileDigestList::read(dir) {
         Err(error) if is_damage(&error) => {
             verification.file(DIGESTS, format!("can't be read: {error}"));
             return Ok(false);
@@ -72,7 +72,7 @@ pub(crate) fn check_digests(
 /// length.
 fn file_difference(
     dir: &Path,
-    row: &FileChecksum,
+    row: &FileDigestRow,
     is_whole: bool,
 ) -> std::io::Result<Option<String>> {
     let file = open_regular(&dir.join(&row.file))?;

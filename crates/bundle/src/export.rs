@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::rows::FileChecksum;
+use crawl_archive::rows::FileDigestRow;
 use crawl_archive::{
-    CAPTURES, DIGESTS, DigestList, FOLDER, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
+    CAPTURES, DIGESTS, FOLDER, FileDigestList, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
 };
 use crawl_records::{CrawlSettings, RoundSelection, waiting};
 use crawl_tables::Format;
@@ -123,10 +123,10 @@ fn check_ended(dir: &Path) -> Result<(), BundleError> {
 
 /// Checks the copied files against the digests that the last run recorded.
 fn check_listed(dir: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
-    let list = DigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
+    let list = FileDigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
     let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
     let files = payload.files();
-    let differs = |row: &&FileChecksum| {
+    let differs = |row: &&FileDigestRow| {
         let copied = files.iter().find(|file| file.path == row.file);
         // Skip the configuration: secrets are removed from its copy, so the digest differs.
         row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)

@@ -33,9 +33,9 @@
 
 // Modules of the program that the fuzz targets need.
 #[cfg(fuzzing)]
-mod child;
-#[cfg(fuzzing)]
 mod clock;
+#[cfg(fuzzing)]
+mod command_without_secrets;
 #[cfg(fuzzing)]
 mod control {
     pub(crate) mod protocol;

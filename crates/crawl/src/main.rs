@@ -5,9 +5,9 @@
 //! files, pages and finished crawls. Data goes to stdout, everything else to stderr. Anything that
 //! a library can do belongs in a library.
 
-mod child;
 mod cli;
 mod clock;
+mod command_without_secrets;
 mod commands;
 mod control;
 mod error;
@@ -52,7 +52,7 @@ use commands::{index, search};
 )))]
 use error::left_out;
 use error::{CommandError, no_crawl};
-use run::connection_limit;
+use run::open_file_limit;
 use settings::{
     UserFolders, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
     located,
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     };
     // Raise the limit on open files: a crawl has a connection for each host, and a server one for
     // each client.
-    connection_limit::raise_limit();
+    open_file_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),
@@ -110,7 +110,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             let (job, environment) = (cli.job, UserFolders::of_process());
             let (settings, sources) =
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
-            run::crawl(&settings, sources, run::DirectoryReuse::OfCrawl)
+            run::crawl(&settings, sources, run::ContinuationCommand::OfCrawl)
         }
         Some(Command::Plan(args)) => {
             let settings = gather_settings(args.job)?;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crawl_engine::OpenFrontier;
 use crawl_shared_frontier::{
-    ConnectionString, Credentials, Password, SharedFrontier, SharedFrontierOptions,
+    ConnectionString, Password, PasswordSources, SharedFrontier, SharedFrontierOptions,
 };
 
-use crate::child::PASSWORD_VARIABLE;
+use crate::command_without_secrets::PASSWORD_VARIABLE;
 use crate::error::CommandError;
 use crate::error::shared_frontier::of_shared;
 
@@ -61,12 +61,12 @@ pub(crate) fn opener(
 
 /// Returns the PostgreSQL credentials from the usual places: `PGPASSWORD`, else the file named by
 /// `PGPASSFILE`, else `~/.pgpass`.
-pub(crate) fn credentials() -> Credentials {
+pub(crate) fn credentials() -> PasswordSources {
     let value = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
     let home = value("HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute());
-    Credentials {
+    PasswordSources {
         password: value(PASSWORD_VARIABLE).map(|password| Password::new(password.into_vec())),
         password_file: value("PGPASSFILE")
             .map(PathBuf::from)

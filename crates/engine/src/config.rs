@@ -17,7 +17,7 @@ use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
 use crawl_scope::ScopeMode;
 use crawl_scope::{ContentFilter, SeedSettings, SurtPrefix};
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, SpellingRules};
 
 use crate::document_conversion::DocumentRules;
 use crate::login::SiteLogin;
@@ -315,7 +315,7 @@ pub struct ScopeRules {
     /// Hosts in scope, as if a seed were on each of them.
     pub hosts: Vec<HostKey>,
     /// Hosts out of scope, with their subdomains. Overrides everything else.
-    pub exclude_hosts: HostTable<()>,
+    pub exclude_hosts: HostPatternMap<()>,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
     /// A URL that matches one of these patterns is out of scope.
@@ -342,9 +342,9 @@ pub struct Budgets {
     /// Limits of each single host.
     pub per_host: HostBudget,
     /// Limits of single hosts. These replace `per_host`.
-    pub per_site: HostTable<HostBudget>,
+    pub per_site: HostPatternMap<HostBudget>,
     /// Groups of hosts with a shared budget. Each host's own limits apply too.
-    pub groups: HostTable<Arc<HostGroupBudget>>,
+    pub groups: HostPatternMap<Arc<HostGroupBudget>>,
 }
 
 /// Limits that the hosts of a group share. `None` is unlimited.

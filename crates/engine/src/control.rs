@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_scheduler::{HostWork, Politeness, Tick};
 use crawl_scope::BadScopePattern;
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -67,7 +67,7 @@ pub struct AdjustableRules {
     /// A URL that matches one of these patterns is out of scope.
     pub exclude: Vec<String>,
     /// Hosts out of scope, with their subdomains.
-    pub exclude_hosts: HostTable<()>,
+    pub exclude_hosts: HostPatternMap<()>,
     /// The text of a `crawl.toml` with these rules.
     pub config_text: String,
     /// The new rules in the form of [`Config::audited`](crate::Config::audited).

@@ -50,7 +50,7 @@ pub(crate) struct EndedRequest {
 
 /// Statistics of a commit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Commit {
+pub(crate) struct CommitStatistics {
     /// Rows added to `pages.jsonl`, by outcome.
     pub(crate) outcomes: HashMap<&'static str, u64>,
     /// Rows added to `excluded.jsonl`, by reason.
@@ -77,7 +77,7 @@ impl Counters {
     }
 
     /// Counts what a commit made durable.
-    pub(crate) fn commit(&mut self, made: &Commit) {
+    pub(crate) fn commit(&mut self, made: &CommitStatistics) {
         for (outcome, count) in &made.outcomes {
             *self.pages.entry(outcome).or_default() += count;
         }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
-use crawl_extractor::PageText;
+use crawl_extractor::DecodedPage;
 
 /// The exit code of a process for reading documents (see [`DocumentRules::program`]) if it can't
 /// read its document. The process writes the reason to stderr.
@@ -145,7 +145,7 @@ impl DocumentRules {
         if matches!(document.kind, DocumentKind::Docx | DocumentKind::Pdf) {
             return self.read_apart(document, gives_back);
         }
-        let text = PageText::decode(document.bytes, document.content_type);
+        let text = DecodedPage::decode(document.bytes, document.content_type);
         let bytes = text.as_str().as_bytes();
         if document.kind.needs_process(document.bytes.len()) {
             return self.read_apart(DocumentToConvert { bytes, ..document }, gives_back);

@@ -34,7 +34,7 @@ use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Progress, St
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
 use crate::free_space::DiskWatch;
-use crate::index::follower::{Indexer, Outcome};
+use crate::index::follower::{Indexer, IndexerOutcome};
 use crate::messages::message_key::{KeyedMessage, MessageKeys};
 use crate::messages::render::RenderId;
 use crate::messages::{Effect, Event, PostedRules, SecretPairs, lines_to_log, order_to_log};
@@ -510,7 +510,7 @@ impl Driver {
             let writer = writer?;
             let index = index.transpose()?;
             let now = seconds_of(clock.now());
-            let end = |index: Outcome| index.end(is_whole, &*writer.frontier, now);
+            let end = |index: IndexerOutcome| index.end(is_whole, &*writer.frontier, now);
             indexed = index.map(end).transpose()?;
             let waiting = coordinator.waiting_urls(clock.now(), &ended)?;
             let is_cut_off = coordinator.waits_for_unknown_requests(clock.now());

@@ -6,7 +6,7 @@ use std::thread;
 use crawl_archive::rows::{ExtractRow, PageRow, READER_KILLED, READER_PANICKED};
 use crawl_archive::{HttpMessage, ReadError, RowFile, RowReader, read_dom, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{ContentKind, PageText, document_kind};
+use crawl_extractor::{ContentKind, DecodedPage, document_kind};
 use crawl_fetcher::Interstitial;
 use crawl_fields::{PageFacts, Rules};
 use crawl_frontier::Frontier;
@@ -33,14 +33,14 @@ pub fn extract_rows(
     if !rules.may_match(facts) {
         return Vec::new();
     }
-    let text = PageText::decode(body, facts.content_type);
+    let text = DecodedPage::decode(body, facts.content_type);
     rows_of_text(rules, &text, facts, round)
 }
 
 /// Applies rules to the text of an HTML page.
 pub(crate) fn rows_of_text(
     rules: &Rules,
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
     facts: &PageFacts<'_>,
     round: u32,
 ) -> Vec<ExtractRow> {

@@ -76,7 +76,7 @@ pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forg
 pub use free_space::FreeSpace;
 #[cfg(feature = "search")]
 pub use index::rebuild::{RebuildRules, Reindexed, reindex};
-pub use login::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
+pub use login::{BadSign, CredentialSource, LoginMethod, PageSign, SiteLogin};
 pub use render::{
     NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
     RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest, ResourceRequestSender,
@@ -85,9 +85,9 @@ pub use replay::{
     DomDifference, RecordedCrawl, RenderedAgain, ReplayDifference, ReplayGaps, ReplayTiming,
     Replayed, replay,
 };
-pub use state::frontier_export::{GatheredWorker, export};
-pub use state::frontier_import::{Imported, import};
-pub use state::moved_record_counts::MovedRecordCounts;
+pub use state::frontier_move_counts::MovedRecordCounts;
+pub use state::move_from_shared_frontier::{GatheredWorker, export};
+pub use state::move_to_shared_frontier::{Imported, import};
 pub use state::remove_unanswered_run::discard_unanswered;
 pub use state::stopped_crawl::{
     LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,

@@ -6,7 +6,7 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{
-    Channel, Statement, StatementSources, UsagePurpose, UsageStatements, Vocabulary,
+    Statement, StatementSource, StatementSources, UsagePurpose, UsageStatements, Vocabulary,
 };
 
 /// Header fields with usage preferences, except `X-Robots-Tag`, which is handled separately.
@@ -143,7 +143,7 @@ pub(crate) fn words(by: &Statement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
         (Vocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
-        (_, Channel::TdmRep) => format!("tdmrep.json: {}", by.raw),
+        (_, StatementSource::TdmRep) => format!("tdmrep.json: {}", by.raw),
         _ => by.raw.clone(),
     };
     rule_text(&words)
@@ -151,7 +151,7 @@ pub(crate) fn words(by: &Statement) -> String {
 
 fn line(statement: &Statement) -> Option<u32> {
     match statement.channel {
-        Channel::Robots(line) => Some(line),
+        StatementSource::Robots(line) => Some(line),
         _ => None,
     }
 }

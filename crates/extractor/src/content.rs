@@ -5,18 +5,18 @@
 //! flat list of blocks and their regions, without an element tree.
 
 mod block_builder;
-mod boilerplate;
+mod boilerplate_lines;
 mod content_reader;
 mod dates;
 mod element_roles;
 mod head_metadata;
 mod heading_marks;
-mod inline_elements;
 mod json_ld;
 mod language;
 mod limits;
 mod main_text;
 mod markdown;
+mod open_inline_elements;
 mod page_content;
 mod regions;
 mod role_hints;
@@ -24,7 +24,7 @@ mod ruby;
 mod teasers;
 mod text_amount;
 
-use crate::html::{PageObserver, PageText, pass_over, read_with};
+use crate::html::{DecodedPage, PageObserver, pass_over, read_with};
 use crate::page::Page;
 use crate::reading_limits::ReadingLimits;
 
@@ -69,7 +69,7 @@ pub struct PageContext<'a> {
 #[must_use]
 pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
-    let text = PageText::decode(body, context.content_type);
+    let text = DecodedPage::decode(body, context.content_type);
     pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
 }
 
@@ -82,7 +82,7 @@ pub fn read_page(
     limits: &ReadingLimits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
-    let text = PageText::decode(body, context.content_type);
+    let text = DecodedPage::decode(body, context.content_type);
     read_page_text(&text, context, limits, content_limits, &mut ())
 }
 
@@ -90,7 +90,7 @@ pub fn read_page(
 /// `observer`. If the observer gives up, the returned [`Content`] is empty.
 #[must_use]
 pub fn read_page_text(
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
     context: &PageContext<'_>,
     limits: &ReadingLimits,
     content_limits: &ContentLimits,

@@ -8,12 +8,12 @@ use crate::html::element_name::{self, ElementName};
 /// A `noscript` in the head is skipped with its content, as in browsers with scripts. Many pages
 /// put an image there, which would otherwise end the head.
 #[derive(Debug, Default)]
-pub(crate) struct HeadEnd {
+pub(crate) struct HeadTracker {
     is_over: bool,
     in_noscript: bool,
 }
 
-impl HeadEnd {
+impl HeadTracker {
     /// Processes a start tag in HTML.
     #[inline]
     pub(crate) fn start(&mut self, name: ElementName) {
@@ -73,11 +73,11 @@ fn is_of_head(name: ElementName) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ElementName, HeadEnd};
+    use super::{ElementName, HeadTracker};
 
     /// Processes tags and texts of a page: `+name` is a start tag, `-name` an end tag.
     fn is_head_after(parts: &[&str]) -> bool {
-        let mut head = HeadEnd::default();
+        let mut head = HeadTracker::default();
         for part in parts {
             match (part.strip_prefix('+'), part.strip_prefix('-')) {
                 (Some(name), _) => head.start(ElementName::of(name.as_bytes())),

@@ -2,6 +2,7 @@
 
 mod address_edits;
 mod declared_media_type;
+mod decoded_page;
 mod element_audit;
 pub(crate) mod element_name;
 mod foreign_elements;
@@ -13,7 +14,6 @@ mod html5lib_cases;
 mod link_attributes;
 mod link_reader;
 mod page_reader;
-mod page_text;
 mod post_forms;
 mod srcset;
 pub(crate) mod tag_consumer;
@@ -27,10 +27,10 @@ use crate::page::Page;
 use crate::query_encoding::encode_queries;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 pub(crate) use address_edits::{PageAddressEdits, page_edits};
+pub use decoded_page::DecodedPage;
 pub use element_audit::{ElementAudit, audit_elements};
 pub use fragment_targets::read_anchors;
 use page_reader::PageReader;
-pub use page_text::PageText;
 pub use post_forms::{PostForm, read_post_forms};
 use tag_consumer::{NoConsumer, TagConsumer};
 use tag_context::{walk, walk_html};
@@ -45,14 +45,14 @@ use visible_text::VisibleTextReader;
 /// text.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Page {
-    read_text(&PageText::decode(body, content_type), limits, &mut ())
+    read_text(&DecodedPage::decode(body, content_type), limits, &mut ())
 }
 
 /// Reads a page like [`read_html`], and in the same pass sends its visible text and images to
 /// `observer`.
 #[must_use]
 pub fn read_text(
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
     limits: &ReadingLimits,
     observer: &mut dyn PageObserver,
 ) -> Page {
@@ -61,7 +61,7 @@ pub fn read_text(
 
 /// Reads a page like [`read_text`], and passes all tags and text to `other` too.
 pub(crate) fn read_with<C: TagConsumer>(
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
     limits: &ReadingLimits,
     observer: &mut dyn PageObserver,
     other: C,
@@ -101,6 +101,10 @@ pub fn walk_tokens(html: &str) {
 }
 
 /// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag.
-pub(crate) fn pass_over<C: TagConsumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
+pub(crate) fn pass_over<C: TagConsumer>(
+    text: &DecodedPage<'_>,
+    attributes: usize,
+    consumer: C,
+) -> C {
     walk(text, attributes, consumer)
 }

@@ -40,7 +40,7 @@ mod content_type;
 mod css;
 mod document_kind;
 mod feed;
-mod feed_url;
+mod feed_link;
 mod head_end;
 mod html;
 mod link;
@@ -68,11 +68,11 @@ pub use css::{StyleSheetLinks, read_css};
 pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
 };
-pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
+pub use feed::{Feed, FeedEntry, FeedKind, FeedLink, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{
-    ElementAudit, PageObserver, PageText, PostForm, audit_elements, read_anchors, read_html,
+    DecodedPage, ElementAudit, PageObserver, PostForm, audit_elements, read_anchors, read_html,
     read_post_forms, read_text, walk_tokens,
 };
 pub use link::{Link, LinkElement, LinkKind};

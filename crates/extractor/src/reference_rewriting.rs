@@ -10,7 +10,7 @@ use crate::charset::{self, CharsetSource};
 use crate::charset_prescan::css_charset;
 use crate::css;
 use crate::document_kind::Syntax;
-use crate::html::{PageAddressEdits, PageText, page_edits, read_html};
+use crate::html::{DecodedPage, PageAddressEdits, page_edits, read_html};
 use crate::reading_limits::ReadingLimits;
 use crate::text_edits::{Edit, edited_bytes};
 
@@ -55,7 +55,7 @@ pub fn rewrite_html<'b>(
     page: &CanonicalUrl,
     file: &mut dyn FnMut(&CanonicalUrl) -> Option<String>,
 ) -> Cow<'b, [u8]> {
-    let text = PageText::decode(body, content_type);
+    let text = DecodedPage::decode(body, content_type);
     let read = read_html(body, content_type, &ReadingLimits::default());
     let mut rewriter = AddressRewriter {
         base: read.base_url(page),
@@ -147,7 +147,7 @@ impl Declaration {
     }
 }
 
-fn page_declaration(body: &[u8], text: &PageText<'_>) -> Declaration {
+fn page_declaration(body: &[u8], text: &DecodedPage<'_>) -> Declaration {
     let encoding = text.charset.encoding;
     let without_header = charset::of_page(body, None, text.syntax());
     let is_declared = match without_header.source {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::body_memory::BodyMemory;
 use crate::failure_kind::FailureKind;
 use crate::host_access::REDACTED;
-use crate::rate_limit::rate_limit;
+use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
 use crate::signing::SIGNATURE_INPUT;

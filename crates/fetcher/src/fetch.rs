@@ -38,7 +38,7 @@ use crate::failure::Failure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_access::HostAccesses;
 use crate::keep_alive_limit::{KeepAliveLimit, KeepAliveSlot, MAX_KEPT_CONNECTIONS};
-use crate::name_servers::{NameServerResolver, unusable};
+use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::resolver::{CheckedResolver, FixedResolver};
 use crate::send_lease::{SendLease, until_over};

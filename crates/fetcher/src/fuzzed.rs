@@ -30,7 +30,7 @@ use crate::client::MAX_HEADER_FIELDS;
 use crate::exchange::{Exchange, FetchRequest, SentFields, Truncation, Validators};
 use crate::failure_kind::FailureKind;
 use crate::interstitial::{PageOutline, interstitial};
-use crate::rate_limit::rate_limit;
+use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsAnswer, RobotsTimeLimits, lifetime};
 use crate::sessions::SiteSessions;

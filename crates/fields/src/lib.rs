@@ -40,8 +40,6 @@ mod element_text;
 mod evaluate;
 #[cfg(feature = "tree")]
 mod json_ld;
-#[cfg(not(feature = "tree"))]
-mod left_out;
 #[cfg(feature = "tree")]
 mod locale;
 #[cfg(feature = "tree")]
@@ -58,6 +56,8 @@ mod rule;
 mod rule_error;
 #[cfg(feature = "tree")]
 mod rules;
+#[cfg(not(feature = "tree"))]
+mod rules_left_out;
 #[cfg(feature = "tree")]
 mod select;
 #[cfg(feature = "tree")]
@@ -66,13 +66,13 @@ mod tree;
 mod value;
 
 pub use config::{ElementContent, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
-#[cfg(not(feature = "tree"))]
-pub use left_out::{PageSelector, Rules, tree_listing};
 pub use page_facts::{Extract, NoMatchReason, PageFacts};
 #[cfg(feature = "tree")]
 pub use page_selector::PageSelector;
 pub use rule_error::RuleError;
 #[cfg(feature = "tree")]
 pub use rules::Rules;
+#[cfg(not(feature = "tree"))]
+pub use rules_left_out::{PageSelector, Rules, tree_listing};
 #[cfg(feature = "tree")]
 pub use tree::tree_listing;

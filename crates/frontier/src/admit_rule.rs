@@ -4,7 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops};
 use crate::exclusion::Exclusion;
-use crate::url_state::WaitingUrl;
+use crate::url_state::UnsettledUrl;
 
 /// Maximum length of a stored text (a reason or a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
@@ -176,9 +176,9 @@ impl QueuedUrl {
     /// Returns the URL in the form that [`Frontier::each_pending`](crate::Frontier::each_pending)
     /// passes.
     #[must_use]
-    pub fn waiting(&self) -> WaitingUrl<'_> {
+    pub fn waiting(&self) -> UnsettledUrl<'_> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);
-        WaitingUrl {
+        UnsettledUrl {
             url: &self.url,
             depth,
             hops_off,

@@ -9,7 +9,7 @@ use crate::admission::Admission;
 use crate::error::FrontierError;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
-use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
 use crate::visit::Visit;
 
 /// The reading half of a frontier: which URLs are known, pending, leased and settled.
@@ -151,7 +151,7 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError>;
 
     /// Passes every pending URL, without leased ones, to `visit` until `visit` breaks. Origins are
@@ -161,6 +161,6 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError>;
 }

@@ -11,7 +11,7 @@ use crate::admit_rule::{QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::Lease;
-use crate::queue_heads::{HeadEntry, QueueHeadCache};
+use crate::queue_heads::{FirstEntryLookup, QueueHeadCache};
 use crate::url_state::UrlCounts;
 
 /// The stored queues that a [`LeaseTable`] leases from.
@@ -290,9 +290,9 @@ impl LeaseTable {
                 return Ok(None);
             };
             let (rank, queued) = match self.heads.take_first(origin) {
-                HeadEntry::Entry(rank, queued) => (rank, queued),
-                HeadEntry::Nothing => return Ok(None),
-                HeadEntry::Unknown(after) => {
+                FirstEntryLookup::Entry(rank, queued) => (rank, queued),
+                FirstEntryLookup::Nothing => return Ok(None),
+                FirstEntryLookup::Unknown(after) => {
                     let wanted = self.heads.wanted(origin);
                     let id = QueueId {
                         origin,

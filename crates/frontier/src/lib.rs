@@ -90,5 +90,5 @@ pub use store::{
     Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrls, RemovalFilter,
 };
 pub use transaction::{CommitResult, Transaction};
-pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
+pub use url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
 pub use visit::Visit;

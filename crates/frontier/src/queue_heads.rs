@@ -44,7 +44,7 @@ enum Covered {
 }
 
 /// The result of [`QueueHeadCache::take_first`].
-pub(crate) enum HeadEntry<V> {
+pub(crate) enum FirstEntryLookup<V> {
     Entry(QueueRank, V),
     /// No entry is in memory. The store may have entries after this rank, or any entries if the
     /// rank is `None`.
@@ -92,20 +92,20 @@ impl<V> QueueHeadCache<V> {
         (2 << (2 * refills)).max(self.least).min(self.refill)
     }
 
-    pub(crate) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
+    pub(crate) fn take_first(&mut self, origin: &Origin) -> FirstEntryLookup<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
-            return HeadEntry::Unknown(None);
+            return FirstEntryLookup::Unknown(None);
         };
         head.used = self.uses;
         if let Some((rank, value)) = head.entries.pop_first() {
             self.weight -= 1;
-            return HeadEntry::Entry(rank, value);
+            return FirstEntryLookup::Entry(rank, value);
         }
         match head.covered {
-            Covered::Nothing => HeadEntry::Unknown(None),
-            Covered::UpTo(rank) => HeadEntry::Unknown(Some(rank)),
-            Covered::All => HeadEntry::Nothing,
+            Covered::Nothing => FirstEntryLookup::Unknown(None),
+            Covered::UpTo(rank) => FirstEntryLookup::Unknown(Some(rank)),
+            Covered::All => FirstEntryLookup::Nothing,
         }
     }
 
@@ -204,7 +204,7 @@ impl<V> QueueHeadCache<V> {
 mod tests {
     use crawl_weburl::Origin;
 
-    use super::{HeadEntry, QueueHeadCache};
+    use super::{FirstEntryLookup, QueueHeadCache};
     use crate::admit_rule::QueueRank;
 
     fn rank(seq: u64) -> QueueRank {
@@ -228,18 +228,18 @@ mod tests {
             let entries = (0..wanted).map(|seq| (rank(seq), ()));
             assert!(matches!(
                 heads.take_first(&origin(n)),
-                HeadEntry::Unknown(None)
+                FirstEntryLookup::Unknown(None)
             ));
             heads.refill(&origin(n), entries.collect(), None);
             assert!(heads.weight <= heads.limit);
         }
         assert!(matches!(
             heads.take_first(&origin(0)),
-            HeadEntry::Unknown(None)
+            FirstEntryLookup::Unknown(None)
         ));
         assert!(matches!(
             heads.take_first(&origin(999)),
-            HeadEntry::Entry(first, _) if first == rank(0)
+            FirstEntryLookup::Entry(first, _) if first == rank(0)
         ));
         for n in 0..1000 {
             heads.forget(&origin(n));
@@ -262,14 +262,14 @@ mod tests {
         heads.offer(&origin(0), rank(32_767), ());
         assert_eq!(heads.weight, 65);
         for seq in 0..64 {
-            let HeadEntry::Entry(first, _) = heads.take_first(&origin(0)) else {
+            let FirstEntryLookup::Entry(first, _) = heads.take_first(&origin(0)) else {
                 panic!("entry {seq} is missing");
             };
             assert_eq!(first, rank(seq));
         }
         let last = rank(63);
         assert!(
-            matches!(heads.take_first(&origin(0)), HeadEntry::Unknown(Some(rank)) if rank == last)
+            matches!(heads.take_first(&origin(0)), FirstEntryLookup::Unknown(Some(rank)) if rank == last)
         );
         assert_eq!(heads.weight, 1);
     }

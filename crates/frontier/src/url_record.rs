@@ -6,7 +6,7 @@ use crate::admission::{Admission, RequestedState, depth_and_hops, distance};
 use crate::admit_rule::{CurrentState, QueuePlace, QueueRank, capped, capped_exclusion};
 use crate::exclusion::Exclusion;
 use crate::lease::LeaseOutcome;
-use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
 
 /// Everything that a frontier stores about one URL, except its visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,9 +152,9 @@ impl UrlRecord {
     /// [`Frontier::each_pending`](crate::Frontier::each_pending) and
     /// [`Frontier::each_deferred`](crate::Frontier::each_deferred) pass.
     #[must_use]
-    pub fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
+    pub fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> UnsettledUrl<'a> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);
-        WaitingUrl {
+        UnsettledUrl {
             url,
             depth,
             hops_off,

@@ -71,7 +71,7 @@ pub struct UrlCounts {
 /// A pending or deferred URL, as [`Frontier::each_pending`](crate::Frontier::each_pending) and
 /// [`Frontier::each_deferred`](crate::Frontier::each_deferred) pass it.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitingUrl<'a> {
+pub struct UnsettledUrl<'a> {
     /// The URL.
     pub url: &'a CanonicalUrl,
     /// The number of links followed from a seed to the URL.

@@ -124,7 +124,7 @@ pub(crate) fn find_duplicates(
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
     fs::remove_file(&sorted).map_err(failed)?;
     let mut duplicates = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
-    let mut twice = Twice::default();
+    let mut twice = RepeatedUrls::default();
     let mut group: Vec<Entry> = Vec::new();
     let mut current_url = String::new();
     let mut line = String::new();
@@ -210,12 +210,12 @@ pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherErr
 
 /// Collects URLs that were settled twice in one round.
 #[derive(Default)]
-struct Twice {
+struct RepeatedUrls {
     count: u64,
     first: Vec<SettledTwice>,
 }
 
-impl Twice {
+impl RepeatedUrls {
     fn note(&mut self, url: &str, group: &[Entry], workers: &[WorkerDirectory]) {
         let pages: Vec<&Entry> = group.iter().filter(|entry| entry.is_page).collect();
         let rounds: BTreeSet<&str> = pages.iter().map(|page| page.detail.as_str()).collect();

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::rows::{FileChecksum, WarcPlace};
+use crawl_archive::rows::{FileDigestRow, WarcPlace};
 use crawl_archive::{
-    CAPTURES, CaptureLog, DigestList, FOLDER, copy_renamed, is_warc, marked_name, open_regular,
+    CAPTURES, CaptureLog, FOLDER, FileDigestList, copy_renamed, is_warc, marked_name, open_regular,
     replace_file, write_index,
 };
 
@@ -45,7 +45,7 @@ impl RelocatedRecords {
 pub(crate) fn gather_archives(
     workers: &mut [WorkerDirectory],
     to: &Path,
-) -> Result<(Vec<RelocatedRecords>, Vec<FileChecksum>), GatherError> {
+) -> Result<(Vec<RelocatedRecords>, Vec<FileDigestRow>), GatherError> {
     let mut places = Vec::new();
     let mut digests = Vec::new();
     let mut names = BTreeSet::new();
@@ -120,8 +120,8 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
 
 /// Returns the digests of a worker's WARC files. The worker's last run recorded these when it
 /// ended.
-fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherError> {
-    let list = DigestList::read(dir).map_err(GatherError::io(dir))?;
+fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileDigestRow>, GatherError> {
+    let list = FileDigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list
         .filter(|list| list.faults.is_empty())
         .unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::worker_directory::WorkerDirectory;
 const DELAYS: &str = "state/delays.jsonl";
 
 /// Maps each host key to the index of the worker that sent the last request to the host.
-pub(crate) type LastWorkers = HashMap<String, usize>;
+pub(crate) type LastWorkerByHost = HashMap<String, usize>;
 
 /// Writes `pages.jsonl`, ordered by round and request time.
 pub(crate) fn pages(
@@ -52,9 +52,9 @@ pub(crate) fn pages(
 pub(crate) fn requests(
     workers: &mut [WorkerDirectory],
     to: &Path,
-) -> Result<LastWorkers, GatherError> {
+) -> Result<LastWorkerByHost, GatherError> {
     let mut out = None;
-    let mut last = LastWorkers::new();
+    let mut last = LastWorkerByHost::new();
     merge(
         workers,
         |_| "requests.jsonl",

@@ -9,7 +9,7 @@ use crawl_archive::rows::WaitingRow;
 use crawl_weburl::Origin;
 
 use crate::error::GatherError;
-use crate::merge_rows::LastWorkers;
+use crate::merge_rows::LastWorkerByHost;
 use crate::worker_directory::WorkerDirectory;
 
 /// The reasons why a run may end, sorted by how much work they leave, the most first. A reason that
@@ -28,7 +28,7 @@ const REASONS: [&str; 6] = [
 /// last request to it.
 pub(crate) fn write_waiting(
     workers: &[WorkerDirectory],
-    last: &LastWorkers,
+    last: &LastWorkerByHost,
     to: &Path,
 ) -> Result<(), GatherError> {
     let mut rows: BTreeMap<&str, &WaitingRow> = BTreeMap::new();

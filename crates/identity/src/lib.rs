@@ -21,24 +21,24 @@
 //! assert!(verify(&message, &directories, &terms)[0].result.is_ok());
 //! ```
 
-mod challenge;
 mod directory;
-mod directory_response;
+mod directory_signatures;
 mod key;
 mod message;
 mod sign;
-mod signed_document;
+mod signature_request;
+mod signed_html;
 #[cfg(test)]
 mod test_key;
 mod verify;
 
-pub use challenge::{SignatureRequest, TAG, UnmetRequest};
 pub use directory::{
     Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
 };
-pub use directory_response::{ResponseFault, verify_directory_response};
+pub use directory_signatures::{ResponseFault, verify_directory_response};
 pub use key::{KeyError, KeySet, PublicKey, SigningKey};
 pub use message::{BaseError, SignableMessage};
 pub use sign::{LIFETIME, signature_fields};
-pub use signed_document::{DocumentSignatureFault, sign_document, verify_document};
+pub use signature_request::{SignatureRequest, TAG, UnmetRequest};
+pub use signed_html::{DocumentSignatureFault, sign_document, verify_document};
 pub use verify::{Fault, KeyDirectory, SeenNonces, SignatureConditions, Verdict, verify};

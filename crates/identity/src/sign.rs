@@ -3,9 +3,9 @@
 use data_encoding::BASE64;
 use sfv::{Dictionary, ListEntry, Parser};
 
-use crate::challenge::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 use crate::key::SigningKey;
 use crate::message::{BaseError, SignableMessage};
+use crate::signature_request::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 
 /// How long a signature is valid, in seconds.
 pub const LIFETIME: u64 = 60;
@@ -74,9 +74,9 @@ fn agent_field(components: &[String], agent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{LIFETIME, signature_fields};
-    use crate::challenge::SignatureRequest;
     use crate::key::KeySet;
     use crate::message::{BaseError, SignableMessage};
+    use crate::signature_request::SignatureRequest;
     use crate::test_key::SEED;
     use crate::{KeyDirectory, SignatureConditions, verify};
 

@@ -1,8 +1,8 @@
 use super::{Fault, KeyDirectory, SeenNonces, SignatureConditions, normalized, verify};
-use crate::challenge::SignatureRequest;
 use crate::key::KeySet;
 use crate::message::SignableMessage;
 use crate::sign::signature_fields;
+use crate::signature_request::SignatureRequest;
 use crate::test_key::{JWK, THUMBPRINT};
 
 const AGENT: &str = "https://signature-agent.test";

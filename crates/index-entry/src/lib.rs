@@ -2,13 +2,13 @@
 //!
 //! A crawl writes an [`IndexEntry`] for each page that it reads to a log, and `crawl-index` follows
 //! this log. The types have a crate of their own, so that a crawler built without a search index
-//! doesn't need the search engine. A [`ByteGate`] limits the memory of entries that wait to be
+//! doesn't need the search engine. A [`BytesInTransitLimit`] limits the memory of entries that wait to be
 //! written.
 
-mod byte_gate;
+mod bytes_in_transit_limit;
 mod index_entry;
 mod indexed_page;
 
-pub use byte_gate::{ByteGate, BytePass};
+pub use bytes_in_transit_limit::{BytePass, BytesInTransitLimit};
 pub use index_entry::IndexEntry;
 pub use indexed_page::{Heading, IndexedPage, OutgoingLink, url_key};

@@ -188,7 +188,7 @@ impl Weight for Bm25fWeight {
 
 /// A value for each page of a segment, such as the weighted count of a word. Unlike a plain vector,
 /// a sheet can be emptied without visiting all pages.
-struct Sheet<T> {
+struct PageValues<T> {
     of: Vec<T>,
     /// The pages whose value in `of` may differ from the default.
     pages: Vec<DocId>,
@@ -221,11 +221,11 @@ impl Bm25fWeight {
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
         let terms = &self.terms;
         let pages = segment.max_doc();
-        let mut sheet: Sheet<Tally> = Sheet::new(pages);
-        let mut word_sheet: Sheet<f32> = Sheet::new(pages);
-        let mut place_sheet: Sheet<f32> = Sheet::new(pages);
-        let mut text_sheet: Sheet<f32> = Sheet::new(pages);
-        let mut sum_sheet: Sheet<f32> = Sheet::new(pages);
+        let mut sheet: PageValues<Tally> = PageValues::new(pages);
+        let mut word_sheet: PageValues<f32> = PageValues::new(pages);
+        let mut place_sheet: PageValues<f32> = PageValues::new(pages);
+        let mut text_sheet: PageValues<f32> = PageValues::new(pages);
+        let mut sum_sheet: PageValues<f32> = PageValues::new(pages);
         let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let all_idf: f32 = terms.words.iter().map(|word| word.idf).sum();
         let alone = terms.text_alone;
@@ -391,8 +391,8 @@ fn count_in(
     word: &ScoredWord,
     place: Field,
     segment: &SegmentReader,
-    sheet: &mut Sheet<f32>,
-    sums: &mut Sheet<f32>,
+    sheet: &mut PageValues<f32>,
+    sums: &mut PageValues<f32>,
 ) -> tantivy::Result<()> {
     let index = segment.inverted_index(place)?;
     let each_page = |form: &str, count: &mut dyn FnMut(DocId, f32)| -> tantivy::Result<()> {
@@ -447,9 +447,9 @@ impl Lengths {
     }
 }
 
-impl<T: Clone + Default + PartialEq> Sheet<T> {
-    fn new(pages: DocId) -> Sheet<T> {
-        Sheet {
+impl<T: Clone + Default + PartialEq> PageValues<T> {
+    fn new(pages: DocId) -> PageValues<T> {
+        PageValues {
             of: vec![T::default(); pages as usize],
             pages: Vec::new(),
         }

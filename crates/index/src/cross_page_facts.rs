@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
 use crate::page_versions::{UrlVersion, VersionedPage, family, unversioned};
+use crate::summing_sort::{MAX_SORT_BYTES, SortedCounts, SummingSort, unnamed_file};
 use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum link texts that are kept for a page. The most frequent texts are kept.
@@ -61,12 +61,12 @@ pub(crate) struct PageFactsCollector {
     max_bytes: usize,
     /// For each page: whether it is in the index, the number of pages that link to it, and the
     /// texts of these links with their frequencies.
-    links: CountedSort,
+    links: SummingSort,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
-    texts: CountedSort,
+    texts: SummingSort,
     /// All pages with their family numbers: see [`family`]. Pages of the same family may be
     /// versions of each other.
-    versions: CountedSort,
+    versions: SummingSort,
 }
 
 impl PageFactsCollector {
@@ -78,9 +78,9 @@ impl PageFactsCollector {
         PageFactsCollector {
             dir: dir.to_path_buf(),
             max_bytes,
-            links: CountedSort::new(dir, max_bytes),
-            texts: CountedSort::new(dir, max_bytes),
-            versions: CountedSort::new(dir, max_bytes),
+            links: SummingSort::new(dir, max_bytes),
+            texts: SummingSort::new(dir, max_bytes),
+            versions: SummingSort::new(dir, max_bytes),
         }
     }
 
@@ -113,7 +113,7 @@ impl PageFactsCollector {
 
     /// Computes the facts about all pages and stores them on disk.
     pub(crate) fn finish(self) -> io::Result<PageFactsFile> {
-        let sort = || CountedSort::new(&self.dir, self.max_bytes);
+        let sort = || SummingSort::new(&self.dir, self.max_bytes);
         let (mut facts, mut names) = (sort(), sort());
         keep_links_within_index(self.links.finish()?, &mut facts, &mut names)?;
         keep_names(names.finish()?, &mut facts)?;
@@ -146,8 +146,8 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
 /// `names`. A key in `names` is a link text followed by the page that it leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
-    facts: &mut CountedSort,
-    names: &mut CountedSort,
+    facts: &mut SummingSort,
+    names: &mut SummingSort,
 ) -> io::Result<()> {
     let mut here = None;
     while let Some((key, count)) = links.next_key()? {
@@ -166,7 +166,7 @@ fn keep_links_within_index(
 }
 
 /// Adds each link text that leads to at most `MAX_NAMES` pages to the facts about these pages.
-fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+fn keep_names(mut names: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
     // The pages that the text leads to, at most `MAX_NAMES + 1`: the additional page shows that
     // there are too many.
@@ -202,7 +202,7 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
 
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
 /// a version are not duplicates of each other, so that searches for any version find its page.
-fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
     while let Some((key, _)) = texts.next_key()? {
@@ -234,7 +234,7 @@ fn is_other_version(a: &str, b: &str) -> bool {
 }
 
 /// Records which version of each page is the newest, and which folders contain versions.
-fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
     let mut family = None;
     let mut members: Vec<VersionedPage> = Vec::new();
     loop {
@@ -254,7 +254,7 @@ fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Resu
     }
 }
 
-fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> io::Result<()> {
+fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSort) -> io::Result<()> {
     members.sort_unstable_by(VersionedPage::by_preference);
     let Some((newest, others)) = members.split_first() else {
         return Ok(());

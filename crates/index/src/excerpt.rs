@@ -6,7 +6,7 @@ use crawl_weburl::without_bidi_controls;
 
 use crate::query_plan::{MarkedWords, MatchedTerm};
 use crate::results::HighlightSpan;
-use crate::words::{Stemmer, Word, WordRelation, words};
+use crate::words::{Stemmer, Word, WordKind, words};
 use crawl_index_entry::IndexedPage;
 
 /// An excerpt of a page's text.
@@ -145,7 +145,7 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
         };
         match hits.last_mut() {
             Some((last, _)) if word.range.start < last.end => {
-                if word.kind == WordRelation::Pair {
+                if word.kind == WordKind::Pair {
                     last.end = last.end.max(word.range.end);
                 }
             }

@@ -7,8 +7,8 @@ use tantivy::query::{FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
-use crate::schema::Texts;
-use crate::statistics::ScoringStatistics;
+use crate::schema::TextFields;
+use crate::scoring_statistics::ScoringStatistics;
 use crate::tokens::STEM;
 
 /// Maximum words for a prefix: those with the most pages.
@@ -52,7 +52,7 @@ impl<'s> Lexicon<'s> {
     /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
         (searcher, statistics): (&'s Searcher, &'s ScoringStatistics),
-        texts: &Texts,
+        texts: &TextFields,
         mut languages: impl Iterator<Item = &'l str>,
     ) -> Lexicon<'s> {
         Lexicon {

@@ -13,7 +13,7 @@ use crate::facets::{FacetFilters, FacetValueCounts, Facets, VersionGroupRank};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
-use crate::statistics::ScoringStatistics;
+use crate::scoring_statistics::ScoringStatistics;
 
 /// An older version of a page is shown next to the newest one only if its score is at least this
 /// many times as high.

@@ -22,7 +22,7 @@ use crate::query::{Query, QueryTerm, TermMatch};
 use crate::schema::Fields;
 use crate::search_rules::SearchRules;
 use crate::tokens::STEM;
-use crate::words::{Stemmer, Word, WordRelation, words};
+use crate::words::{Stemmer, Word, WordKind, words};
 
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
 /// common words.
@@ -273,10 +273,10 @@ impl QueryPlanner<'_> {
         let mut run: Vec<&Word> = Vec::new();
         let whole: Vec<&Word> = all_words
             .iter()
-            .filter(|word| word.kind == WordRelation::Plain)
+            .filter(|word| word.kind == WordKind::Plain)
             .collect();
         for word in &all_words {
-            if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
+            if matches!(word.kind, WordKind::Character | WordKind::Pair) {
                 // A gap between two characters separates runs.
                 if run
                     .last()
@@ -290,7 +290,7 @@ impl QueryPlanner<'_> {
             }
             units.extend(Unit::of_run(&run));
             run.clear();
-            if word.kind == WordRelation::Plain {
+            if word.kind == WordKind::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
                 let ending = if is_last { ending } else { Ending::Typed };
                 let word_units = self.plain(word, &all_words, ending, !term.is_not)?;
@@ -369,7 +369,7 @@ impl QueryPlanner<'_> {
     /// `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
-            part.kind == WordRelation::Part
+            part.kind == WordKind::Part
                 && part.range.start >= word.range.start
                 && part.range.end <= word.range.end
         });
@@ -508,7 +508,7 @@ impl Unit {
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
-            .filter(|word| word.kind == WordRelation::Pair)
+            .filter(|word| word.kind == WordKind::Pair)
             .collect();
         let run: Vec<String> = match pairs.is_empty() {
             true => run.iter().map(|word| word.text.clone()).collect(),
@@ -549,10 +549,10 @@ fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words
         .iter()
-        .filter(|word| word.kind != WordRelation::Part)
+        .filter(|word| word.kind != WordKind::Part)
         .count()
         > 1
-        || words.iter().any(|word| word.kind == WordRelation::Part)
+        || words.iter().any(|word| word.kind == WordKind::Part)
 }
 
 /// Moves the words that no page has from `units` to `named`. A word that is part of an entry of

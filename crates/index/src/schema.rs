@@ -51,7 +51,7 @@ pub(crate) struct Fields {
     pub(crate) facet: Field,
     /// For versioned pages: see [`VersionGroupRank`](crate::facets::VersionGroupRank).
     pub(crate) version_mark: Field,
-    pub(crate) texts: Texts,
+    pub(crate) texts: TextFields,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.
     pub(crate) page: Field,
     /// A hash of the page's text. Pages with the same text have the same hash.
@@ -72,7 +72,7 @@ pub(crate) struct Fields {
 
 /// The text fields that queries search.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Texts {
+pub(crate) struct TextFields {
     pub(crate) title: Field,
     /// Headings of the first level, of the second, and of all others.
     pub(crate) headings: [Field; 3],
@@ -106,7 +106,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
         language: schema.add_text_field("language", STRING),
         facet: schema.add_text_field("facet", STRING | FAST),
         version_mark: schema.add_u64_field("version_mark", FAST),
-        texts: Texts {
+        texts: TextFields {
             title: schema.add_text_field("title", placed.clone()),
             headings: ["h1", "h2", "h3"].map(|name| schema.add_text_field(name, placed.clone())),
             lead: schema.add_text_field("lead", counted.clone()),

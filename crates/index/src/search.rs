@@ -25,8 +25,8 @@ use crate::query_plan::{MarkedWords, PlanningBudget, QueryPlan, QueryPlanner, St
 use crate::result_sections::{section_at, sections};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
+use crate::scoring_statistics::ScoringStatistics;
 use crate::search_rules::SearchRules;
-use crate::statistics::ScoringStatistics;
 use crate::stored_page::{each_stored, page_at, stored};
 use crate::text_fragment_link::passage_url;
 use crate::typed_minus::with_resolved_minus;

@@ -35,15 +35,15 @@ const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 /// Ends tokenization early when a run is out of time. Otherwise, a page of several megabytes would
 /// delay the end of the run by seconds.
 #[derive(Clone)]
-pub(crate) struct TokenizerStop {
+pub(crate) struct TokenizerDeadline {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
     /// True if tokenizing a page was cut short. In this case the page must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 
-impl TokenizerStop {
-    pub(crate) fn when(is_due: Arc<dyn Fn() -> bool + Send + Sync>) -> TokenizerStop {
-        TokenizerStop {
+impl TokenizerDeadline {
+    pub(crate) fn when(is_due: Arc<dyn Fn() -> bool + Send + Sync>) -> TokenizerDeadline {
+        TokenizerDeadline {
             is_due,
             has_cut: Arc::default(),
         }
@@ -62,7 +62,7 @@ impl TokenizerStop {
     }
 }
 
-impl fmt::Debug for TokenizerStop {
+impl fmt::Debug for TokenizerDeadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stop").finish_non_exhaustive()
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for TokenizerStop {
 /// Splits texts that begin with a [`MARK`] into words. Any other text is a single token.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
-    pub(crate) stop: TokenizerStop,
+    pub(crate) stop: TokenizerDeadline,
 }
 
 impl Tokenizer for PageTokenizer {
@@ -105,7 +105,7 @@ enum Source<'t> {
 /// The tokens of one text.
 pub(crate) struct PageTokens<'t> {
     source: Source<'t>,
-    stop: &'t TokenizerStop,
+    stop: &'t TokenizerDeadline,
     /// Number of words of this text so far.
     words: u32,
     /// The stem of the last word, with the prefix [`STEM`], if the stem is the next token;
@@ -183,13 +183,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{PageTokenizer, TokenizerStop, WORDS_BETWEEN_CHECKS, of_language};
+    use super::{PageTokenizer, TokenizerDeadline, WORDS_BETWEEN_CHECKS, of_language};
 
     fn tokens(text: &str) -> Vec<(usize, String)> {
-        tokens_until(text, &TokenizerStop::when(Arc::new(|| false)))
+        tokens_until(text, &TokenizerDeadline::when(Arc::new(|| false)))
     }
 
-    fn tokens_until(text: &str, stop: &TokenizerStop) -> Vec<(usize, String)> {
+    fn tokens_until(text: &str, stop: &TokenizerDeadline) -> Vec<(usize, String)> {
         let mut tokens = Vec::new();
         let mut tokenizer = PageTokenizer { stop: stop.clone() };
         let mut stream = tokenizer.token_stream(text);
@@ -212,13 +212,13 @@ mod tests {
         let text = of_language(None, &"water ".repeat(100_000));
         let calls = AtomicUsize::new(0);
         let stop =
-            TokenizerStop::when(Arc::new(move || calls.fetch_add(1, Ordering::Relaxed) >= 3));
+            TokenizerDeadline::when(Arc::new(move || calls.fetch_add(1, Ordering::Relaxed) >= 3));
         assert_eq!(
             tokens_until(&text, &stop).len(),
             3 * WORDS_BETWEEN_CHECKS as usize
         );
         assert!(stop.has_cut());
-        let stop = TokenizerStop::when(Arc::new(|| false));
+        let stop = TokenizerDeadline::when(Arc::new(|| false));
         assert_eq!(tokens_until(&text, &stop).len(), 100_000);
         assert!(!stop.has_cut());
     }

@@ -46,12 +46,12 @@ pub struct Word {
     /// number. Some numbers are skipped at the end of a line.
     pub position: usize,
     /// The relation to neighbouring words.
-    pub kind: WordRelation,
+    pub kind: WordKind,
 }
 
 /// The relation of a word to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordRelation {
+pub enum WordKind {
     /// An independent word.
     Plain,
     /// A part of the preceding, longer word.
@@ -98,7 +98,7 @@ struct FoundWord {
     form: FoundForm,
     range: Range<usize>,
     position: usize,
-    kind: WordRelation,
+    kind: WordKind,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ pub(crate) struct BorrowedWord<'w> {
     pub(crate) stem: Option<&'w str>,
     pub(crate) range: Range<usize>,
     pub(crate) position: usize,
-    kind: WordRelation,
+    kind: WordKind,
 }
 
 impl<'t> Words<'t> {
@@ -278,18 +278,18 @@ impl<'t> Words<'t> {
             return;
         }
         let word = self.known.intern(written);
-        self.push(word, range.clone(), at, WordRelation::Plain);
+        self.push(word, range.clone(), at, WordKind::Plain);
         let parts = self.known.parts(word);
         for n in 0..parts {
             let part = self.known.part(word, n);
             let part = range.start + part.start..range.start + part.end;
             let part_word = self.known.intern(&self.text[part.clone()]);
-            self.push(part_word, part, at + n, WordRelation::Part);
+            self.push(part_word, part, at + n, WordKind::Part);
         }
         self.position = at + parts.max(1);
     }
 
-    fn push(&mut self, word: CachedWord, range: Range<usize>, position: usize, kind: WordRelation) {
+    fn push(&mut self, word: CachedWord, range: Range<usize>, position: usize, kind: WordKind) {
         if !self.known.is_empty(word) {
             self.ready.push_back(FoundWord {
                 form: FoundForm::Known(word),
@@ -306,7 +306,7 @@ impl<'t> Words<'t> {
         let start = std::mem::replace(&mut self.symbols_from, end);
         for range in operators(self.text, start..end) {
             let word = self.known.intern(&self.text[range.clone()]);
-            self.push(word, range, self.position, WordRelation::Plain);
+            self.push(word, range, self.position, WordKind::Plain);
         }
     }
 
@@ -322,16 +322,16 @@ impl<'t> Words<'t> {
         for (at, c) in text.char_indices() {
             let single = run.start + at..run.start + at + c.len_utf8();
             if let Some(before) = before {
-                self.character(before..single.end, self.position - 1, WordRelation::Pair);
+                self.character(before..single.end, self.position - 1, WordKind::Pair);
             }
             before = Some(single.start);
             self.last_character = Some(single.clone());
-            self.character(single, self.position, WordRelation::Character);
+            self.character(single, self.position, WordKind::Character);
             self.position += 1;
         }
     }
 
-    fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
+    fn character(&mut self, range: Range<usize>, position: usize, kind: WordKind) {
         self.ready.push_back(FoundWord {
             form: FoundForm::Characters,
             range,
@@ -390,7 +390,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::word_cache::MAX_KNOWN_WORDS;
-    use super::{MAX_PIECE_BYTES, Stemmer, WordRelation, Words, words};
+    use super::{MAX_PIECE_BYTES, Stemmer, WordKind, Words, words};
 
     fn check(language: &str, text: &str, expected: Expect) {
         let words = words(text, &Stemmer::of(Some(language)));
@@ -399,8 +399,8 @@ mod tests {
             .map(|word| {
                 let stem = word.stem.as_ref().map(|stem| format!("~{stem}"));
                 let part = match word.kind {
-                    WordRelation::Part | WordRelation::Pair => "'",
-                    WordRelation::Plain | WordRelation::Character => "",
+                    WordKind::Part | WordKind::Pair => "'",
+                    WordKind::Plain | WordKind::Character => "",
                 };
                 format!(
                     "{}{part}{}{}",
@@ -476,7 +476,7 @@ mod tests {
         let (mut characters, mut pairs) = (0, 0);
         for word in Words::new(&chinese, none) {
             let (count, expected) = match word.kind {
-                WordRelation::Pair => (&mut pairs, 2),
+                WordKind::Pair => (&mut pairs, 2),
                 _ => (&mut characters, 1),
             };
             assert_eq!(

@@ -20,8 +20,8 @@ use crate::file_check::{check, metas};
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::stored_page::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
-use crate::tokens::{PageTokenizer, TOKENIZER, TokenizerStop};
-use crawl_index_entry::ByteGate;
+use crate::tokens::{PageTokenizer, TOKENIZER, TokenizerDeadline};
+use crawl_index_entry::BytesInTransitLimit;
 use crawl_index_entry::IndexedPage;
 
 /// Memory for pages that the index has not committed, in bytes.
@@ -55,9 +55,9 @@ pub struct IndexWriter {
     dir: PathBuf,
     pub(crate) fields: Fields,
     pub(crate) inner: Inner<QueuedDocument>,
-    queue: ByteGate,
+    queue: BytesInTransitLimit,
     note: Option<String>,
-    stop: TokenizerStop,
+    stop: TokenizerDeadline,
     /// A searcher of the last commit, if one was needed since that commit.
     committed: Option<Searcher>,
     /// The URL keys of pages that an entry would have removed since this writer was opened, but
@@ -107,7 +107,7 @@ impl IndexWriter {
         guarded(dir, || {
             let (schema, fields) = schema();
             let index = open_index(dir, schema)?;
-            let stop = TokenizerStop::when(is_stopped);
+            let stop = TokenizerDeadline::when(is_stopped);
             let tokenizer = PageTokenizer { stop: stop.clone() };
             index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
@@ -116,7 +116,7 @@ impl IndexWriter {
                 dir: dir.to_path_buf(),
                 fields,
                 inner,
-                queue: ByteGate::new(MAX_QUEUED_BYTES),
+                queue: BytesInTransitLimit::new(MAX_QUEUED_BYTES),
                 note: note.map(|note| unsealed(dir, &note)).transpose()?,
                 stop,
                 committed: None,

@@ -22,7 +22,7 @@ pub(crate) struct SiteFiles {
 
 /// The number of current pages and resources without a file, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeftOut {
+pub(crate) struct LeftOutCounts {
     pub(crate) withheld: u64,
     pub(crate) unwanted: u64,
     pub(crate) secret: u64,
@@ -34,8 +34,8 @@ pub(crate) struct LeftOut {
 impl SiteFiles {
     /// Reads the rows of a crawl and assigns a file name to each page and resource that may be
     /// exported. Also returns how many have no file.
-    pub(crate) fn read(current: &CurrentPages) -> Result<(SiteFiles, LeftOut), RecordsError> {
-        let mut left_out = LeftOut::default();
+    pub(crate) fn read(current: &CurrentPages) -> Result<(SiteFiles, LeftOutCounts), RecordsError> {
+        let mut left_out = LeftOutCounts::default();
         let mut files: Vec<(CanonicalUrl, Option<String>)> = Vec::new();
         let mut redirects = HashMap::new();
         current.each(|row| {
@@ -110,7 +110,7 @@ impl SiteFiles {
     }
 }
 
-impl LeftOut {
+impl LeftOutCounts {
     /// Returns whether a page gets a file. If not, counts the reason.
     fn admits(&mut self, row: &PageRow, may_export: bool) -> bool {
         let is_without_body = matches!(row.status, Some(204 | 205)) || row.warc.is_none();

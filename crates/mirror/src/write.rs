@@ -13,7 +13,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::error::MirrorError;
-use crate::site_files::{LeftOut, SiteFiles};
+use crate::site_files::{LeftOutCounts, SiteFiles};
 
 /// The file that marks a folder as a mirror. No page's file can have this name, because
 /// [`crawl_archive::safe_file_name`] never returns a hidden name.
@@ -106,7 +106,7 @@ pub fn mirror(dir: &Path, out: &Path) -> Result<MirrorReport, MirrorError> {
     });
     write_mark(folder.beside(), report.pages + report.resources)?;
     folder.finish()?;
-    let LeftOut {
+    let LeftOutCounts {
         withheld,
         unwanted,
         secret,

@@ -67,7 +67,7 @@ pub enum Vocabulary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
-pub enum Channel {
+pub enum StatementSource {
     /// In robots.txt, with the line number.
     Robots(u32),
     /// In the response's headers.
@@ -85,7 +85,7 @@ pub struct Statement {
     /// The vocabulary in which the statement is made.
     pub vocabulary: Vocabulary,
     /// Where the statement was found.
-    pub channel: Channel,
+    pub channel: StatementSource,
     /// The statement as written.
     pub raw: String,
     /// The purposes that the statement covers, each with a stance. Empty if the statement covers no
@@ -183,7 +183,7 @@ fn from_robots(robots: &AgentRules, path: &str, statements: &mut Vec<Statement>)
             let UsageLine { value, line, .. } = line;
             statements.push(Statement {
                 vocabulary,
-                channel: Channel::Robots(*line),
+                channel: StatementSource::Robots(*line),
                 raw: value.clone(),
                 says: says(vocabulary, without_path(value)),
             });
@@ -201,7 +201,7 @@ fn from_headers(headers: &[(&str, &str)], statements: &mut Vec<Statement>) {
             let raw = values.join(", ");
             statements.push(Statement {
                 vocabulary,
-                channel: Channel::Header,
+                channel: StatementSource::Header,
                 says: says(vocabulary, &raw),
                 raw,
             });
@@ -227,8 +227,8 @@ fn from_page(page: &PageDirectives, statements: &mut Vec<Statement>) {
             statements.push(Statement {
                 vocabulary,
                 channel: match place {
-                    DirectivePlace::Header => Channel::Header,
-                    DirectivePlace::Meta => Channel::Meta,
+                    DirectivePlace::Header => StatementSource::Header,
+                    DirectivePlace::Meta => StatementSource::Meta,
                 },
                 raw: text.clone(),
                 says,

@@ -4,17 +4,17 @@
 //! rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
 //! settings in force at the time of each request from `state/delays.jsonl` and `crawl.toml`.
 
-mod answer_age;
 mod audited_settings;
+mod compiled_robots_cache;
 mod findings;
-mod host_conduct;
+mod host_conduct_page;
 mod host_pace;
 mod operator_delays;
-mod robots_cache;
-mod robots_copies;
+mod recorded_verdicts;
 mod robots_exchanges;
+mod robots_freshness;
 mod robots_obedience;
-mod robots_verdicts;
+mod robots_responses;
 mod settings_file;
 mod settings_history;
 mod shared_limit_settings;
@@ -35,12 +35,12 @@ use crate::row_files::{FileRows, excluded, pages, requests};
 use findings::{CitedRowFile, Findings};
 use host_pace::AuditedHosts;
 use operator_delays::OperatorDelayLog;
-use robots_copies::RobotsResponses;
 use robots_exchanges::RobotsExchanges;
+use robots_responses::RobotsResponses;
 use settings_history::SettingsHistory;
 use shared_limits::SharedChecks;
 
-pub use host_conduct::conduct_page;
+pub use host_conduct_page::conduct_page;
 pub use signatures::signed_message;
 
 /// Maximum rounding error of a time in a row, in milliseconds. Rows store whole milliseconds.

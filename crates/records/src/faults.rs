@@ -4,11 +4,11 @@
 mod baseline;
 mod broken_pages;
 mod csv;
+mod fault_elements;
 mod formats;
 mod fragment_links;
 mod text_fragment;
 mod unchecked_links;
-mod unnamed_links;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -18,17 +18,17 @@ use crawl_weburl::{CanonicalUrl, SpellingRules, Unusable, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, broken, key, naming};
-use crate::crawl_summary::ReportedCrawl;
 use crate::error::RecordsError;
+use crate::reported_crawl::ReportedCrawl;
 use crate::row_files::pages;
 use crate::token_words::status_words;
 
 pub use baseline::Baseline;
 use broken_pages::{broken_faults, unreachable_words};
+use fault_elements::{FaultElements, element_words};
 use fragment_links::FragmentLinks;
 pub use unchecked_links::UncheckedLink;
 use unchecked_links::{UnfetchedReason, UnfetchedUrls};
-use unnamed_links::{UnnamedLinks, element_words};
 
 /// Prefix of the new address in [`Fault::why`] of a moved page.
 pub(crate) const MOVED_TO: &str = "moved to ";
@@ -166,7 +166,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 naming: naming(dir),
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir)?,
-                unnamed: UnnamedLinks::of(&faults),
+                unnamed: FaultElements::of(&faults),
                 fragments: FragmentLinks::default(),
                 faults: Vec::new(),
                 unchecked: Vec::new(),
@@ -267,7 +267,7 @@ struct Search<'a> {
     naming: SpellingRules,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
-    unnamed: UnnamedLinks,
+    unnamed: FaultElements,
     fragments: FragmentLinks,
     faults: Vec<Fault>,
     unchecked: Vec<UncheckedLink>,

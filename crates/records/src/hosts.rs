@@ -1,6 +1,6 @@
 //! The results of each host, its requests, and whether its delays and waits were respected.
 
-mod last_rows;
+mod last_row_lines;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{Coverage, HostOutcomes, MissingUrls, coverage};
 use crate::histograms::GapHistograms;
 
-pub(crate) use self::last_rows::LastRowLines;
+pub(crate) use self::last_row_lines::LastRowLines;
 
 /// Tolerance when a delay or wait is compared with its requirement, in milliseconds. Recorded
 /// starts and ends of requests are rounded to whole milliseconds.

@@ -1,14 +1,14 @@
 //! Self-contained HTML pages, which are built from checks, tables and plots. The pages load no
 //! fonts or other files. Their only script makes tables sortable, and they are complete without it.
 
-mod check;
+mod site_check;
 mod site_origin;
 mod table;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub(crate) use check::{ProblemShare, SiteCheck, checks};
+pub(crate) use site_check::{ProblemShare, SiteCheck, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
 pub(crate) use table::{Cell, Table};

@@ -31,7 +31,6 @@ mod broken;
 mod compare;
 mod coverage;
 mod crawl_directory;
-mod crawl_summary;
 mod current_pages;
 mod decoded_body;
 mod error;
@@ -51,6 +50,7 @@ mod report;
 mod report_files;
 mod report_page;
 mod report_text;
+mod reported_crawl;
 mod round_changes;
 mod round_view;
 mod row_files;
@@ -73,7 +73,6 @@ pub use compare::{
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};
 pub use crawl_directory::{seeds_of, stored_settings};
-pub use crawl_summary::ReportedCrawl;
 pub use current_pages::{CurrentPages, CurrentRow};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
@@ -89,12 +88,13 @@ pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{CostPlan, Estimate, HostPlan, PlanOrigin, PlanRule, PlanSettings, plan};
 pub use report::{
-    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
-    PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
+    BrokenCounts, CrawlSettings, ExcludedCounts, LabelCounts, NamedBrokenPage, Operator,
+    PageCounts, PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
 };
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
 pub use report_text::in_words;
+pub use reported_crawl::ReportedCrawl;
 pub use round_changes::{RoundChanges, changes};
 pub use round_view::{RoundSelection, RoundView};
 pub use row_files::{

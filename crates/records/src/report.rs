@@ -182,12 +182,12 @@ pub struct BrokenCounts {
     /// Number of broken pages.
     pub pages: u64,
     /// The first hundred broken pages, in row order.
-    pub first: Vec<BrokenRow>,
+    pub first: Vec<NamedBrokenPage>,
 }
 
 /// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenRow {
+pub struct NamedBrokenPage {
     /// The URL of the page.
     pub url: String,
     /// The status of the response.
@@ -546,7 +546,7 @@ impl BrokenCounts {
         }
         self.pages += 1;
         if self.first.len() < MAX_NAMED_BROKEN {
-            self.first.push(BrokenRow {
+            self.first.push(NamedBrokenPage {
                 url: row.url,
                 status: row.status,
                 error: row.error,

@@ -10,7 +10,7 @@ use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
 use crate::plot_data::figures;
 use crate::report::{Report, report_with_gaps};
-use crate::report_page::{PagesToFix, page_of};
+use crate::report_page::{PageChecks, page_of};
 use crate::row_files::waiting;
 use crate::site_report::{MAX_CLICKS, site};
 
@@ -33,13 +33,13 @@ pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
 
 /// Renders what the owner of the site should fix. Returns `None` if the crawl has no archive or too
 /// many pages, or if a row is malformed. The report lists malformed rows as flaws.
-fn to_fix(dir: &Path, report: &Report) -> Result<Option<PagesToFix>, RecordsError> {
+fn to_fix(dir: &Path, report: &Report) -> Result<Option<PageChecks>, RecordsError> {
     if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
         return Ok(None);
     }
     let checked = site(dir, MAX_CLICKS)
         .and_then(|site| Ok((site, faults(dir, &FaultKind::ALL)?)))
-        .map(|(site, faults)| PagesToFix {
+        .map(|(site, faults)| PageChecks {
             checks: site.to_fix(&faults),
             html_pages: site.pages,
         });

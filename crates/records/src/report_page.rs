@@ -16,7 +16,6 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::coverage::Coverage;
-use crate::crawl_summary::ReportedCrawl;
 use crate::histograms::GapHistograms;
 use crate::hosts::HostReport;
 use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
@@ -27,6 +26,7 @@ use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
 };
+use crate::reported_crawl::ReportedCrawl;
 use crate::token_words::{answer_words, failure_words, outcome_words, status_words};
 
 use owner_questions::verdict;
@@ -39,7 +39,7 @@ const MAX_ROWS: usize = 100;
 const MAX_SEEDS: usize = 20;
 
 /// What the owner of a site should fix on its pages.
-pub(crate) struct PagesToFix {
+pub(crate) struct PageChecks {
     /// The checks with their findings.
     pub(crate) checks: Markup,
     /// Number of HTML pages that were checked.
@@ -52,7 +52,7 @@ pub(crate) fn page_of(
     report: &Report,
     gaps: &GapHistograms,
     figures: &PlotData,
-    to_fix: Option<&PagesToFix>,
+    to_fix: Option<&PageChecks>,
 ) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),

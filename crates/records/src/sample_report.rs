@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_sample::{IntervalEstimate, Probability, RatioEstimate};
+use crawl_sample::{IntervalEstimate, Probability, RatioEstimator};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -190,10 +190,10 @@ impl SampleRows {
     }
 
     fn estimates(&self) -> SampleEstimates {
-        let mut answered = RatioEstimate::default();
+        let mut answered = RatioEstimator::default();
         // `every` has the weights of all URLs, and `kind` those of the URLs that lead to a page.
-        let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
-        let mut bytes = RatioEstimate::default();
+        let (mut every, mut kind) = (RatioEstimator::default(), RatioEstimator::default());
+        let mut bytes = RatioEstimator::default();
         let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
         let mut types: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
         for page in self.by_url.values() {
@@ -219,7 +219,7 @@ impl SampleRows {
                 }
             }
         }
-        let shares = |of: &RatioEstimate, parts: BTreeMap<String, Vec<Probability<'_>>>| {
+        let shares = |of: &RatioEstimator, parts: BTreeMap<String, Vec<Probability<'_>>>| {
             let share = |(name, pages): (String, Vec<Probability<'_>>)| {
                 let mut part = of.clone();
                 for probability in pages {

@@ -2,8 +2,8 @@
 //! pages, redirect chains, and linked pages that robots.txt excludes.
 
 mod elements;
-mod files;
 mod html;
+mod page_files;
 mod page_statistics;
 mod page_texts;
 mod text;
@@ -11,19 +11,19 @@ mod text;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
-use crawl_extractor::{PageText, ReadingLimits, read_text};
+use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
 use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, naming};
 use crate::crawl_directory::{holds_any, seeds_of, stored_settings};
-use crate::crawl_summary::ReportedCrawl;
 use crate::error::RecordsError;
+use crate::reported_crawl::ReportedCrawl;
 use crate::row_files::{excluded, pages};
 use elements::PageElements;
 pub use elements::{NoindexPage, PagesShowingImage, VagueLinkText};
-use files::FileSums;
-pub use files::PageFiles;
+use page_files::FileSums;
+pub use page_files::PageFiles;
 pub use page_statistics::PageMeasurement;
 pub(crate) use page_statistics::{COMPRESSED_FROM, LARGE_FROM, SLOW_FROM};
 use page_statistics::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
@@ -348,7 +348,7 @@ impl Site {
                 report.unread += 1;
                 continue;
             };
-            let text = PageText::decode(&answer.body, row.content_type.as_deref());
+            let text = DecodedPage::decode(&answer.body, row.content_type.as_deref());
             let page = read_text(&text, &ReadingLimits::default(), &mut ());
             let base = page.base_url(&url);
             for link in &page.links {

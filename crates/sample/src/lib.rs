@@ -4,7 +4,7 @@
 //! to a [`Frame`] one by one. From each [stratum](StratumRule) it draws the URLs with the lowest
 //! [`rank`]. This is simple random sampling without replacement. For a given seed, the result
 //! doesn't depend on the order of the URLs. A [`Draw`] knows whether a URL is in the sample, and a
-//! [`RatioEstimate`] computes estimates for the frame.
+//! [`RatioEstimator`] computes estimates for the frame.
 //!
 //! If no list of URLs is available, a random walk can be used: a [`WalkDesign`] chooses the next
 //! link to follow. The probability that the walk visits a page is unknown.
@@ -12,7 +12,7 @@
 //! The crate does no I/O and reads no clock. All randomness comes from the seed.
 //!
 //! ```
-//! use crawl_sample::{Frame, Probability, RatioEstimate, SampleDesign};
+//! use crawl_sample::{Frame, Probability, RatioEstimator, SampleDesign};
 //! use crawl_weburl::canonicalize;
 //!
 //! let design = SampleDesign { pages: 40, ..SampleDesign::default() };
@@ -24,7 +24,7 @@
 //! let draw = frame.draw();
 //!
 //! // What share of the pages has an even number?
-//! let mut share = RatioEstimate::default();
+//! let mut share = RatioEstimator::default();
 //! for number in 0..1000 {
 //!     if let Some(stratum) = draw.stratum_of(&page(number)) {
 //!         let part = f64::from(u8::from(number % 2 == 0));
@@ -43,6 +43,6 @@ mod walk;
 
 pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
 pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
-pub use self::estimate::{IntervalEstimate, Probability, RatioEstimate};
+pub use self::estimate::{IntervalEstimate, Probability, RatioEstimator};
 pub use self::quantile::t_995;
 pub use self::walk::{NOT_WALKED, WALK_KEY, WalkDesign};

@@ -36,7 +36,7 @@ pub struct MaxRate {
     opens_at: Tick,
 }
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<Moment>>;
+type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<GovernorInstant>>;
 
 impl MaxRate {
     /// Creates a limit of `per_second` requests per second. There is no limit if `per_second` is
@@ -137,34 +137,34 @@ impl RateClock {
 }
 
 impl Clock for RateClock {
-    type Instant = Moment;
+    type Instant = GovernorInstant;
 
-    fn now(&self) -> Moment {
-        Moment(Tick::from_micros(self.0.load(Ordering::Relaxed)))
+    fn now(&self) -> GovernorInstant {
+        GovernorInstant(Tick::from_micros(self.0.load(Ordering::Relaxed)))
     }
 }
 
 /// A [`Tick`] as a governor instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(Tick);
+pub(crate) struct GovernorInstant(Tick);
 
-impl Add<Nanos> for Moment {
-    type Output = Moment;
+impl Add<Nanos> for GovernorInstant {
+    type Output = GovernorInstant;
 
-    fn add(self, time: Nanos) -> Moment {
-        Moment(self.0 + Duration::from(time))
+    fn add(self, time: Nanos) -> GovernorInstant {
+        GovernorInstant(self.0 + Duration::from(time))
     }
 }
 
-impl Reference for Moment {
-    fn duration_since(&self, earlier: Moment) -> Nanos {
+impl Reference for GovernorInstant {
+    fn duration_since(&self, earlier: GovernorInstant) -> Nanos {
         let nanos = u64::try_from(self.0.since(earlier.0).as_nanos());
         Nanos::new(nanos.map_or(MAX_NANOS, |nanos| nanos.min(MAX_NANOS)))
     }
 
-    fn saturating_sub(&self, time: Nanos) -> Moment {
+    fn saturating_sub(&self, time: Nanos) -> GovernorInstant {
         let micros = time.as_u64().div_ceil(1000);
-        Moment(
+        GovernorInstant(
             self.0
                 .as_micros()
                 .checked_sub(micros)

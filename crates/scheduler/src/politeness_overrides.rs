@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crawl_weburl::HostTable;
+use crawl_weburl::HostPatternMap;
 
 use crate::daily_hours::DailyHours;
 
 /// Politeness overrides by host name.
-pub type PolitenessOverrides = HostTable<PolitenessOverride>;
+pub type PolitenessOverrides = HostPatternMap<PolitenessOverride>;
 
 /// Overrides for the hosts that match one pattern. `None` keeps the general value.
 ///

@@ -16,7 +16,7 @@ const MIN_PAUSE_GAPS: u64 = 10;
 const MAX_POSTPONEMENTS: u32 = 64;
 
 /// The earliest time for a request, and the rule that sets this time.
-pub(crate) type Moment = (Tick, GapReason);
+pub(crate) type EarliestRequestTime = (Tick, GapReason);
 
 impl Host {
     /// Returns the gap between two requests in microseconds, and the rule that sets it. Ignores
@@ -90,7 +90,7 @@ impl Host {
 
     /// Returns the earliest time for the next request, ignoring requests in flight. A time in the
     /// past means now.
-    pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> Moment {
+    pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> EarliestRequestTime {
         let slot = self.next_slot(politeness, now);
         let floor = self.floor(politeness, slot.map(|index| self.slots[index]), None);
         if !self.is_timed(politeness) {
@@ -144,7 +144,12 @@ impl Host {
 
     /// Returns the earliest time for a request under rules that apply at any hour. Ignores waits
     /// that ended at or before `base`.
-    fn floor(&self, politeness: &Politeness, slot: Option<HostSlot>, base: Option<Tick>) -> Moment {
+    fn floor(
+        &self,
+        politeness: &Politeness,
+        slot: Option<HostSlot>,
+        base: Option<Tick>,
+    ) -> EarliestRequestTime {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
             if at > floor.0 {
@@ -171,7 +176,12 @@ impl Host {
 
     /// Returns the first time at or after `from` that no hourly rule forbids. `end` is the end of
     /// the previous request.
-    fn postpone(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
+    fn postpone(
+        &self,
+        politeness: &Politeness,
+        end: Option<Tick>,
+        from: EarliestRequestTime,
+    ) -> EarliestRequestTime {
         let mut at = from;
         for _ in 0..MAX_POSTPONEMENTS {
             let quiet = quiet_until(politeness, at.0).map(|until| (until, GapReason::QuietHours));
@@ -195,7 +205,7 @@ impl Host {
 
     /// Checks the gaps that apply at the hour of `at`, counted from `end`. If a gap is not over
     /// yet, returns when to check again, and the rule that sets the gap.
-    fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
+    fn too_soon(&self, end: Tick, at: Tick) -> Option<EarliestRequestTime> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);
         if at < over && at < limit.gap_until {
@@ -249,7 +259,7 @@ impl Host {
     }
 
     /// Returns the ends of all gaps that apply at the hour of `now`, each with its rule.
-    fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
+    fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<EarliestRequestTime> {
         let Some(end) = end else {
             return Vec::new();
         };
@@ -279,7 +289,11 @@ impl Host {
 
     /// Returns when the host's first slot becomes free under the stricter of two politeness values,
     /// ignoring the time of day. `None` if no slot was used.
-    pub(crate) fn first_free(&self, one: &Politeness, other: &Politeness) -> Option<Moment> {
+    pub(crate) fn first_free(
+        &self,
+        one: &Politeness,
+        other: &Politeness,
+    ) -> Option<EarliestRequestTime> {
         let (other, reason) = self.gap(other);
         let (gap, why) = longer(self.gap(one), other, reason);
         let ready = self.slots.iter().map(|slot| slot.ready(gap)).min()?;

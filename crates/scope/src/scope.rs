@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Site, canonicalize};
 use regex::RegexSet;
 
 use crate::seed_settings::{AreaConflict, AreaKind, SeedAreas, SeedSettings, folder};
@@ -68,7 +68,7 @@ pub struct Scope {
     // Folders by host. The path of each folder begins and ends with `/`.
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
-    excluded_hosts: HostTable<()>,
+    excluded_hosts: HostPatternMap<()>,
     areas: Arc<SeedAreas>,
 }
 
@@ -125,7 +125,7 @@ impl Scope {
             sites: HashSet::new(),
             folders: HashMap::new(),
             prefixes: Vec::new(),
-            excluded_hosts: HostTable::default(),
+            excluded_hosts: HostPatternMap::default(),
             areas: Arc::default(),
         })
     }
@@ -139,7 +139,7 @@ impl Scope {
         &mut self,
         include: &[String],
         exclude: &[String],
-        hosts: HostTable<()>,
+        hosts: HostPatternMap<()>,
     ) -> Result<(), BadScopePattern> {
         let (include, exclude) = (Patterns::new(include)?, Patterns::new(exclude)?);
         (self.include, self.exclude) = (include, exclude);
@@ -175,7 +175,7 @@ impl Scope {
 
     /// Excludes hosts and their subdomains. The exclusion overrides everything that adds such a
     /// host to the scope.
-    pub fn exclude_hosts(&mut self, hosts: HostTable<()>) {
+    pub fn exclude_hosts(&mut self, hosts: HostPatternMap<()>) {
         self.excluded_hosts = hosts;
     }
 

@@ -4,8 +4,8 @@ use crawl_frontier::conformance::{RestartableFrontier, broken_clauses};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError};
 
-use crate::credentials::Credentials;
-use crate::error::SharedOpenError;
+use crate::credentials::PasswordSources;
+use crate::error::SharedCrawlError;
 use crate::frontier::SharedFrontier;
 use crate::options::SharedFrontierOptions;
 use crate::overview::remove;
@@ -14,15 +14,15 @@ use crate::overview::remove;
 /// are removed afterwards. Returns the number of clauses and the names of the broken ones.
 ///
 /// # Errors
-/// [`SharedOpenError`] gives the reason.
+/// [`SharedCrawlError`] gives the reason.
 pub fn check_engine(
     url: &str,
-    credentials: &Credentials,
-) -> Result<(usize, Vec<&'static str>), SharedOpenError> {
+    credentials: &PasswordSources,
+) -> Result<(usize, Vec<&'static str>), SharedCrawlError> {
     // The first frontier is opened here, so that a failure is reported at once. The frontiers of
     // the clauses would fail for the same reason.
-    OnEngine::new(url, credentials)?;
-    let (clauses, broken) = broken_clauses(&|| match OnEngine::new(url, credentials) {
+    RestartableWorker::new(url, credentials)?;
+    let (clauses, broken) = broken_clauses(&|| match RestartableWorker::new(url, credentials) {
         Ok(bench) => Box::new(bench),
         // If a clause's frontier can't be opened, panic. The clause then counts as broken.
         Err(why) => std::panic::panic_any(why.to_string()),
@@ -31,14 +31,17 @@ pub fn check_engine(
 }
 
 /// A separate crawl with one worker, which can crash and restart.
-struct OnEngine {
+struct RestartableWorker {
     url: String,
     options: SharedFrontierOptions,
     frontier: Option<SharedFrontier>,
 }
 
-impl OnEngine {
-    fn new(url: &str, credentials: &Credentials) -> Result<OnEngine, SharedOpenError> {
+impl RestartableWorker {
+    fn new(
+        url: &str,
+        credentials: &PasswordSources,
+    ) -> Result<RestartableWorker, SharedCrawlError> {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = SharedFrontierOptions {
             buckets: 4,
@@ -49,7 +52,7 @@ impl OnEngine {
             ..SharedFrontierOptions::new(&crawl, "check")
         };
         let frontier = SharedFrontier::open(url, &options)?;
-        Ok(OnEngine {
+        Ok(RestartableWorker {
             url: url.to_owned(),
             options,
             frontier: Some(frontier),
@@ -63,7 +66,7 @@ impl OnEngine {
     }
 }
 
-impl RestartableFrontier for OnEngine {
+impl RestartableFrontier for RestartableWorker {
     fn frontier(&self) -> &dyn Frontier {
         match &self.frontier {
             Some(frontier) => frontier,
@@ -75,7 +78,7 @@ impl RestartableFrontier for OnEngine {
         // Instead of crashing, the worker gives up its leases. The state is the same as after a
         // crash, but the restart doesn't have to wait for the leases to expire.
         let ended = self.give_up();
-        let opened = ended.map_err(SharedOpenError::from);
+        let opened = ended.map_err(SharedCrawlError::from);
         let opened = opened.and_then(|()| SharedFrontier::open(&self.url, &self.options));
         match opened {
             Ok(frontier) => self.frontier = Some(frontier),
@@ -84,7 +87,7 @@ impl RestartableFrontier for OnEngine {
     }
 }
 
-impl Drop for OnEngine {
+impl Drop for RestartableWorker {
     fn drop(&mut self) {
         let _ = self.give_up();
         if let Err(why) = remove(&self.url, &self.options.credentials, &self.options.crawl) {

@@ -7,9 +7,9 @@ use crawl_frontier::parts::{QueuePlace, StoredVisit, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{Answer, DatabaseSession, Params};
+use crate::connection::{DatabaseResult, DatabaseSession, Params};
 use crate::ownership::Ownership;
-use crate::row_keys::{
+use crate::row_codec::{
     BucketToReopen, SentLinkKey, UrlKey, flags_of, is_settled, place_of, state_columns,
 };
 use crate::sql_statements::Sql;
@@ -165,7 +165,7 @@ struct BucketToReopenColumns {
 }
 
 /// The change of the number of URLs in each state, indexed by the state's number.
-pub(crate) type StateChanges = [i64; 5];
+pub(crate) type StateCountChanges = [i64; 5];
 
 impl TransactionColumns {
     /// Creates an empty batch. `number` is its number among the commits of this worker. `spent` has
@@ -193,7 +193,7 @@ impl TransactionColumns {
     /// the bucket's epoch. Also updates the buckets' counts.
     pub(crate) fn fence(
         &mut self,
-        buckets: BTreeMap<i32, StateChanges>,
+        buckets: BTreeMap<i32, StateCountChanges>,
         seq: u64,
         owned: &Ownership,
     ) {
@@ -368,7 +368,7 @@ impl TransactionColumns {
         group: i32,
         crawl: i32,
         owned: &Ownership,
-    ) -> Answer<()> {
+    ) -> DatabaseResult<()> {
         let none = LinkColumns::default();
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
@@ -384,7 +384,7 @@ impl TransactionColumns {
         linked
     }
 
-    async fn put_crawl_meta(&self, session: &DatabaseSession, crawl: i32) -> Answer<()> {
+    async fn put_crawl_meta(&self, session: &DatabaseSession, crawl: i32) -> DatabaseResult<()> {
         let meta = &self.crawl_meta;
         let params: [&(dyn ToSql + Sync); 4] = [&crawl, &"", &meta.name, &meta.value];
         put(session, Sql::PutMeta, meta.name.len(), &params).await
@@ -392,7 +392,11 @@ impl TransactionColumns {
 
     /// Sends all statements of the commit at once, and then waits for the replies. If a statement
     /// fails, the database server refuses all later statements, including the commit.
-    pub(crate) async fn send(&self, session: &DatabaseSession, owned: &Ownership) -> Answer<()> {
+    pub(crate) async fn send(
+        &self,
+        session: &DatabaseSession,
+        owned: &Ownership,
+    ) -> DatabaseResult<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
         let (to_reopen, over) = (&self.to_reopen, &self.looked_through);
@@ -440,7 +444,7 @@ impl TransactionColumns {
     }
 
     /// Sends all statements for URLs, origins and hosts at once.
-    async fn put_rows(&self, session: &DatabaseSession, crawl: i32) -> Answer<()> {
+    async fn put_rows(&self, session: &DatabaseSession, crawl: i32) -> DatabaseResult<()> {
         let (records, visits) = (&self.records, &self.visits);
         let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
@@ -486,7 +490,11 @@ impl TransactionColumns {
     }
 
     /// Commits the URLs, origins and hosts of a crawl that has no worker.
-    pub(crate) async fn send_ownerless(&self, session: &DatabaseSession, crawl: i32) -> Answer<()> {
+    pub(crate) async fn send_ownerless(
+        &self,
+        session: &DatabaseSession,
+        crawl: i32,
+    ) -> DatabaseResult<()> {
         let client = session.client();
         let answers = tokio::join!(
             biased;
@@ -501,7 +509,12 @@ impl TransactionColumns {
     }
 }
 
-async fn put(session: &DatabaseSession, sql: Sql, rows: usize, params: Params<'_>) -> Answer<()> {
+async fn put(
+    session: &DatabaseSession,
+    sql: Sql,
+    rows: usize,
+    params: Params<'_>,
+) -> DatabaseResult<()> {
     if rows > 0 {
         session.execute(sql, params).await?;
     }
@@ -509,7 +522,7 @@ async fn put(session: &DatabaseSession, sql: Sql, rows: usize, params: Params<'_
 }
 
 impl LinkColumns {
-    async fn put(&self, session: &DatabaseSession, crawl: i32, sender: &str) -> Answer<()> {
+    async fn put(&self, session: &DatabaseSession, crawl: i32, sender: &str) -> DatabaseResult<()> {
         let params: [&(dyn ToSql + Sync); 14] = [
             &crawl,
             &sender,

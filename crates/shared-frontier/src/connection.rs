@@ -17,8 +17,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
-use crate::credentials::{Credentials, password};
-use crate::error::SharedOpenError;
+use crate::credentials::{PasswordSources, password};
+use crate::error::SharedCrawlError;
 use crate::message_guard::MakeGuardedConnect;
 use crate::sql_statements::Sql;
 use crate::tls::connector;
@@ -55,7 +55,7 @@ macro_rules! params {
 pub(crate) use params;
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
-pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
+pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 
 /// The configuration of connections to a database server.
 #[derive(Clone)]
@@ -68,8 +68,8 @@ pub(crate) struct ServerConfig {
 impl ServerConfig {
     pub(crate) fn new(
         url: &ConnectionString,
-        credentials: &Credentials,
-    ) -> Result<ServerConfig, SharedOpenError> {
+        credentials: &PasswordSources,
+    ) -> Result<ServerConfig, SharedCrawlError> {
         let password = match url.has_password() {
             true => None,
             false => password(url, credentials)?,
@@ -125,7 +125,10 @@ impl ServerConfig {
 }
 
 /// Runs work with a time limit.
-pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+pub(crate) async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = DatabaseResult<T>>,
+) -> DatabaseResult<T> {
     let answered = tokio::time::timeout(limit, work).await;
     answered.unwrap_or_else(|_| Err(tokio_postgres::Error::__private_api_timeout()))
 }
@@ -167,7 +170,7 @@ impl DatabaseThread {
     /// Runs work on the thread, and waits for the result.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Answer<T>> + Send + 'static,
+        work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
     ) -> Result<T, FrontierError> {
         self.try_run(work).map_err(|why| self.failed(why))
     }
@@ -176,7 +179,7 @@ impl DatabaseThread {
     /// if the thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Answer<T>> + Send + 'static,
+        work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
     ) -> Result<T, Option<tokio_postgres::Error>> {
         self.spawn(work).answer()
     }
@@ -184,7 +187,7 @@ impl DatabaseThread {
     /// Runs work on the thread. Returns without waiting for the result.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Answer<T>> + Send + 'static,
+        work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
     ) -> DatabaseTask<T> {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
@@ -215,7 +218,7 @@ impl DatabaseThread {
 }
 
 /// Work that was handed over to the thread. [`DatabaseTask::answer`] waits for its result.
-pub(crate) struct DatabaseTask<T>(mpsc::Receiver<Answer<T>>);
+pub(crate) struct DatabaseTask<T>(mpsc::Receiver<DatabaseResult<T>>);
 
 impl<T> DatabaseTask<T> {
     /// Waits for the result. The error is `None` if the thread ended before the work did.
@@ -239,7 +242,7 @@ impl Drop for DatabaseThread {
 
 /// Connects to the first host that responds in time. A task then serves the connection until it is
 /// closed.
-pub(crate) async fn connect(engine: &ServerConfig) -> Answer<Client> {
+pub(crate) async fn connect(engine: &ServerConfig) -> DatabaseResult<Client> {
     let mut failed = None;
     for host in &engine.hosts {
         let limit = host.get_connect_timeout().copied();
@@ -256,7 +259,7 @@ pub(crate) async fn connect(engine: &ServerConfig) -> Answer<Client> {
 }
 
 /// Connects, and sets [`PLANS`] so that the database server finds rows by key.
-pub(crate) async fn connect_for_rows(engine: &ServerConfig) -> Answer<Client> {
+pub(crate) async fn connect_for_rows(engine: &ServerConfig) -> DatabaseResult<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
     Ok(client)
@@ -272,7 +275,7 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
 
 impl DatabaseSession {
     /// Connects and prepares all statements.
-    pub(crate) async fn open(config: &ServerConfig) -> Answer<Arc<DatabaseSession>> {
+    pub(crate) async fn open(config: &ServerConfig) -> DatabaseResult<Arc<DatabaseSession>> {
         let session = DatabaseSession::open_lazily(config).await?;
         // Send all statements at once, so that they share one round trip.
         let client = &session.client;
@@ -286,7 +289,7 @@ impl DatabaseSession {
     }
 
     /// Connects. Each statement is prepared when it is first used.
-    pub(crate) async fn open_lazily(config: &ServerConfig) -> Answer<Arc<DatabaseSession>> {
+    pub(crate) async fn open_lazily(config: &ServerConfig) -> DatabaseResult<Arc<DatabaseSession>> {
         let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
         Ok(Arc::new(DatabaseSession { client, statements }))
@@ -296,18 +299,18 @@ impl DatabaseSession {
         &self.client
     }
 
-    pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> Answer<Vec<Row>> {
+    pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> DatabaseResult<Vec<Row>> {
         self.client.query(self.prepared(sql).await?, params).await
     }
 
-    pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> Answer<u64> {
+    pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> DatabaseResult<u64> {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
     /// Returns a prepared statement, and prepares it if necessary. A caller that sends several
     /// statements at once must prepare all of them beforehand. Otherwise they may be sent in
     /// another order.
-    pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
+    pub(crate) async fn prepared(&self, sql: Sql) -> DatabaseResult<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
         self.statements[at].get_or_try_init(prepare).await
@@ -336,7 +339,7 @@ mod tests {
 
     use super::{ServerConfig, connect};
     use crate::connection_string::ConnectionString;
-    use crate::credentials::Credentials;
+    use crate::credentials::PasswordSources;
 
     /// Handles connections with `phase` on a loopback port until the test ends.
     fn server(phase: fn(TcpStream)) -> u16 {
@@ -372,7 +375,7 @@ mod tests {
             .collect();
         let url = format!("postgres://me:secret@{}/crawl{parameters}", hosts.join(","));
         let url = ConnectionString::parse(&url).unwrap();
-        let mut config = ServerConfig::new(&url, &Credentials::default()).unwrap();
+        let mut config = ServerConfig::new(&url, &PasswordSources::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
             // The silent host gets a short time limit. The responsive hosts get a long one, because
             // the machine may be loaded.

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 
 /// The schemes of a connection string.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -57,11 +57,11 @@ impl ConnectionString {
     /// Parses a connection string.
     ///
     /// # Errors
-    /// [`SharedOpenError::ConnectionString`], which does not show the string, or
-    /// [`SharedOpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
+    /// [`SharedCrawlError::ConnectionString`], which does not show the string, or
+    /// [`SharedCrawlError::WeakEncryption`] for an `sslmode` that encrypts without verifying the database
     /// server.
-    pub fn parse(text: &str) -> Result<ConnectionString, SharedOpenError> {
-        let bad = |what: &str| SharedOpenError::ConnectionString {
+    pub fn parse(text: &str) -> Result<ConnectionString, SharedCrawlError> {
+        let bad = |what: &str| SharedCrawlError::ConnectionString {
             source: what.to_owned().into(),
         };
         let scheme = SCHEMES.iter().find(|scheme| text.starts_with(**scheme));
@@ -105,9 +105,9 @@ impl ConnectionString {
             format!("{scheme}{user}{at}{place}{query}{}", parameters.join("&"))
         };
         let plain = |parameters: &[&str]| text_at(place, parameters);
-        let read = |text: String| -> Result<Config, SharedOpenError> {
+        let read = |text: String| -> Result<Config, SharedCrawlError> {
             let mut config: Config = text.parse().map_err(|why: tokio_postgres::Error| {
-                SharedOpenError::ConnectionString { source: why.into() }
+                SharedCrawlError::ConnectionString { source: why.into() }
             })?;
             if let Some(password) = &password {
                 config.password(password);
@@ -245,7 +245,7 @@ fn encryption(
     config: &Config,
     mode: Option<&str>,
     roots: Option<&str>,
-) -> Result<Encryption, SharedOpenError> {
+) -> Result<Encryption, SharedCrawlError> {
     let roots = match roots {
         None | Some("system") => RootCertificates::System,
         Some(file) => RootCertificates::File(file.into()),
@@ -261,7 +261,7 @@ fn encryption(
         Some("disable") => Ok(Encryption::None),
         None if is_here && roots == RootCertificates::System => Ok(Encryption::None),
         None => Ok(Encryption::Verified(roots)),
-        Some(mode) => Err(SharedOpenError::WeakEncryption {
+        Some(mode) => Err(SharedCrawlError::WeakEncryption {
             mode: mode.to_owned(),
         }),
     }
@@ -278,7 +278,7 @@ fn is_local(host: &Host) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{ConnectionString, Encryption, RootCertificates};
-    use crate::error::SharedOpenError;
+    use crate::error::SharedCrawlError;
 
     fn verified(file: Option<&str>) -> Encryption {
         Encryption::Verified(file.map_or(RootCertificates::System, |file| {
@@ -329,7 +329,7 @@ mod tests {
             let text = format!("postgres://db.example.org/crawl?sslmode={mode}");
             let refused = ConnectionString::parse(&text).unwrap_err();
             assert!(
-                matches!(refused, SharedOpenError::WeakEncryption { .. }),
+                matches!(refused, SharedCrawlError::WeakEncryption { .. }),
                 "{mode}"
             );
         }

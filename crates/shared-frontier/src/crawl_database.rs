@@ -12,11 +12,11 @@ use tokio_postgres::types::ToSql;
 
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    Answer, DatabaseSession, DatabaseThread, Param, RECONNECT_INTERVAL, ServerConfig, is_cut,
-    params,
+    DatabaseResult, DatabaseSession, DatabaseThread, Param, RECONNECT_INTERVAL, ServerConfig,
+    is_cut, params,
 };
 use crate::ownership::Ownership;
-use crate::row_keys::{ColumnReader, RowKeys, UrlKey, place_of};
+use crate::row_codec::{ColumnReader, RowKeys, UrlKey, place_of};
 use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
 
@@ -249,7 +249,7 @@ impl CrawlDatabase {
     }
 }
 
-async fn renew(owned: &Ownership, session: &DatabaseSession) -> Answer<()> {
+async fn renew(owned: &Ownership, session: &DatabaseSession) -> DatabaseResult<()> {
     owned.renew(session).await
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::connection_string::ConnectionString;
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 
 /// Maximum size of a password file, in bytes.
 const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
@@ -38,7 +38,7 @@ impl fmt::Debug for Password {
 
 /// The sources of the password for a connection string that has none.
 #[derive(Clone, Debug, Default)]
-pub struct Credentials {
+pub struct PasswordSources {
     /// The password.
     pub password: Option<Password>,
     /// The password file (in libpq's format) to search if `password` is `None`. Only its owner may
@@ -50,15 +50,15 @@ pub struct Credentials {
 /// is found.
 pub(crate) fn password(
     url: &ConnectionString,
-    credentials: &Credentials,
-) -> Result<Option<Password>, SharedOpenError> {
+    credentials: &PasswordSources,
+) -> Result<Option<Password>, SharedCrawlError> {
     if let Some(password) = &credentials.password {
         return Ok(Some(password.clone()));
     }
     let Some(path) = &credentials.password_file else {
         return Ok(None);
     };
-    let failed = |what: String| SharedOpenError::PasswordFile {
+    let failed = |what: String| SharedCrawlError::PasswordFile {
         path: path.clone(),
         what,
     };
@@ -168,7 +168,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::{Credentials, Password, find, password};
+    use super::{Password, PasswordSources, find, password};
     use crate::connection_string::ConnectionString;
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pgpass");
         let url = ConnectionString::parse("postgres://me@a.example,b.example/crawl").unwrap();
-        let mut credentials = Credentials {
+        let mut credentials = PasswordSources {
             password: None,
             password_file: Some(path.clone()),
         };

@@ -8,10 +8,10 @@ use crawl_frontier::worker_frontier::SharedError;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::connection::{Answer, DatabaseThread, ServerConfig, connect, within};
+use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect, within};
 use crate::connection_string::ConnectionString;
-use crate::credentials::Credentials;
-use crate::error::SharedOpenError;
+use crate::credentials::PasswordSources;
+use crate::error::SharedCrawlError;
 use crate::tls::not_connected;
 
 /// The version of the layout of the tables that this program creates and reads.
@@ -39,8 +39,8 @@ const MAX_TRIES: usize = 10;
 /// and a thread for these connections.
 pub(crate) fn engine_at(
     url: &str,
-    credentials: &Credentials,
-) -> Result<(DatabaseThread, ServerConfig), SharedOpenError> {
+    credentials: &PasswordSources,
+) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
     let url = ConnectionString::parse(url)?;
     let config = ServerConfig::new(&url, credentials)?;
     let thread = DatabaseThread::start(url.address()).map_err(|why| {
@@ -57,7 +57,7 @@ pub(crate) fn engine_at(
 pub(crate) fn judged(
     thread: &DatabaseThread,
     config: &ServerConfig,
-) -> Result<(Arc<Client>, Duration), SharedOpenError> {
+) -> Result<(Arc<Client>, Duration), SharedCrawlError> {
     let address = || thread.address.clone();
     let to_connect = config.clone();
     let connected = thread.try_run(async move { connect(&to_connect).await });
@@ -73,19 +73,19 @@ pub(crate) fn judged(
         tracing::warn!("the frontier at {}: {warning}", thread.address);
     }
     if facts.version < OLDEST_ENGINE {
-        return Err(SharedOpenError::TooOld {
+        return Err(SharedCrawlError::TooOld {
             address: address(),
             found: facts.version,
             least: OLDEST_ENGINE,
         });
     }
     if facts.is_read_only {
-        return Err(SharedOpenError::ReadOnly { address: address() });
+        return Err(SharedCrawlError::ReadOnly { address: address() });
     }
     let layout_client = Arc::clone(&client);
     let version = thread.run(async move { layout(&layout_client).await })?;
     if version != LAYOUT {
-        return Err(SharedOpenError::Layout {
+        return Err(SharedCrawlError::Layout {
             address: address(),
             found: version,
             known: LAYOUT,
@@ -105,7 +105,7 @@ struct EngineFacts {
     took: Duration,
 }
 
-async fn facts(client: &Client) -> Answer<EngineFacts> {
+async fn facts(client: &Client) -> DatabaseResult<EngineFacts> {
     let text = "SELECT current_setting('server_version_num')::int,
         pg_is_in_recovery() OR current_setting('transaction_read_only')::bool,
         extract(epoch FROM clock_timestamp())::float8";
@@ -159,7 +159,7 @@ fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
 }
 
 /// Creates the tables if they are missing, and returns the version of their layout.
-async fn layout(client: &Client) -> Answer<i32> {
+async fn layout(client: &Client) -> DatabaseResult<i32> {
     let mut tries = 0;
     loop {
         let exists = client
@@ -181,7 +181,7 @@ async fn layout(client: &Client) -> Answer<i32> {
     }
 }
 
-async fn make_tables(client: &Client) -> Answer<()> {
+async fn make_tables(client: &Client) -> DatabaseResult<()> {
     let schema = include_str!("schema.sql");
     // Create the namespace only if it is missing. A user who may not create it can use an existing
     // one.

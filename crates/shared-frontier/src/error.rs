@@ -11,7 +11,7 @@ use crawl_frontier::parts::CommittedCounts;
 /// such as a move of buckets or an export.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SharedOpenError {
+pub enum SharedCrawlError {
     /// The connection string can't be parsed. The error leaves out the string, which may contain a
     /// password.
     #[error(

@@ -10,11 +10,11 @@ use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use crate::connection::{Answer, DatabaseThread, Param, connect_for_rows, params};
-use crate::credentials::Credentials;
-use crate::error::SharedOpenError;
+use crate::connection::{DatabaseResult, DatabaseThread, Param, connect_for_rows, params};
+use crate::credentials::PasswordSources;
+use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
-use crate::row_keys::{ColumnReader, SentLinkKey, sum, url_at};
+use crate::row_codec::{ColumnReader, SentLinkKey, sum, url_at};
 use crate::sql_statements::export;
 
 /// The name of the note that each server group stores once the crawl was moved into a directory.
@@ -45,7 +45,7 @@ struct ExportGroup {
     number: i32,
     /// The number of URLs in each state, in the buckets that the server group serves.
     totals: CommittedCounts,
-    facts: GroupFacts,
+    facts: ChangeCounters,
 }
 
 /// The outcome of storing the note with the directory that a crawl was moved to.
@@ -60,7 +60,7 @@ enum NoteOutcome {
 /// Numbers that show whether the crawl changed in a server group. Any change increases or decreases
 /// at least one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct GroupFacts {
+struct ChangeCounters {
     /// The number of commits by all workers.
     commits: i64,
     /// The last number assigned to a worker.
@@ -77,14 +77,14 @@ impl CrawlExport {
     /// all server groups of the crawl.
     ///
     /// # Errors
-    /// [`SharedOpenError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
+    /// [`SharedCrawlError`] gives the reason: a worker is alive, a bucket is being moved, URLs have to be
     /// reopened, or the crawl was moved to another directory.
     pub fn begin(
         urls: &[String],
-        credentials: &Credentials,
+        credentials: &PasswordSources,
         crawl: &str,
         to: &str,
-    ) -> Result<CrawlExport, SharedOpenError> {
+    ) -> Result<CrawlExport, SharedCrawlError> {
         let mut export = CrawlExport {
             groups: Vec::new(),
             name: crawl.to_owned(),
@@ -98,21 +98,21 @@ impl CrawlExport {
         }
         for group in &export.groups {
             if let Some(before) = group.exported_to()?.filter(|before| before != to) {
-                return Err(SharedOpenError::Exported {
+                return Err(SharedCrawlError::Exported {
                     crawl: crawl.to_owned(),
                     to: before,
                 });
             }
             if let Some(worker) = group.living()? {
                 let crawl = crawl.to_owned();
-                return Err(SharedOpenError::StillAtWork { crawl, worker });
+                return Err(SharedCrawlError::StillAtWork { crawl, worker });
             }
             if group.facts.moving > 0 {
                 let crawl = crawl.to_owned();
-                return Err(SharedOpenError::BucketsMove { crawl });
+                return Err(SharedCrawlError::BucketsMove { crawl });
             }
             if group.facts.to_reopen > 0 {
-                return Err(SharedOpenError::ToReopen {
+                return Err(SharedCrawlError::ToReopen {
                     crawl: crawl.to_owned(),
                     buckets: u64::try_from(group.facts.to_reopen).unwrap_or(u64::MAX),
                 });
@@ -124,9 +124,9 @@ impl CrawlExport {
     /// Records that the crawl is in its new directory now, so that no worker continues it.
     ///
     /// # Errors
-    /// [`SharedOpenError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
+    /// [`SharedCrawlError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
     /// errors of the database servers. After an error, workers may continue the crawl.
-    pub fn finish(&self) -> Result<(), SharedOpenError> {
+    pub fn finish(&self) -> Result<(), SharedCrawlError> {
         let mut noted = Vec::new();
         for group in &self.groups {
             let done = group.note(&self.to);
@@ -139,7 +139,7 @@ impl CrawlExport {
                         group.remove_note(&self.to)?;
                     }
                     done?;
-                    return Err(SharedOpenError::WentOn {
+                    return Err(SharedCrawlError::WentOn {
                         crawl: self.name.clone(),
                     });
                 }
@@ -150,7 +150,7 @@ impl CrawlExport {
 
     /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if renaming
     /// the new directory to its final name fails.
-    pub fn take_back(&self) -> Result<(), SharedOpenError> {
+    pub fn take_back(&self) -> Result<(), SharedCrawlError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
         }
@@ -230,7 +230,7 @@ impl OutgoingCrawl for CrawlExport {
 }
 
 impl ExportGroup {
-    fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedOpenError> {
+    fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedCrawlError> {
         let ServerGroup { engine, crawl } = group;
         let config = engine.config;
         let client = engine
@@ -243,7 +243,7 @@ impl ExportGroup {
             client: Arc::new(client),
             number,
             totals: CommittedCounts::default(),
-            facts: GroupFacts::default(),
+            facts: ChangeCounters::default(),
         };
         // Read the facts before the totals. If the crawl changes after the totals were read, the
         // facts will differ too.
@@ -415,9 +415,9 @@ impl ExportGroup {
     }
 }
 
-async fn facts(client: &Client, crawl: i32) -> Answer<GroupFacts> {
+async fn facts(client: &Client, crawl: i32) -> DatabaseResult<ChangeCounters> {
     let row = client.query_one(export::FACTS, &[&crawl]).await?;
-    Ok(GroupFacts {
+    Ok(ChangeCounters {
         commits: row.try_get(0)?,
         workers: row.try_get(1)?,
         map: row.try_get(2)?,

@@ -16,7 +16,7 @@ use crawl_frontier::parts::{
 use crawl_frontier::worker_frontier::WorkerTransaction as _;
 use crawl_frontier::{
     Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrl, Lease, Transaction,
-    UrlCounts, Visit, WaitingUrl,
+    UnsettledUrl, UrlCounts, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
@@ -26,7 +26,7 @@ use crate::commit_statements::CRAWL_META;
 use crate::connection::params;
 use crate::crawl_database::CrawlDatabase;
 use crate::recent_urls::RecentUrls;
-use crate::row_keys::{ColumnReader, url_at};
+use crate::row_codec::{ColumnReader, url_at};
 use crate::sql_statements::Sql;
 
 /// The number of URLs read at a time when all pending or all deferred URLs are listed.
@@ -160,7 +160,7 @@ impl SharedFrontier {
         &self,
         queue: QueueId<'_>,
         leased: &BTreeSet<QueueRank>,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, FrontierError> {
         let mut after = None;
         loop {
@@ -336,7 +336,7 @@ impl Frontier for SharedFrontier {
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let owned = &self.tables.owned;
         let mut after = (-1, 0, 0);
@@ -369,7 +369,7 @@ impl Frontier for SharedFrontier {
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let mut queues = self.memory().leases.queues();
         queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));

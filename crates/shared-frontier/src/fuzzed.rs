@@ -14,7 +14,7 @@ use tokio_postgres::types::{FromSql, Type};
 
 use crate::connection_string::ConnectionString;
 use crate::message_guard::MessageGuard;
-use crate::row_keys::{
+use crate::row_codec::{
     ColumnReader, RowColumns, RowKeys, flags_of, place_of, state_columns, sum, url_at,
 };
 
@@ -101,7 +101,7 @@ fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
     let at = |column: usize| start + column;
     assert_eq!(row.column(at(0)), Some(columns.state));
     assert_eq!(row.column(at(1)), Some(place.seq as i64));
-    if columns.state == crate::row_keys::PENDING {
+    if columns.state == crate::row_codec::PENDING {
         assert_eq!(row.column(at(3)), Some(columns.attempt));
         assert_eq!(record.attempt() as i32, columns.attempt);
     }

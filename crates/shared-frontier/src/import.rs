@@ -12,15 +12,15 @@ use foldhash::{HashSet, HashSetExt};
 use tokio_postgres::Client;
 
 use crate::commit_statements::{CRAWL_META, TransactionColumns};
-use crate::connection::{Answer, DatabaseSession, DatabaseThread, ServerConfig, connect};
-use crate::credentials::Credentials;
+use crate::connection::{DatabaseResult, DatabaseSession, DatabaseThread, ServerConfig, connect};
+use crate::credentials::PasswordSources;
 use crate::database_server::{engine_at, judged};
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::open::new_life;
 use crate::open_groups::{NewServerGroup, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
-use crate::row_keys::{ColumnReader, RowKeys, UrlKey};
+use crate::row_codec::{ColumnReader, RowKeys, UrlKey};
 use crate::server_groups::MAX_GROUPS;
 
 /// The number of URLs and other rows sent in one transaction.
@@ -39,7 +39,7 @@ struct Import {
     config: ServerConfig,
     session: Arc<DatabaseSession>,
     url: String,
-    credentials: Credentials,
+    credentials: PasswordSources,
     name: String,
     crawl: i32,
     keys: RowKeys,
@@ -57,7 +57,11 @@ struct Import {
 impl Import {
     /// Begins moving a crawl into the database server at a connection string. The database server
     /// must not have a crawl of that name yet.
-    fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, SharedOpenError> {
+    fn begin(
+        url: &str,
+        credentials: &PasswordSources,
+        name: &str,
+    ) -> Result<Import, SharedCrawlError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
@@ -67,7 +71,7 @@ impl Import {
         });
         let (existing, client) = existing?;
         if existing.is_some() {
-            return Err(SharedOpenError::CrawlExists {
+            return Err(SharedCrawlError::CrawlExists {
                 address: thread.address.clone(),
                 crawl: name.to_owned(),
             });
@@ -123,7 +127,7 @@ impl Import {
         mut self,
         worker: ImportedWorker,
         expected: CommittedCounts,
-    ) -> Result<(), SharedOpenError> {
+    ) -> Result<(), SharedCrawlError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
         let meta = std::mem::take(&mut self.meta);
@@ -146,14 +150,14 @@ impl Import {
             return Ok(());
         }
         self.give_up()?;
-        Err(SharedOpenError::Incomplete {
+        Err(SharedCrawlError::Incomplete {
             expected,
             found: totals,
         })
     }
 
     /// Removes the unfinished crawl from the database server.
-    fn give_up(self) -> Result<(), SharedOpenError> {
+    fn give_up(self) -> Result<(), SharedCrawlError> {
         remove(&self.url, &self.credentials, &hidden(&self.name))
     }
 }
@@ -202,7 +206,7 @@ impl IncomingCrawl for Import {
         expected: CommittedCounts,
     ) -> Result<(), MoveError> {
         Import::finish(*self, worker, expected).map_err(|why| match why {
-            SharedOpenError::Incomplete { .. } => MoveError::Incomplete(why.into()),
+            SharedCrawlError::Incomplete { .. } => MoveError::Incomplete(why.into()),
             why => MoveError::Failed(why.into()),
         })
     }
@@ -218,7 +222,7 @@ pub struct ImportTarget {
     /// The database server's connection string.
     pub url: String,
     /// The source of the database server's password.
-    pub credentials: Credentials,
+    pub credentials: PasswordSources,
     /// The name of the crawl in the database server.
     pub crawl: String,
 }
@@ -237,7 +241,7 @@ impl MoveTarget for ImportTarget {
             JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
             Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
         });
-        Ok(row.map_err(SharedOpenError::from)?)
+        Ok(row.map_err(SharedCrawlError::from)?)
     }
 
     fn begin(&self) -> Result<Box<dyn IncomingCrawl>, BoxError> {
@@ -253,7 +257,7 @@ fn hidden(name: &str) -> String {
 
 /// Stores the number of URLs in each bucket and the number of pending URLs of each origin. Returns
 /// the totals of all buckets.
-async fn count(client: &Client, crawl: i32) -> Answer<Option<CommittedCounts>> {
+async fn count(client: &Client, crawl: i32) -> DatabaseResult<Option<CommittedCounts>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url
             WHERE crawl = $1 AND state = 0 GROUP BY b, origin) u
@@ -283,7 +287,7 @@ async fn put_worker(
     crawl: i32,
     worker: &ImportedWorker,
     meta: &[(String, Vec<u8>)],
-) -> Answer<()> {
+) -> DatabaseResult<()> {
     let (pages, bytes) = (worker.pages as i64, worker.bytes as i64);
     let text = "INSERT INTO crawl_frontier.worker (crawl, name, owner, lease_until, commits, began,
             heard, pages, bytes, pages_before, allowed, rests, drained, number)

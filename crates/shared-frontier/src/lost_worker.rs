@@ -5,9 +5,9 @@ use std::time::Duration;
 use crawl_frontier::FrontierError;
 use tokio_postgres::Client;
 
-use crate::connection::{Answer, DatabaseThread, ServerConfig, connect};
-use crate::credentials::Credentials;
-use crate::error::SharedOpenError;
+use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
+use crate::credentials::PasswordSources;
+use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
 
 /// The part of the crawl that was lost with a worker's directory.
@@ -46,21 +46,21 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// transaction in the worker's own group comes last, so that an interrupted call can be repeated.
 ///
 /// # Errors
-/// [`SharedOpenError::WorkerAlive`] while the worker's lease is valid, [`SharedOpenError::NoSuchWorker`],
-/// [`SharedOpenError::BucketsMove`], and errors of the database servers.
+/// [`SharedCrawlError::WorkerAlive`] while the worker's lease is valid, [`SharedCrawlError::NoSuchWorker`],
+/// [`SharedCrawlError::BucketsMove`], and errors of the database servers.
 pub fn reopen(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: &str,
     worker: &str,
-) -> Result<LostWorker, SharedOpenError> {
-    let no_such_worker = |address: String| SharedOpenError::NoSuchWorker {
+) -> Result<LostWorker, SharedCrawlError> {
+    let no_such_worker = |address: String| SharedCrawlError::NoSuchWorker {
         address,
         worker: worker.to_owned(),
         crawl: crawl.to_owned(),
     };
     let groups = find_groups(urls, credentials, crawl).map_err(|why| match why {
-        SharedOpenError::NoSuchCrawl { address, .. } => no_such_worker(address),
+        SharedCrawlError::NoSuchCrawl { address, .. } => no_such_worker(address),
         why => why,
     })?;
     let groups: Vec<LostGroup> = groups.into_iter().map(LostGroup::of).collect();
@@ -80,14 +80,14 @@ pub fn reopen(
             Outcome::Moves => std::thread::sleep(PAUSE),
             Outcome::Nothing => return Err(no_such_worker(home.thread.address.clone())),
             Outcome::Alive => {
-                return Err(SharedOpenError::WorkerAlive {
+                return Err(SharedCrawlError::WorkerAlive {
                     worker: worker.to_owned(),
                     crawl: crawl.to_owned(),
                 });
             }
         }
     }
-    Err(SharedOpenError::BucketsMove {
+    Err(SharedCrawlError::BucketsMove {
         crawl: crawl.to_owned(),
     })
 }
@@ -96,7 +96,7 @@ fn reopen_in(
     groups: &[LostGroup],
     home: &LostGroup,
     worker: &str,
-) -> Result<Outcome, SharedOpenError> {
+) -> Result<Outcome, SharedCrawlError> {
     if groups.len() == 1 {
         return Ok(home.give_up(worker, None)?);
     }
@@ -249,7 +249,7 @@ impl LostGroup {
 
 /// Locks the row of a crawl, so that no move of buckets can begin. Returns true if no move is in
 /// progress, and the map of buckets has the version `map`, if that is given.
-async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool> {
+async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> DatabaseResult<bool> {
     let text = "SELECT map FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
     let current: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.bucket
@@ -260,7 +260,7 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
 
 /// Declares a worker's settled URLs lost, within a transaction. A concurrent commit of the worker
 /// either takes effect before this transaction or fails.
-async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
+async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
     let Some(row) = client.query_opt(text, &[&crawl, &worker]).await? else {
@@ -284,7 +284,7 @@ async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     }))
 }
 
-async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
+async fn buckets_to_reopen(client: &Client, crawl: i32) -> DatabaseResult<u64> {
     let text = "SELECT count(DISTINCT b) FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1";
     let buckets: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
     Ok(u64::try_from(buckets).unwrap_or(0))
@@ -292,7 +292,7 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
 
 /// Returns whether lengths of the worker's files are stored. An imported worker has files but no
 /// commits, so the number of commits doesn't show this.
-async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
+async fn has_files(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";
     let row = client.query_one(text, &[&crawl, &worker]).await?;
@@ -301,7 +301,7 @@ async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
 
 /// Adds all buckets that may contain URLs settled by the worker with the number `number` to the
 /// table of buckets to reopen.
-async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
+async fn note_buckets(client: &Client, crawl: i32, number: i32) -> DatabaseResult<()> {
     let text = "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
         SELECT crawl, b, $2::int, $3::bigint, $3::bigint FROM crawl_frontier.bucket
         WHERE crawl = $1 AND fetched + failed + excluded > 0
@@ -312,7 +312,7 @@ async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
 }
 
 /// Resets everything about a worker except its name, and gives it a new number.
-async fn reset_worker(client: &Client, crawl: i32, worker: &str) -> Answer<()> {
+async fn reset_worker(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<()> {
     // The owner is reset too, so that a process whose lease expired can't commit under this name.
     let text = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1 WHERE number = $1

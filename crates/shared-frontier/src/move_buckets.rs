@@ -30,8 +30,8 @@ use crawl_frontier::parts::CommittedCounts;
 
 use self::connected_group::{BucketInTransit, BucketRow, ConnectedGroup};
 use crate::connection_string::ConnectionString;
-use crate::credentials::Credentials;
-use crate::error::SharedOpenError;
+use crate::credentials::PasswordSources;
+use crate::error::SharedCrawlError;
 use crate::open::new_life;
 use crate::open_groups::find_groups;
 
@@ -106,14 +106,14 @@ pub struct BucketMoveResult {
 /// a later call with the same arguments continues it.
 ///
 /// # Errors
-/// [`SharedOpenError`] gives the reason. Buckets moved so far stay at the target.
+/// [`SharedCrawlError`] gives the reason. Buckets moved so far stay at the target.
 pub fn move_buckets(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: &str,
     (wanted, to): (&BucketChoice, &ServerGroupId),
     on_step: &mut dyn FnMut(MoveStep) -> ControlFlow<()>,
-) -> Result<BucketMoveResult, SharedOpenError> {
+) -> Result<BucketMoveResult, SharedCrawlError> {
     let groups = find_groups(urls, credentials, crawl)?;
     let buckets = groups.first().map_or(0, |group| group.crawl.buckets);
     let groups = groups.into_iter().map(ConnectedGroup::open);
@@ -142,7 +142,7 @@ fn number_of(
     groups: &[ConnectedGroup],
     name: &ServerGroupId,
     crawl: &str,
-) -> Result<i32, SharedOpenError> {
+) -> Result<i32, SharedCrawlError> {
     let group = match name {
         ServerGroupId::Number(number) => {
             groups.iter().find(|candidate| candidate.number == *number)
@@ -156,7 +156,7 @@ fn number_of(
     };
     group
         .map(|candidate| candidate.number)
-        .ok_or_else(|| SharedOpenError::NoSuchGroup {
+        .ok_or_else(|| SharedCrawlError::NoSuchGroup {
             crawl: crawl.to_owned(),
             group: match name {
                 ServerGroupId::Number(number) => number.to_string(),
@@ -180,9 +180,9 @@ struct Mover<'a> {
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
-    fn group(&self, number: i32) -> Result<&ConnectedGroup, SharedOpenError> {
+    fn group(&self, number: i32) -> Result<&ConnectedGroup, SharedCrawlError> {
         let group = self.groups.iter().find(|group| group.number == number);
-        group.ok_or_else(|| SharedOpenError::NoSuchGroup {
+        group.ok_or_else(|| SharedCrawlError::NoSuchGroup {
             crawl: String::new(),
             group: number.to_string(),
         })
@@ -193,7 +193,7 @@ impl Mover<'_> {
     }
 
     /// Returns the rows of buckets in all server groups.
-    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedOpenError> {
+    fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedCrawlError> {
         let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
         for group in &self.groups {
             for row in group.rows(buckets)? {
@@ -205,7 +205,7 @@ impl Mover<'_> {
 
     /// Like [`Mover::rows`], but reads again if no server group serves a bucket. Groups are read
     /// one after the other, so a bucket that is moved at the same time may seem to have no home.
-    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedOpenError> {
+    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, SharedCrawlError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
             if rows.values().all(|rows| served_by(rows).is_some()) {
@@ -223,13 +223,13 @@ impl Mover<'_> {
         wanted: &BucketChoice,
         crawl: &str,
         buckets: i32,
-    ) -> Result<Vec<i32>, SharedOpenError> {
+    ) -> Result<Vec<i32>, SharedCrawlError> {
         match wanted {
             BucketChoice::Numbers(numbers) => {
                 let missing = numbers.iter().find(|b| !(0..buckets).contains(*b));
                 match missing {
                     None => Ok(numbers.iter().copied().collect()),
-                    Some(bucket) => Err(SharedOpenError::NoSuchBucket {
+                    Some(bucket) => Err(SharedCrawlError::NoSuchBucket {
                         crawl: crawl.to_owned(),
                         bucket: *bucket,
                         last: buckets - 1,
@@ -251,7 +251,7 @@ impl Mover<'_> {
 
     /// Moves buckets to the target. First completes or undoes earlier moves of them that were
     /// interrupted.
-    fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, SharedOpenError> {
+    fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, SharedCrawlError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (b, rows) in self.settled_rows(buckets)? {
             let Some((home, epoch)) = served_by(&rows) else {
@@ -290,7 +290,7 @@ impl Mover<'_> {
         &mut self,
         from: i32,
         buckets: &[i32],
-    ) -> Result<ControlFlow<()>, SharedOpenError> {
+    ) -> Result<ControlFlow<()>, SharedCrawlError> {
         self.group(from)?.mark(buckets, self.to)?;
         if self.report(MoveStep::Marked(buckets.len())).is_break() {
             return Ok(ControlFlow::Break(()));
@@ -324,14 +324,14 @@ impl Mover<'_> {
         &mut self,
         from: i32,
         bucket: &BucketInTransit,
-    ) -> Result<ControlFlow<()>, SharedOpenError> {
+    ) -> Result<ControlFlow<()>, SharedCrawlError> {
         let (b, to) = (bucket.b, self.to);
         if self.report(MoveStep::Taken(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let (source, target) = (self.group(from)?, self.group(to)?);
         if !target.claim(b, &self.life)? || !source.is_as_taken(bucket, to, &self.life)? {
-            return Err(SharedOpenError::BucketMoves {
+            return Err(SharedCrawlError::BucketMoves {
                 bucket: b,
                 to: None,
             });
@@ -342,13 +342,13 @@ impl Mover<'_> {
         if copied != bucket.totals && !target.is_claimed(b, &self.life)? {
             // The rows were not copied, because another mover has claimed the bucket's row in the
             // meantime.
-            return Err(SharedOpenError::BucketMoves {
+            return Err(SharedCrawlError::BucketMoves {
                 bucket: b,
                 to: None,
             });
         }
         if copied != bucket.totals {
-            return Err(SharedOpenError::BucketDiffers {
+            return Err(SharedCrawlError::BucketDiffers {
                 bucket: b,
                 from,
                 to,
@@ -361,7 +361,7 @@ impl Mover<'_> {
         }
         let served = self.group(to)?.serve(bucket, &self.life)?;
         let Some(epoch) = served else {
-            return Err(SharedOpenError::BucketMoves {
+            return Err(SharedCrawlError::BucketMoves {
                 bucket: b,
                 to: None,
             });
@@ -378,7 +378,7 @@ impl Mover<'_> {
 
     /// Records in all server groups which group serves a bucket, and removes the bucket's rows from
     /// the other groups.
-    fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), SharedOpenError> {
+    fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), SharedCrawlError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;
         }
@@ -391,7 +391,7 @@ impl Mover<'_> {
     }
 
     /// Undoes a move, so that the bucket stays at its source.
-    fn take_back(&self, b: i32, home: i32) -> Result<(), SharedOpenError> {
+    fn take_back(&self, b: i32, home: i32) -> Result<(), SharedCrawlError> {
         let home = self.group(home)?;
         // Mark the bucket before claiming its row. A mover that claims the row later sees the mark,
         // and a mover that claimed it earlier loses its claim.
@@ -402,7 +402,7 @@ impl Mover<'_> {
             .filter(|group| group.number != home.number)
         {
             if !group.claim(b, &self.life)? {
-                return Err(SharedOpenError::BucketMoves {
+                return Err(SharedCrawlError::BucketMoves {
                     bucket: b,
                     to: Some(group.number),
                 });

@@ -11,14 +11,14 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 
 use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
 use crate::crawl_database::CrawlDatabase;
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::export::EXPORTED;
 use crate::frontier::{FrontierMemory, SharedFrontier, WriterState};
-use crate::open_groups::{CrawlRow, DatabaseServer, ServerGroup, begin_groups};
+use crate::open_groups::{CrawlRow, ServerGroup, UnsearchedServer, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent_urls::RecentUrls;
-use crate::row_keys::{ColumnReader, RowKeys, sum};
+use crate::row_codec::{ColumnReader, RowKeys, sum};
 use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
 use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
@@ -32,11 +32,11 @@ impl SharedFrontier {
     /// without an owner. Creates the tables and the crawl if they are missing.
     ///
     /// # Errors
-    /// [`SharedOpenError`] gives the reason.
+    /// [`SharedCrawlError`] gives the reason.
     pub fn open(
         url: &str,
         options: &SharedFrontierOptions,
-    ) -> Result<SharedFrontier, SharedOpenError> {
+    ) -> Result<SharedFrontier, SharedCrawlError> {
         SharedFrontier::open_groups(&[url.to_owned()], options)
     }
 
@@ -45,11 +45,11 @@ impl SharedFrontier {
     /// for the worker's name, or else the group with the fewest workers per bucket.
     ///
     /// # Errors
-    /// [`SharedOpenError`] gives the reason.
+    /// [`SharedCrawlError`] gives the reason.
     pub fn open_groups(
         urls: &[String],
         options: &SharedFrontierOptions,
-    ) -> Result<SharedFrontier, SharedOpenError> {
+    ) -> Result<SharedFrontier, SharedCrawlError> {
         let HomeGroup {
             crawl,
             thread,
@@ -118,10 +118,11 @@ pub(crate) struct TakenBuckets {
 fn begin(
     urls: &[String],
     options: &SharedFrontierOptions,
-) -> Result<Vec<ServerGroup>, SharedOpenError> {
-    let is_quick = |engine: &DatabaseServer| match engine.took * ANSWERS_PER_LEASE > options.lease {
+) -> Result<Vec<ServerGroup>, SharedCrawlError> {
+    let is_quick = |engine: &UnsearchedServer| match engine.took * ANSWERS_PER_LEASE > options.lease
+    {
         false => Ok(()),
-        true => Err(SharedOpenError::TooSlow {
+        true => Err(SharedCrawlError::TooSlow {
             address: engine.thread.address.clone(),
             took: engine.took,
             lease: options.lease,
@@ -135,7 +136,7 @@ fn begin(
 fn sessions(
     thread: &DatabaseThread,
     config: &ServerConfig,
-) -> Result<[Arc<DatabaseSession>; 2], SharedOpenError> {
+) -> Result<[Arc<DatabaseSession>; 2], SharedCrawlError> {
     let config = config.clone();
     let opened = thread.run(async move {
         let reader = DatabaseSession::open(&config).await?;
@@ -157,7 +158,7 @@ fn take_name(
     session: &Arc<DatabaseSession>,
     crawl: &CrawlRow,
     options: &SharedFrontierOptions,
-) -> Result<(Arc<Ownership>, i64), SharedOpenError> {
+) -> Result<(Arc<Ownership>, i64), SharedCrawlError> {
     let owner = new_life(&options.worker);
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
@@ -173,7 +174,7 @@ fn take_name(
             .await
     })?;
     let Some(name) = name.first() else {
-        return Err(SharedOpenError::WorkerInUse {
+        return Err(SharedCrawlError::WorkerInUse {
             worker: options.worker.clone(),
             crawl: options.crawl.clone(),
         });
@@ -198,7 +199,7 @@ fn take_name(
 fn refuse_exported(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,
-) -> Result<(), SharedOpenError> {
+) -> Result<(), SharedCrawlError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
     for group in &tables.groups.others {
@@ -210,7 +211,7 @@ fn refuse_exported(
     let to: Vec<u8> = ColumnReader::new(row)
         .next()
         .ok_or_else(|| tables.corrupt("meta"))?;
-    Err(SharedOpenError::Exported {
+    Err(SharedCrawlError::Exported {
         crawl: options.crawl.clone(),
         to: String::from_utf8_lossy(&to).into_owned(),
     })
@@ -221,7 +222,7 @@ fn refuse_exported(
 fn take_settings(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,
-) -> Result<(), SharedOpenError> {
+) -> Result<(), SharedCrawlError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
     // Check this after taking the name, so that at least one of two workers that start at once sees
@@ -242,12 +243,12 @@ fn take_settings(
     let (program, settings) = stored.ok_or_else(|| tables.corrupt("crawl"))?;
     let crawl = options.crawl.clone();
     Err(match program == options.program {
-        false => SharedOpenError::OtherProgram {
+        false => SharedCrawlError::OtherProgram {
             crawl,
             found: program,
             own: options.program.clone(),
         },
-        true => SharedOpenError::OtherSettings {
+        true => SharedCrawlError::OtherSettings {
             crawl,
             differences: differences(&settings, &options.settings),
         },

@@ -12,14 +12,14 @@ use std::time::Duration;
 use crawl_frontier::{FingerprintKey, FrontierError};
 use tokio_postgres::Client;
 
-use crate::connection::{Answer, DatabaseThread, ServerConfig};
-use crate::credentials::Credentials;
+use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig};
+use crate::credentials::PasswordSources;
 use crate::database_server::{engine_at, judged};
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::server_groups::MAX_GROUPS;
 
 /// A database server in which the crawl has not been looked up yet.
-pub(crate) struct DatabaseServer {
+pub(crate) struct UnsearchedServer {
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,
     client: Arc<Client>,
@@ -29,7 +29,7 @@ pub(crate) struct DatabaseServer {
 
 /// A server group of a crawl.
 pub(crate) struct ServerGroup {
-    pub(crate) engine: DatabaseServer,
+    pub(crate) engine: UnsearchedServer,
     pub(crate) crawl: CrawlRow,
 }
 
@@ -78,10 +78,10 @@ impl NewServerGroup {
 /// Connects to the database server of each connection string.
 fn reach(
     urls: &[String],
-    credentials: &Credentials,
-) -> Result<Vec<DatabaseServer>, SharedOpenError> {
+    credentials: &PasswordSources,
+) -> Result<Vec<UnsearchedServer>, SharedCrawlError> {
     if urls.len() > MAX_GROUPS {
-        return Err(SharedOpenError::TooManyGroups {
+        return Err(SharedCrawlError::TooManyGroups {
             found: urls.len(),
             most: MAX_GROUPS,
         });
@@ -89,7 +89,7 @@ fn reach(
     let engines = urls.iter().map(|url| {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, took) = judged(&thread, &config)?;
-        Ok(DatabaseServer {
+        Ok(UnsearchedServer {
             thread,
             config,
             client,
@@ -99,7 +99,7 @@ fn reach(
     engines.collect()
 }
 
-impl DatabaseServer {
+impl UnsearchedServer {
     fn address(&self) -> String {
         self.thread.address.clone()
     }
@@ -139,11 +139,11 @@ impl DatabaseServer {
 /// any database server.
 pub(crate) fn begin_groups(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     name: &str,
     buckets: u16,
-    judge: impl Fn(&DatabaseServer) -> Result<(), SharedOpenError>,
-) -> Result<Vec<ServerGroup>, SharedOpenError> {
+    judge: impl Fn(&UnsearchedServer) -> Result<(), SharedCrawlError>,
+) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     refuse_twice(urls, name)?;
     let engines = reach(urls, credentials)?;
     engines.iter().try_for_each(judge)?;
@@ -161,28 +161,28 @@ pub(crate) fn begin_groups(
 /// Returns the server groups of an existing crawl, sorted by number.
 pub(crate) fn find_groups(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     name: &str,
-) -> Result<Vec<ServerGroup>, SharedOpenError> {
+) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     refuse_twice(urls, name)?;
     let groups = reach(urls, credentials)?.into_iter().map(|engine| {
         let row = engine.find(name)?.filter(|row| row.is_whole);
-        let crawl = row.ok_or_else(|| SharedOpenError::NoSuchCrawl {
+        let crawl = row.ok_or_else(|| SharedCrawlError::NoSuchCrawl {
             address: engine.address(),
             crawl: name.to_owned(),
         })?;
         Ok(ServerGroup { engine, crawl })
     });
-    let mut groups = groups.collect::<Result<Vec<_>, SharedOpenError>>()?;
+    let mut groups = groups.collect::<Result<Vec<_>, SharedCrawlError>>()?;
     check(&groups, name)?;
     groups.sort_by_key(|group| group.crawl.group);
     Ok(groups)
 }
 
-fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedOpenError> {
+fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedCrawlError> {
     for (at, url) in urls.iter().enumerate() {
         if urls.iter().take(at).any(|before| before == url) {
-            return Err(SharedOpenError::GroupTwice {
+            return Err(SharedCrawlError::GroupTwice {
                 address: crate::ConnectionString::parse(url)?.address(),
                 crawl: crawl.to_owned(),
             });
@@ -194,10 +194,10 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedOpenError> {
 /// Creates all server groups of a crawl, numbered in the order in which the database servers are
 /// named. Reuses groups that an interrupted start left.
 fn first_start(
-    engines: Vec<DatabaseServer>,
+    engines: Vec<UnsearchedServer>,
     name: &str,
     buckets: i32,
-) -> Result<Vec<ServerGroup>, SharedOpenError> {
+) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     let count = number_of(engines.len());
     let mut groups: Vec<ServerGroup> = Vec::with_capacity(engines.len());
     for (number, engine) in (0..).zip(engines) {
@@ -213,7 +213,7 @@ fn first_start(
         if crawl.group != number {
             return Err(
                 match groups.iter().any(|group| group.crawl.group == crawl.group) {
-                    true => SharedOpenError::GroupTwice {
+                    true => SharedCrawlError::GroupTwice {
                         address: engine.address(),
                         crawl: name.to_owned(),
                     },
@@ -233,10 +233,10 @@ fn first_start(
 /// Continues an existing crawl. Database servers that don't have the crawl join as additional
 /// server groups.
 fn go_on(
-    engines: Vec<DatabaseServer>,
+    engines: Vec<UnsearchedServer>,
     crawl_rows: Vec<Option<CrawlRow>>,
     name: &str,
-) -> Result<Vec<ServerGroup>, SharedOpenError> {
+) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     let (mut groups, mut new) = (Vec::new(), Vec::new());
     for (engine, crawl) in engines.into_iter().zip(crawl_rows) {
         match crawl {
@@ -293,14 +293,14 @@ fn make_whole(group: &mut ServerGroup, groups: i32) -> Result<(), FrontierError>
 }
 
 /// Refuses server groups of different crawls, and incomplete or duplicate groups.
-fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
+fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlError> {
     check_alike(groups, name)?;
     let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
     let mut seen = BTreeSet::new();
     for group in groups {
         missing.remove(&group.crawl.group);
         if !seen.insert(group.crawl.group) {
-            return Err(SharedOpenError::GroupTwice {
+            return Err(SharedCrawlError::GroupTwice {
                 address: group.engine.address(),
                 crawl: name.to_owned(),
             });
@@ -308,7 +308,7 @@ fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
     }
     match missing.first() {
         None => Ok(()),
-        Some(number) => Err(SharedOpenError::GroupMissing {
+        Some(number) => Err(SharedCrawlError::GroupMissing {
             crawl: name.to_owned(),
             number: *number,
             groups: count_of(groups),
@@ -316,7 +316,7 @@ fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
     }
 }
 
-fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError> {
+fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlError> {
     let Some(first) = groups.first() else {
         return Ok(());
     };
@@ -332,8 +332,8 @@ fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedOpenError
     Ok(())
 }
 
-fn differs(engine: &DatabaseServer, crawl: &str, what: &'static str) -> SharedOpenError {
-    SharedOpenError::GroupsDiffer {
+fn differs(engine: &UnsearchedServer, crawl: &str, what: &'static str) -> SharedCrawlError {
+    SharedCrawlError::GroupsDiffer {
         address: engine.address(),
         crawl: crawl.to_owned(),
         what,
@@ -351,7 +351,7 @@ fn number_of(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
+async fn find(client: &Client, name: &str) -> DatabaseResult<Option<CrawlRow>> {
     let text = "SELECT number, buckets, fingerprint_key, group_number, groups, is_whole
         FROM crawl_frontier.crawl WHERE name = $1";
     let Some(row) = client.query_opt(text, &[&name]).await? else {
@@ -373,7 +373,11 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
 }
 
 /// Returns the crawl named `name`. Creates it if it is missing.
-pub(crate) async fn crawl(client: &Client, name: &str, new: &NewServerGroup) -> Answer<CrawlRow> {
+pub(crate) async fn crawl(
+    client: &Client,
+    name: &str,
+    new: &NewServerGroup,
+) -> DatabaseResult<CrawlRow> {
     loop {
         if let Some(row) = find(client, name).await? {
             return Ok(row);

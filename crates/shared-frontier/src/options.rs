@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::credentials::Credentials;
+use crate::credentials::PasswordSources;
 
 /// The default number of buckets of a crawl.
 pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;
@@ -42,7 +42,7 @@ pub struct SharedFrontierOptions {
     /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,
     /// The source of the password, if the connection string has none.
-    pub credentials: Credentials,
+    pub credentials: PasswordSources,
 }
 
 impl SharedFrontierOptions {
@@ -62,7 +62,7 @@ impl SharedFrontierOptions {
             head_entries: 65_536,
             read_ahead: 50,
             recent_urls: 500_000,
-            credentials: Credentials::default(),
+            credentials: PasswordSources::default(),
         }
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::connection::{Answer, DatabaseThread, ServerConfig, connect};
-use crate::credentials::Credentials;
+use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
+use crate::credentials::PasswordSources;
 use crate::database_server::{engine_at, judged};
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::export::EXPORTED;
 
 /// A shared crawl at one moment.
@@ -100,12 +100,12 @@ pub struct WorkerOverview {
 /// the crawl named `crawl`. Adds up the counts of a crawl over the given server groups.
 ///
 /// # Errors
-/// [`SharedOpenError`] gives the reason.
+/// [`SharedCrawlError`] gives the reason.
 pub fn overview(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: Option<&str>,
-) -> Result<Vec<CrawlOverview>, SharedOpenError> {
+) -> Result<Vec<CrawlOverview>, SharedCrawlError> {
     let mut all: BTreeMap<String, CrawlOverview> = BTreeMap::new();
     for url in urls {
         for part in overview_of_engine(url, credentials, crawl)? {
@@ -120,9 +120,9 @@ pub fn overview(
 
 fn overview_of_engine(
     url: &str,
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: Option<&str>,
-) -> Result<Vec<CrawlOverview>, SharedOpenError> {
+) -> Result<Vec<CrawlOverview>, SharedCrawlError> {
     let (thread, config) = begin(url, credentials)?;
     let wanted = crawl.map(str::to_owned);
     let address = thread.address.clone();
@@ -172,13 +172,13 @@ impl CrawlOverview {
 /// worker of that name was found in the named server groups.
 ///
 /// # Errors
-/// [`SharedOpenError`] gives the reason.
+/// [`SharedCrawlError`] gives the reason.
 pub fn drain(
     urls: &[String],
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: &str,
     worker: &str,
-) -> Result<bool, SharedOpenError> {
+) -> Result<bool, SharedCrawlError> {
     for url in urls {
         let (thread, config) = begin(url, credentials)?;
         let (crawl, worker) = (crawl.to_owned(), worker.to_owned());
@@ -200,9 +200,9 @@ pub fn drain(
 /// Removes a crawl with everything stored for it. No worker may be running on the crawl.
 pub(crate) fn remove(
     url: &str,
-    credentials: &Credentials,
+    credentials: &PasswordSources,
     crawl: &str,
-) -> Result<(), SharedOpenError> {
+) -> Result<(), SharedCrawlError> {
     let (thread, config) = begin(url, credentials)?;
     let crawl = crawl.to_owned();
     thread.run(async move {
@@ -236,14 +236,17 @@ pub(crate) fn remove(
 /// connections to it.
 pub(crate) fn begin(
     url: &str,
-    credentials: &Credentials,
-) -> Result<(DatabaseThread, ServerConfig), SharedOpenError> {
+    credentials: &PasswordSources,
+) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
     let (thread, config) = engine_at(url, credentials)?;
     judged(&thread, &config)?;
     Ok((thread, config))
 }
 
-async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, CrawlOverview)>> {
+async fn crawls_of(
+    client: &Client,
+    name: Option<&str>,
+) -> DatabaseResult<Vec<(i32, CrawlOverview)>> {
     let text = "SELECT c.number, c.name, c.program, c.buckets::bigint,
             count(k.b) FILTER (WHERE k.lease_until <= clock_timestamp()),
             coalesce(sum(k.pending), 0)::bigint, coalesce(sum(k.deferred), 0)::bigint,
@@ -294,7 +297,7 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
     rows.iter().map(crawl).collect()
 }
 
-async fn workers_of(client: &Client, crawl: i32) -> Answer<Vec<WorkerOverview>> {
+async fn workers_of(client: &Client, crawl: i32) -> DatabaseResult<Vec<WorkerOverview>> {
     let text = "SELECT w.name, w.lease_until > clock_timestamp(), w.rests, w.drained,
             (extract(epoch FROM clock_timestamp() - w.heard) * 1000)::bigint,
             (extract(epoch FROM clock_timestamp() - w.began) * 1000)::bigint,

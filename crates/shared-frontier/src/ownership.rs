@@ -9,7 +9,7 @@ use foldhash::{HashMap, HashSet};
 use tokio::time::MissedTickBehavior;
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{Answer, DatabaseSession, ServerConfig};
+use crate::connection::{DatabaseResult, DatabaseSession, ServerConfig};
 use crate::sql_statements::Sql;
 
 /// The buckets owned by one process of a worker.
@@ -154,7 +154,7 @@ impl Ownership {
     }
 
     /// Sends a heartbeat and records the reply.
-    pub(crate) async fn renew(&self, session: &DatabaseSession) -> Answer<()> {
+    pub(crate) async fn renew(&self, session: &DatabaseSession) -> DatabaseResult<()> {
         let sent_at = Instant::now();
         let term = self.term.as_millis() as i64;
         let owned: Vec<(i32, i64)> = {
@@ -241,7 +241,7 @@ async fn send(
     owned: &Ownership,
     config: &ServerConfig,
     session: &mut Option<Arc<DatabaseSession>>,
-) -> Answer<()> {
+) -> DatabaseResult<()> {
     let session = match session {
         Some(session) => session,
         none => none.insert(DatabaseSession::open(config).await?),

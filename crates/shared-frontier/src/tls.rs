@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connection_string::{Encryption, RootCertificates};
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 
 /// Maximum size of a file of root certificates, in bytes. All roots of a browser together have 250
 /// KiB.
@@ -21,7 +21,7 @@ const MAX_ROOTS_BYTES: u64 = 4 << 20;
 /// Returns a connector for encrypted connections, or `None` if connections are not encrypted.
 pub(crate) fn connector(
     encryption: &Encryption,
-) -> Result<Option<MakeRustlsConnect>, SharedOpenError> {
+) -> Result<Option<MakeRustlsConnect>, SharedCrawlError> {
     let roots = match encryption {
         Encryption::None => return Ok(None),
         Encryption::Verified(roots) => root_certificates(roots)?,
@@ -29,7 +29,7 @@ pub(crate) fn connector(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|why| SharedOpenError::Roots {
+        .map_err(|why| SharedCrawlError::Roots {
             place: "the TLS library".to_owned(),
             what: why.to_string(),
         })?;
@@ -37,7 +37,7 @@ pub(crate) fn connector(
     Ok(Some(MakeRustlsConnect::new(config)))
 }
 
-fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOpenError> {
+fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedCrawlError> {
     let mut store = RootCertStore::empty();
     match roots {
         RootCertificates::System => {
@@ -47,7 +47,7 @@ fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOp
             store.add_parsable_certificates(loaded.certs);
             match store.is_empty() {
                 false => Ok(store),
-                true => Err(SharedOpenError::Roots {
+                true => Err(SharedCrawlError::Roots {
                     place: "the system".to_owned(),
                     what: match loaded.errors.first() {
                         Some(why) => why.to_string(),
@@ -57,7 +57,7 @@ fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOp
             }
         }
         RootCertificates::File(path) => {
-            let failed = |what: String| SharedOpenError::Roots {
+            let failed = |what: String| SharedCrawlError::Roots {
                 place: format!("sslrootcert `{}`", path.display()),
                 what,
             };
@@ -83,18 +83,18 @@ fn root_certificates(roots: &RootCertificates) -> Result<RootCertStore, SharedOp
 }
 
 /// Converts a connection error into an error that helps the user.
-pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> SharedOpenError {
+pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> SharedCrawlError {
     if let Some(why) = of_certificate(&source) {
         return match why {
             // Report a wrong signature like an unknown issuer: the certificate names a trusted
             // issuer, but that issuer did not sign it.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                SharedOpenError::NotTrusted { address, source }
+                SharedCrawlError::NotTrusted { address, source }
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                SharedOpenError::OtherName { address, source }
+                SharedCrawlError::OtherName { address, source }
             }
-            _ => SharedOpenError::BadCertificate {
+            _ => SharedCrawlError::BadCertificate {
                 address,
                 what: why.to_string(),
                 source,
@@ -109,10 +109,10 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> S
     let cause = source.source().map(ToString::to_string);
     match cause.as_deref() {
         // The driver has no error code for this, only a text.
-        Some("server does not support TLS") => SharedOpenError::NoTls { address },
-        Some("password missing") => SharedOpenError::Refused { address, source },
-        _ if is_refused => SharedOpenError::Refused { address, source },
-        _ => SharedOpenError::Unreachable { address, source },
+        Some("server does not support TLS") => SharedCrawlError::NoTls { address },
+        Some("password missing") => SharedCrawlError::Refused { address, source },
+        _ if is_refused => SharedCrawlError::Refused { address, source },
+        _ => SharedCrawlError::Unreachable { address, source },
     }
 }
 

@@ -9,10 +9,10 @@ use tokio_postgres::Row;
 
 use crate::connection::{DatabaseThread, ServerConfig, params};
 use crate::crawl_database::CrawlDatabase;
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::open_groups::{CrawlRow, ServerGroup};
 use crate::options::SharedFrontierOptions;
-use crate::row_keys::ColumnReader;
+use crate::row_codec::ColumnReader;
 use crate::server_groups::{BucketMap, OtherGroup};
 use crate::sql_statements::Sql;
 
@@ -60,7 +60,7 @@ struct WorkerHome {
 pub(crate) fn find_home(
     groups: Vec<ServerGroup>,
     options: &SharedFrontierOptions,
-) -> Result<HomeGroup, SharedOpenError> {
+) -> Result<HomeGroup, SharedCrawlError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> =
         groups.into_iter().map(ServerGroup::into_other).collect();
@@ -81,7 +81,7 @@ pub(crate) fn find_home(
         .position(|group| Some(group.number) == home);
     let at = at.filter(|at| *at < rows.len());
     let Some(at) = at else {
-        return Err(SharedOpenError::GroupMissing {
+        return Err(SharedCrawlError::GroupMissing {
             crawl: options.crawl.clone(),
             number: home.unwrap_or_default(),
             groups: i32::try_from(rows.len()).unwrap_or(i32::MAX),

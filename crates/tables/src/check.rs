@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crawl_records::RoundSelection;
 
-use crate::content_sums::sums_of_parquet;
 use crate::export::{TablesError, sums_of_rows};
 use crate::pages::{CRAWL_COLUMN, PAGES};
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::table::{ColumnKind, Table};
+use crate::table_checksums::sums_of_parquet;
 
 /// A difference between an exported table and the row files of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,13 +15,13 @@ use crawl_records::{
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
-use crate::content_sums::{ChecksumSink, SumsByTable, TableChecksums};
 use crate::csv_file::CsvFile;
 use crate::pages::{PAGES, PageTableRow};
 use crate::parquet_file::ParquetFile;
 use crate::record_lengths::RecordLengths;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS, WALK};
 use crate::table::{RowSink, Table};
+use crate::table_checksums::{ChecksumSink, SumsByTable, TableChecksums};
 use crate::url_parts::UrlParts;
 
 /// The file format of the tables.

@@ -28,7 +28,6 @@
 //! ```
 
 mod check;
-mod content_sums;
 mod csv_file;
 #[cfg(test)]
 mod docs_page_check;
@@ -43,6 +42,7 @@ mod record_lengths;
 mod row_tables;
 mod spilled_map;
 mod table;
+mod table_checksums;
 mod url_parts;
 
 pub use check::{DescribedColumn, DescribedTable, TableDefect, check_tables, table_columns};

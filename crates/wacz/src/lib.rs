@@ -29,7 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod captures;
+mod capture_copier;
 mod data_package;
 mod earlier_wacz;
 mod error;

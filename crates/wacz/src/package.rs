@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{CAPTURES, FOLDER, INDEX, write_index};
 use crawl_records::CrawlSettings;
 
-use crate::captures::CaptureCopier;
+use crate::capture_copier::CaptureCopier;
 use crate::data_package::{self, PackageFacts};
 use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;

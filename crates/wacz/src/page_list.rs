@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::captures::CopiedCaptures;
+use crate::capture_copier::CopiedCaptures;
 use crate::error::WaczError;
 use crate::originals::Originals;
 use crate::zip_file::ZipFile;

@@ -22,7 +22,7 @@
 mod address;
 mod canonical;
 mod host;
-mod host_table;
+mod host_pattern_map;
 mod keys;
 mod public_suffix;
 mod query;
@@ -34,7 +34,7 @@ mod spellings;
 pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
 pub use host::{class_of_host, host_address, host_and_port, without_trailing_dot};
-pub use host_table::{BadHostPattern, HostTable};
+pub use host_pattern_map::{BadHostPattern, HostPatternMap};
 pub use keys::{HostKey, Origin, Site};
 pub use public_suffix::{PublicSuffixes, domain_below, public_suffixes};
 pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::debian::{DebianPackages, libraries};
+use crate::debian_packages::{DebianPackages, libraries};
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output, run, test_threads};
 

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use xtask::debian::{self, DebianPackages};
+use xtask::debian_packages::{self, DebianPackages};
 use xtask::pinned_tools::{self, CargoProgram};
 use xtask::workspace::{self, Workspace};
 
@@ -290,13 +290,13 @@ impl Peer {
             Source::Debian(package, program) => {
                 let root = DebianPackages::of(workspace).unpack_whole(package)?;
                 let program = root.join(program);
-                command.env("LD_LIBRARY_PATH", debian::libraries(&root)?);
+                command.env("LD_LIBRARY_PATH", debian_packages::libraries(&root)?);
                 command.env("W3C_CHECKLINK_CFG", files.join("checklink.conf"));
                 if package == "w3c-linkchecker" {
                     // The script runs Perl in taint mode (`-T`), which ignores PERL5LIB, so pass
                     // its folders as arguments.
                     command.args([root.join("usr/bin/perl").as_os_str(), "-T".as_ref()]);
-                    for folder in debian::perl_folders(&root)? {
+                    for folder in debian_packages::perl_folders(&root)? {
                         command.arg("-I").arg(folder);
                     }
                 }

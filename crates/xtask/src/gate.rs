@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
 use crate::{
-    boundaries, browser_tests, debian, dependencies, docker, docs_check, limits_page, pinned_tools,
-    prose,
+    boundaries, browser_tests, debian_packages, dependencies, dockerfile, docs_check, limits_page,
+    pinned_tools, prose,
 };
 
 /// A check, or preparations for checks.
@@ -54,8 +54,8 @@ const STEPS: [Step; 25] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs),
-    step("make", Kind::Light, debian::make),
-    step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
+    step("make", Kind::Light, debian_packages::make),
+    step("debian-packages", Kind::Fetch, debian_packages::fetch).beside_builds(),
     step("chromium", Kind::Fetch, browser_tests::fetch).beside_builds(),
     step("python-tools", Kind::Fetch, pinned_tools::python).beside_builds(),
     step("dependencies", Kind::Heavy, dependencies::check).beside_builds(),
@@ -67,7 +67,7 @@ const STEPS: [Step; 25] = [
     step("examples", Kind::Light, examples).beside_tests(),
     step("doctest", Kind::Light, doctest).beside_tests(),
     step("doc", Kind::Light, doc).beside_tests(),
-    step("docker", Kind::Heavy, docker::check).beside_tests(),
+    step("docker", Kind::Heavy, dockerfile::check).beside_tests(),
     step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
     step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
     step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),
@@ -355,7 +355,7 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         pinned_tools::ro_crate_context(workspace),
     );
     command.env("CRAWL_REPLAYWEB", pinned_tools::replayweb_folder(workspace));
-    command.envs(debian::environment(workspace)?);
+    command.envs(debian_packages::environment(workspace)?);
     workspace::run(&mut command)
 }
 

@@ -4,6 +4,6 @@
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]
 
 pub mod browser_tests;
-pub mod debian;
+pub mod debian_packages;
 pub mod pinned_tools;
 pub mod workspace;

@@ -6,11 +6,11 @@
 
 mod allowed_imports;
 mod boundaries;
-mod compose;
+mod compose_files;
 mod conformance;
 mod dependencies;
 mod dist;
-mod docker;
+mod dockerfile;
 mod docs_check;
 mod function_length;
 mod fuzz;
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::workspace::Workspace;
-use xtask::{browser_tests, debian, pinned_tools, workspace};
+use xtask::{browser_tests, debian_packages, pinned_tools, workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tests and checks of this workspace")]

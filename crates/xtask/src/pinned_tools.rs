@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::debian;
+use crate::debian_packages;
 use crate::workspace::{Workspace, run, says};
 
 /// Installs the lists of Python packages into `target/venv`, `target/pywb`, `target/descriptions`,
@@ -325,7 +325,7 @@ fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {
     run(make
         .args(["-m", "venv", "--clear", "--without-pip"])
         .arg(venv))?;
-    let wheel = debian::pip_wheel(workspace)?;
+    let wheel = debian_packages::pip_wheel(workspace)?;
     // Run pip from its wheel: a wheel is a zip file, and Python can run a program inside a zip
     // file.
     let mut pip = workspace.program(venv.join("bin/python"));

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crawl_archive::{Revisit, Truncated};
+use crawl_archive::{RevisitProfile, Truncated};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -48,10 +48,12 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
         new(8, "/not-modified", &[("content-length", b"77")], b"").with(|s| s.status = 304),
         new(9, "/not-modified-revisit", &[("etag", b"\"x\"")], b"").with(|s| {
             s.status = 304;
-            s.revisit = Some(Revisit::NotModified);
+            s.revisit = Some(RevisitProfile::NotModified);
         }),
-        new(10, "/same", &html, b"same").with(|s| s.revisit = Some(Revisit::IdenticalPayload)),
-        new(11, "/same-empty", &html, b"").with(|s| s.revisit = Some(Revisit::IdenticalPayload)),
+        new(10, "/same", &html, b"same")
+            .with(|s| s.revisit = Some(RevisitProfile::IdenticalPayload)),
+        new(11, "/same-empty", &html, b"")
+            .with(|s| s.revisit = Some(RevisitProfile::IdenticalPayload)),
         new(12, "/cut", &[("content-length", b"99999")], b"cut")
             .with(|s| s.truncated = Some(Truncated::Disconnect)),
         new(13, "/slow", &html, b"slow").with(|s| s.truncated = Some(Truncated::Time)),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{
-    Archive, ArchiveOptions, Encoder, ReadError, Revisit, Truncated, WarcReader, WarcRecord,
+    Archive, ArchiveOptions, Encoder, ReadError, RevisitProfile, Truncated, WarcReader, WarcRecord,
     Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
@@ -184,7 +184,7 @@ fn warc11_6_6_metadata() {
 
 #[test]
 fn warc11_6_7_2_identical_payload() {
-    let sample = Sample::page(1).with(|s| s.revisit = Some(Revisit::IdenticalPayload));
+    let sample = Sample::page(1).with(|s| s.revisit = Some(RevisitProfile::IdenticalPayload));
     check(
         &sample,
         1,
@@ -216,7 +216,7 @@ fn warc11_6_7_2_identical_payload() {
 fn warc11_6_7_3_server_not_modified() {
     let sample = Sample::new(1, "http://e.example/", &[("etag", b"\"x\"")], b"").with(|s| {
         s.status = 304;
-        s.revisit = Some(Revisit::NotModified);
+        s.revisit = Some(RevisitProfile::NotModified);
     });
     // The record must not contain the header of the 304, because pywb would then reply with an
     // empty 304.
@@ -413,7 +413,7 @@ fn a_wrong_length_is_corrected_and_kept() {
 fn a_truncated_body_is_not_a_revisit() {
     let sample = Sample::page(1).with(|s| {
         s.truncated = Some(Truncated::Length);
-        s.revisit = Some(Revisit::IdenticalPayload);
+        s.revisit = Some(RevisitProfile::IdenticalPayload);
     });
     let records = records(&sample);
     assert_eq!(records[1].kind(), "response");

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, Revisit,
-    RevisitOriginal, Timestamp, TlsVersion, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, RevisitOriginal,
+    RevisitProfile, Timestamp, TlsVersion, Truncated,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ pub(crate) struct Sample {
     pub(crate) request: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) truncated: Option<Truncated>,
-    pub(crate) revisit: Option<fn(RevisitOriginal<'static>) -> Revisit<'static>>,
+    pub(crate) revisit: Option<fn(RevisitOriginal<'static>) -> RevisitProfile<'static>>,
     pub(crate) number: u64,
 }
 

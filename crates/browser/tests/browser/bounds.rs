@@ -7,7 +7,7 @@ use crawl_browser::{
     Browser, BrowserConfig, ExceededLimit, RenderError, Rendered, ScreenshotError,
 };
 
-use crate::site::{PATIENT, Patient, Site, config, page, text_of, try_render};
+use crate::site::{LateScriptSite, PATIENT, Site, config, page, text_of, try_render};
 
 #[tokio::test]
 async fn a_page_in_an_endless_loop_is_killed_alone() {
@@ -65,7 +65,7 @@ async fn a_page_beside_a_greedy_one_is_rendered_again() {
     let mut config = config(folder.path());
     config.memory_bytes = 400 << 20;
     let browser = Browser::launch(config).await.unwrap();
-    let (patient, seen) = Patient::new();
+    let (patient, seen) = LateScriptSite::new();
     let patient = Arc::new(patient);
     let innocent = browser.render(page(PATIENT), patient.clone());
     let greedy = async {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedRequest};
 
-use crate::site::{PATIENT, Patient, Site, config, page, text_of};
+use crate::site::{LateScriptSite, PATIENT, Site, config, page, text_of};
 
 /// Returns the ids and command lines of the processes whose command line contains `folder`.
 fn processes_of(folder: &Path) -> Vec<(u32, String)> {
@@ -111,7 +111,7 @@ async fn a_dead_browser_is_started_again() {
 async fn a_page_beside_one_that_ends_the_browser_is_rendered_again() {
     let folder = tempfile::tempdir().unwrap();
     let browser = Browser::launch(config(folder.path())).await.unwrap();
-    let (patient, seen) = Patient::new();
+    let (patient, seen) = LateScriptSite::new();
     let innocent = browser.render(page(PATIENT), Arc::new(patient));
     let killer = async {
         seen.await.unwrap();

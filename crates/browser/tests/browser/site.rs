@@ -125,22 +125,22 @@ pub(crate) const PATIENT: &str = "<p id=\"a\">-</p><script src=/known.js></scrip
     <script src=/late.js></script>";
 
 /// A site that never answers the first request for `/late.js`, but answers every other request.
-pub(crate) struct Patient {
+pub(crate) struct LateScriptSite {
     site: Site,
     /// Signals the first request for `/late.js`. `None` after that.
     is_late: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-impl Patient {
+impl LateScriptSite {
     /// Creates the site. Also returns a receiver that is notified of the first request for
     /// `/late.js`.
-    pub(crate) fn new() -> (Patient, oneshot::Receiver<()>) {
+    pub(crate) fn new() -> (LateScriptSite, oneshot::Receiver<()>) {
         let (is_late, seen) = oneshot::channel();
         let site = Site::default()
             .add("/known.js", "text/javascript", "const text = 'fine'")
             .add("/late.js", "text/javascript", "a.textContent = text");
         let is_late = Mutex::new(Some(is_late));
-        (Patient { site, is_late }, seen)
+        (LateScriptSite { site, is_late }, seen)
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
@@ -148,7 +148,7 @@ impl Patient {
     }
 }
 
-impl PageRequests for Patient {
+impl PageRequests for LateScriptSite {
     fn request(&self, wanted: WantedRequest) -> AnswerFuture {
         let first = match wanted.url.ends_with("/late.js") {
             true => self.is_late.lock().unwrap().take(),

@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
 
 use crate::cli::args::{self, Cli};
 use crate::error::CommandError;
-use crate::settings::seeds::is_seed;
+use crate::settings::typed_seed::is_seed;
 use crate::settings::{CONTACT_HINT, read_contact};
 
 /// The reason why a command line can't be read.

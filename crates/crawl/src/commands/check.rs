@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::faults::{FaultCheckResult, FaultReportOptions};
+use super::fault_report::{FaultCheckResult, FaultReportOptions};
 use crate::cli::args::CheckArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::run::{DirectoryReuse, TemporaryFolder, crawl};
+use crate::run::{ContinuationCommand, TemporaryFolder, crawl};
 use crate::settings::{UserFolders, check_defaults, gather_over, refuse_plain_crawl};
 
 pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
@@ -44,8 +44,8 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<u8, CommandError> {
         );
     }
     let kind = match &temporary {
-        Some(_) => DirectoryReuse::Temporary,
-        None => DirectoryReuse::OfCheck,
+        Some(_) => ContinuationCommand::Temporary,
+        None => ContinuationCommand::OfCheck,
     };
     let dir = settings.output.output.0.clone();
     let ended = crawl(&settings, sources, kind)?;

@@ -11,8 +11,8 @@ use crawl_conformance::{
     CheckError, CheckOptions, Clause, Counts, Judged, Outcome, Report, Subject, check, clauses,
 };
 
-use crate::child;
 use crate::cli::conformance::{ConformanceArgs, ConformanceFormat};
+use crate::command_without_secrets;
 use crate::error::{BREACH, CommandError, FINISHED, INTERRUPTED};
 use crate::settings::check_agent;
 use crate::terminal::{note, print, print_as_is, print_json_lines};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         words: &args.words,
         again: &args.again,
         token: &args.token,
-        command: |program: &OsStr| -> Command { child::command(program) },
+        command: |program: &OsStr| -> Command { command_without_secrets::command(program) },
     };
     let setup = CheckOptions {
         clauses: &wanted,

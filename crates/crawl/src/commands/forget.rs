@@ -5,7 +5,7 @@ use std::path::Path;
 use crawl_archive::{ChangedFiles, Removal, Timestamp};
 use crawl_engine::{Forget, Forgotten, count_forgotten, finish_forget, forget};
 use crawl_records::{counted, list_digests, recheck_rows};
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
 
 #[cfg(feature = "search")]
 use super::index;
@@ -152,13 +152,13 @@ fn named(what: &str) -> Result<Removal, CommandError> {
         removal.add_page(&url);
         return Ok(removal);
     }
-    // `HostTable::insert` rejects anything after the host, such as a path. `HostKey::parse` would
+    // `HostPatternMap::insert` rejects anything after the host, such as a path. `HostKey::parse` would
     // ignore the path, and all pages of the host would be erased instead of a single page.
     let hint = format!(
         "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
          such as `https://{what}`"
     );
-    let mut table = HostTable::default();
+    let mut table = HostPatternMap::default();
     let checked = table.insert(what, ());
     checked.map_err(|why| CommandError::usage(why.to_string()).hint(hint.clone()))?;
     let host = HostKey::parse(what)

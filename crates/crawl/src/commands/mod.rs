@@ -1,6 +1,6 @@
 //! Commands other than the crawl itself, each in its own file or folder.
 
-#[cfg_attr(not(feature = "exports"), path = "copies_left_out.rs")]
+#[cfg_attr(not(feature = "exports"), path = "archive_exports_left_out.rs")]
 mod archive_exports;
 #[cfg(feature = "tables")]
 mod bundle;
@@ -10,7 +10,7 @@ pub(crate) mod conformance;
 pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod extract;
-mod faults;
+mod fault_report;
 pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;

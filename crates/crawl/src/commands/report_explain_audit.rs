@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 use toml::Value;
 
-use super::faults::{FaultCheckResult, FaultReportOptions};
+use super::fault_report::{FaultCheckResult, FaultReportOptions};
 use crate::cli::args::{AuditArgs, ExplainArgs};
 use crate::cli::report::ReportArgs;
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::identity::{KeySource, published_keys};
-use crate::settings::seeds::{self, Seed};
+use crate::settings::typed_seed::{self, Seed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
 use crate::values::FilePath;
@@ -125,7 +125,7 @@ fn show<T: Serialize + Display>(report: &T, as_json: bool) -> Result<u8, Command
 
 /// Runs `crawl explain`.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
-    let Seed { url, stand_in, .. } = seeds::read_page(&args.url)?;
+    let Seed { url, stand_in, .. } = typed_seed::read_page(&args.url)?;
     let explained = |url: &CanonicalUrl| {
         let explanation = crawl_records::explain(&args.dir, url, now());
         explanation.map_err(of_records)

@@ -12,8 +12,8 @@ use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::between_rounds::{RoundWait, WaitMode};
 use super::protocol::{Command, Refused, State};
+use super::round_wait::{RoundWait, WaitMode};
 use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;

@@ -1,16 +1,16 @@
 //! Control of a running crawl over a socket in its directory. See `docs/operating.md`.
 
-mod between_rounds;
 mod bounded_lines;
 pub(crate) mod client;
 mod handler;
 pub(crate) mod protocol;
+mod round_wait;
 mod server;
 mod settings_source;
 mod socket_path;
 mod state_json;
 
-pub(crate) use between_rounds::{LastRoundCounts, RoundWait, WaitMode};
 pub(crate) use handler::{ControlHandler, engine_refused, host_key};
+pub(crate) use round_wait::{LastRoundCounts, RoundWait, WaitMode};
 pub(crate) use server::Server;
 pub(crate) use settings_source::{NewSettings, SettingsSource};

@@ -6,8 +6,8 @@ use crawl_engine::{LiveState, Phase, Progress};
 use crawl_scheduler::{HostWork as Work, Tick};
 use jiff::Timestamp;
 
-use super::between_rounds::{RoundWait, WaitMode};
 use super::protocol::{HostWork, LatestPage, PhaseName, State};
+use super::round_wait::{RoundWait, WaitMode};
 
 /// Returns the state of a running crawl.
 pub(super) fn of_live(live: &LiveState) -> State {

@@ -2,12 +2,12 @@
 
 use std::error::Error as _;
 
-use crawl_shared_frontier::SharedOpenError;
+use crawl_shared_frontier::SharedCrawlError;
 
 use super::CommandError;
 
 /// Converts the error of a shared frontier, whose message contains its hint.
-pub(crate) fn of_shared(error: &SharedOpenError) -> CommandError {
+pub(crate) fn of_shared(error: &SharedCrawlError) -> CommandError {
     let text = error.to_string();
     let (what, hint) = match text.split_once("\nhint: ") {
         Some((what, hint)) => (what.to_owned(), Some(hint.to_owned())),
@@ -20,9 +20,9 @@ pub(crate) fn of_shared(error: &SharedOpenError) -> CommandError {
         cause = why.source();
     }
     let refusal = match error {
-        SharedOpenError::Unreachable { .. }
-        | SharedOpenError::ReadOnly { .. }
-        | SharedOpenError::Frontier(_) => CommandError::disk(message),
+        SharedCrawlError::Unreachable { .. }
+        | SharedCrawlError::ReadOnly { .. }
+        | SharedCrawlError::Frontier(_) => CommandError::disk(message),
         _ => CommandError::usage(message),
     };
     CommandError { hint, ..refusal }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crawl_identity::KeySet;
 
-use crate::child::KEY_VARIABLE;
+use crate::command_without_secrets::KEY_VARIABLE;
 use crate::error::CommandError;
 
 /// Maximum bytes of a key file, enough for hundreds of keys.

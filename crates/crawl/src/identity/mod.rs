@@ -1,9 +1,9 @@
 //! The crawler's private keys: their storage, and the signing of requests.
 
 mod key_source;
-mod published_keys;
+mod published_keys_file;
 mod signer;
 
 pub(crate) use key_source::KeySource;
-pub(crate) use published_keys::{PublishedKeysFile, published_keys};
+pub(crate) use published_keys_file::{PublishedKeysFile, published_keys};
 pub(crate) use signer::RotatingSigner;

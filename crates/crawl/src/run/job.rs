@@ -8,17 +8,17 @@ use std::time::Duration;
 use crawl_engine::Config;
 use crawl_records::stored_settings;
 
-use super::connection_limit::FetchConnectionLimits;
 use super::engine_config::{engine_config, rules};
+use super::open_file_limit::FetchConnectionLimits;
 use crate::control::{NewSettings, SettingsSource};
 use crate::error::CommandError;
 use crate::settings::{CheckedSettings, InitialLayers, Settings, mark_of, shared_crawl};
-use crate::terminal::{HasMark, Terminal};
+use crate::terminal::{ConfigMarkPresence, Terminal};
 use crate::values::Span;
 
 /// Which command can continue the crawl in a job's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DirectoryReuse {
+pub(crate) enum ContinuationCommand {
     /// `crawl --output DIR` continues the crawl.
     OfCrawl,
     /// `crawl check --output DIR` continues the crawl.
@@ -41,7 +41,7 @@ pub(crate) struct Job {
     /// The connections that the crawl may use, limited by the available file descriptors.
     pub(super) connections: FetchConnectionLimits,
     pub(super) terminal: Terminal,
-    directory: DirectoryReuse,
+    directory: ContinuationCommand,
 }
 
 /// The settings in force now, after any reload.
@@ -60,7 +60,7 @@ impl Job {
         sources: InitialLayers,
         connections: FetchConnectionLimits,
         terminal: Terminal,
-        directory: DirectoryReuse,
+        directory: ContinuationCommand,
     ) -> Job {
         Job {
             output: checked.output.clone(),
@@ -97,7 +97,7 @@ impl Job {
 
     /// Returns whether `crawl check` runs the crawl.
     pub(super) fn is_check(&self) -> bool {
-        self.directory != DirectoryReuse::OfCrawl
+        self.directory != ContinuationCommand::OfCrawl
     }
 
     /// Returns the command that continues the crawl.
@@ -110,13 +110,13 @@ impl Job {
 
     /// Returns whether the next start recognises the crawl.toml in the directory as this user's
     /// own.
-    pub(crate) fn has_mark(&self) -> HasMark {
-        if self.directory == DirectoryReuse::Temporary {
-            return HasMark::Temporary;
+    pub(crate) fn has_mark(&self) -> ConfigMarkPresence {
+        if self.directory == ContinuationCommand::Temporary {
+            return ConfigMarkPresence::Temporary;
         }
         match mark_of(&stored_settings(self.dir())) {
-            Some(_) => HasMark::Yes,
-            None => HasMark::No,
+            Some(_) => ConfigMarkPresence::Yes,
+            None => ConfigMarkPresence::No,
         }
     }
 

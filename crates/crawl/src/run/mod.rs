@@ -1,10 +1,10 @@
 //! Runs a crawl from checked settings to its end: engine configuration, rounds and signals.
 
 mod archive_read_progress;
-pub(crate) mod connection_limit;
 mod engine_config;
 mod interrupted_forget;
 mod job;
+pub(crate) mod open_file_limit;
 mod plan;
 mod recheck;
 mod replay;
@@ -16,7 +16,7 @@ mod temporary_folder;
 
 pub(crate) use archive_read_progress::while_reading;
 pub(crate) use interrupted_forget::finish_interrupted;
-pub(crate) use job::DirectoryReuse;
+pub(crate) use job::ContinuationCommand;
 pub(crate) use plan::plan;
 pub(crate) use recheck::recheck;
 pub(crate) use replay::{FinishedReplay, replay};

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::job::Job;
 use super::signals;
-use super::temporary_folder::{ExitDelay, MAX_REST};
+use super::temporary_folder::{GapBeforeExit, MAX_REST};
 use crate::clock;
 use crate::control::{
     ControlHandler, LastRoundCounts, RoundWait, Server, SettingsSource, WaitMode,
@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if !discard_unanswered(summary) {
             return false;
         }
-        ExitDelay::new(self.stopped.clone()).keep(delay).await;
+        GapBeforeExit::new(self.stopped.clone()).keep(delay).await;
         true
     }
 

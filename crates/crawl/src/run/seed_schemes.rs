@@ -8,7 +8,7 @@ use crawl_weburl::CanonicalUrl;
 use tokio::task::JoinSet;
 
 use crate::error::CommandError;
-use crate::settings::seeds::Seed;
+use crate::settings::typed_seed::Seed;
 
 /// Maximum hosts without a scheme to try concurrently.
 /// Beyond the limit: the others wait.
@@ -95,7 +95,7 @@ mod tests {
     use tokio::net::UdpSocket;
 
     use super::choose_schemes;
-    use crate::settings::seeds::read;
+    use crate::settings::typed_seed::read;
 
     /// Starts a name server that answers every name with this IPv4 address and has no IPv6
     /// addresses.

@@ -7,15 +7,15 @@ use crawl_records::stored_settings;
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
 
-use super::connection_limit::connections;
 use super::engine_config::{fetch_config, user_agent_of};
 use super::interrupted_forget::finish_interrupted;
-use super::job::{DirectoryReuse, Job};
+use super::job::{ContinuationCommand, Job};
+use super::open_file_limit::connections;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
-use crate::settings::seeds::Seed;
+use crate::settings::typed_seed::Seed;
 use crate::settings::{
-    CheckedSettings, InitialLayers, ListedSeed, Settings, check, seeds, stored_seeds,
+    CheckedSettings, InitialLayers, ListedSeed, Settings, check, stored_seeds, typed_seed,
 };
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
@@ -25,7 +25,7 @@ use crate::values::Switch;
 pub(crate) fn crawl(
     settings: &Settings,
     sources: InitialLayers,
-    directory: DirectoryReuse,
+    directory: ContinuationCommand,
 ) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
@@ -77,7 +77,7 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
     let typed = typed.iter().map(|seed| &seed.url);
     let chosen: HashMap<_, _> = typed.zip(chosen).collect();
     for seed in listed {
-        let read = seeds::read(&seed.url);
+        let read = typed_seed::read(&seed.url);
         if let Some(url) = read.ok().and_then(|read| chosen.get(&read.url)) {
             seed.url = url.to_string();
         }
@@ -189,7 +189,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::{changes, name_in_full};
-    use crate::settings::seeds::{Seed, read};
+    use crate::settings::typed_seed::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
     /// Guards against comparing each seed with every other, which would take minutes for this many.

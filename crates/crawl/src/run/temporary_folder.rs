@@ -10,8 +10,8 @@ use std::time::Duration;
 use crawl_engine::{Budgets, Config, Controls, RunSummary, StopRequest};
 use tokio::sync::watch;
 
-use super::connection_limit::connections;
 use super::engine_config::engine_config;
+use super::open_file_limit::connections;
 use super::signals;
 use crate::clock;
 use crate::control::ControlHandler;
@@ -72,11 +72,11 @@ impl TemporaryFolder {
         &self,
         config: Config,
         terminal: Terminal,
-    ) -> Result<(RunSummary, ExitDelay), CommandError> {
+    ) -> Result<(RunSummary, GapBeforeExit), CommandError> {
         let (stop, stopped) = watch::channel(StopRequest::No);
         let handler = Arc::new(ControlHandler::new(self.path().to_owned()));
         signals::listen(stop, terminal, handler)?;
-        let rest = ExitDelay(stopped.clone());
+        let rest = GapBeforeExit(stopped.clone());
         let controls = Controls {
             stop: stopped,
             ..Controls::unattended()
@@ -89,12 +89,12 @@ impl TemporaryFolder {
 
 /// A wait before the program exits, so that a crawl started right afterwards doesn't send a request
 /// to the same host too soon.
-pub(super) struct ExitDelay(watch::Receiver<StopRequest>);
+pub(super) struct GapBeforeExit(watch::Receiver<StopRequest>);
 
-impl ExitDelay {
+impl GapBeforeExit {
     /// Prepares the wait. `stopped` receives the user's requests to stop.
-    pub(super) fn new(stopped: watch::Receiver<StopRequest>) -> ExitDelay {
-        ExitDelay(stopped)
+    pub(super) fn new(stopped: watch::Receiver<StopRequest>) -> GapBeforeExit {
+        GapBeforeExit(stopped)
     }
 
     /// Waits for `gap`, but at most for `MAX_REST`, or until the user stops the program. If the run

@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use super::control_api;
-use super::live_state::{CrawlSnapshot, Events, now};
+use super::live_state_feed::{CrawlSnapshot, Events, now};
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
 use super::state::{App, seconds_now};

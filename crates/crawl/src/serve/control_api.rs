@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::live_state::of_client;
+use super::live_state_feed::of_client;
 use super::problem::Problem;
 use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};

@@ -11,7 +11,7 @@ pub(crate) mod connections;
 mod control_api;
 mod guard;
 mod headers;
-mod live_state;
+mod live_state_feed;
 mod options;
 mod problem;
 pub(crate) mod rate_limit;
@@ -29,8 +29,8 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::child::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
+use crate::command_without_secrets::TOKEN_VARIABLE;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
 use connections::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, ServerConnectionLimits, listen};
 use options::Options;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::assets::Assets;
 use super::guard::Guard;
-use super::live_state::LiveStateFeed;
+use super::live_state_feed::LiveStateFeed;
 use super::options::Options;
 use super::rate_limit::ClientRateLimits;
 use super::report_cache::ReportCache;

@@ -15,7 +15,9 @@ use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_scope::{AreaConflict, AreaKind, SeedAreas, SeedSettings};
-use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
+use crawl_weburl::{
+    AddressClass, CanonicalUrl, HostPatternMap, canonicalize, classify, host_address,
+};
 
 use super::ca_files::check_ca_files;
 use super::choices::CrawlKind;
@@ -23,9 +25,9 @@ use super::contact_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact, user_agent,
 };
 use super::extract_rules::compile;
-use super::groups::{host_groups, terms_by_host};
+use super::host_groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
-use super::host_network::{HostNetwork, reach};
+use super::host_network_class::{HostNetwork, reach};
 use super::host_politeness::{HostPoliteness, overrides};
 use super::listed_seed::ListedSeed;
 use super::listing::stored_seeds;
@@ -38,7 +40,7 @@ use super::signing::check_signing;
 use super::sites::{accesses, by_name};
 use crate::error::{CommandError, Problems, left_out};
 use crate::rendering::renderer;
-use crate::settings::seeds::{self, Seed};
+use crate::settings::typed_seed::{self, Seed};
 use crate::values::{AddressOverride, BrowserSettings, Span};
 
 const SEED_HINT: &str =
@@ -68,7 +70,7 @@ pub(crate) struct CheckedSettings {
     /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
     /// Groups of hosts that share a budget.
-    pub(crate) groups: HostTable<Arc<HostGroupBudget>>,
+    pub(crate) groups: HostPatternMap<Arc<HostGroupBudget>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
     /// The signer of requests. `None` if requests aren't signed.
@@ -466,7 +468,7 @@ fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) ->
 /// Rejects a file or a crawl's directory given in place of a host.
 fn check_no_file(typed: &str) -> Result<(), CommandError> {
     let path = Path::new(typed);
-    if seeds::has_scheme(typed) {
+    if typed_seed::has_scheme(typed) {
         return Ok(());
     }
     let (message, hint) = match path.join("crawl.toml").is_file() {
@@ -490,7 +492,7 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
 /// Returns whether the crawl in a directory started at the typed host, and the directory is named
 /// after that host.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
-    let typed = seeds::read(typed).map(|seed| seed.url);
+    let typed = typed_seed::read(typed).map(|seed| seed.url);
     let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
     typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
 }
@@ -498,7 +500,7 @@ fn holds_seed_at(dir: &Path, typed: &str) -> bool {
 pub(crate) fn check_seed(typed: &str) -> Result<Seed, CommandError> {
     refuse_credentials(typed)?;
     check_no_file(typed)?;
-    let seed = seeds::read(typed).map_err(|why| {
+    let seed = typed_seed::read(typed).map_err(|why| {
         CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
     })?;
     match host_address(seed.url.host()) {

@@ -14,8 +14,8 @@ use super::contact_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
 use super::extract_rules;
-use super::groups;
 use super::host_access;
+use super::host_groups;
 use super::setting_definitions::{Layer, TABLES};
 use super::sites;
 use crate::error::{CommandError, NamedTable, Problems, UnreadSettings, nearest};
@@ -181,10 +181,14 @@ impl<'a> Source<'a> {
                     .note(read.map_err(|problem| problem.hiding(keys_unread(None, ["seed"]))))?;
             }
             (extract_rules::TABLE, _) => self.keep_rules(&name, &mut value, problems)?,
-            (kind @ (sites::TABLE | groups::TABLE), _) => {
+            (kind @ (sites::TABLE | host_groups::TABLE), _) => {
                 let (kind, fields, example) = match kind {
                     sites::TABLE => (sites::TABLE, sites::FIELDS, "[site.\"example.org\"]"),
-                    _ => (groups::TABLE, groups::FIELDS, "[group.ministries]"),
+                    _ => (
+                        host_groups::TABLE,
+                        host_groups::FIELDS,
+                        "[group.ministries]",
+                    ),
                 };
                 match value.get_mut() {
                     DeValue::Table(names) => self.keep_named((kind, fields), names, problems),

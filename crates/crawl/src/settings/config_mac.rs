@@ -13,7 +13,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toml::Table;
 
-use super::environment::UserFolders;
+use super::user_folders::UserFolders;
 
 /// The purpose of a mark, which is a keyed digest. The digest covers the purpose, so a mark for one
 /// purpose is never valid for another.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_weburl::{HostKey, HostTable};
+use crawl_weburl::{HostKey, HostPatternMap};
 
 use super::seed_list::{lines, without_bom};
 use crate::error::{CommandError, Problems, UnreadSettings};
@@ -84,8 +84,8 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
 }
 
 /// Returns the hosts of a list as a table, without duplicates.
-pub(crate) fn host_table(listed: &[ListedHost]) -> HostTable<()> {
-    let mut table = HostTable::default();
+pub(crate) fn host_table(listed: &[ListedHost]) -> HostPatternMap<()> {
+    let mut table = HostPatternMap::default();
     for name in names(listed) {
         // Inserting a duplicate fails, which is harmless.
         let _ = table.insert(name, ());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
-use crawl_weburl::{HostTable, host_and_port};
+use crawl_weburl::{HostPatternMap, host_and_port};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,8 +90,8 @@ impl HostPoliteness {
 /// Builds the scheduler's table for all names in the tables of sites and groups. If a `[site]` and
 /// a `[group]` table set the same key for a host, the `[site]` table wins.
 pub(super) fn overrides(
-    sites: &HostTable<&HostPoliteness>,
-    groups: &HostTable<&HostPoliteness>,
+    sites: &HostPatternMap<&HostPoliteness>,
+    groups: &HostPatternMap<&HostPoliteness>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
@@ -122,7 +122,7 @@ mod tests {
     use crawl_weburl::HostKey;
 
     use super::super::config_file::parse;
-    use super::super::groups::terms_by_host;
+    use super::super::host_groups::terms_by_host;
     use super::super::sites::by_name;
     use super::overrides;
 

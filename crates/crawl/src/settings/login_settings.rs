@@ -8,14 +8,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawl_engine::{BadSign, Credentials, LoginMethod, PageSign, SiteLogin};
-use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, class_of_host};
+use crawl_engine::{BadSign, CredentialSource, LoginMethod, PageSign, SiteLogin};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostPatternMap, canonicalize, class_of_host};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::child;
+use crate::command_without_secrets;
 use crate::values::{SchemaValue as _, Switch};
 
 /// Prefix of a value that names an environment variable.
@@ -165,7 +165,7 @@ impl SecretSource {
 
 /// How the requests of a login are sent to the site.
 #[derive(Clone, Copy, Default)]
-pub(super) struct LoginTransport {
+pub(super) struct LoginTransportSecurity {
     /// Whether the login may use plain http.
     pub(super) plain_http: bool,
     /// Whether all requests, even those to loopback, go through a proxy.
@@ -205,7 +205,7 @@ impl LoginSettings {
     pub(super) fn login(
         &self,
         site: &str,
-        channel: LoginTransport,
+        channel: LoginTransportSecurity,
     ) -> Result<SiteLogin, (&'static str, String)> {
         let (method, credentials) = match (&self.form, &self.credential_command) {
             (Some(form), None) => self.form_login(form, site, channel)?,
@@ -250,11 +250,11 @@ impl LoginSettings {
         &self,
         form: &str,
         site: &str,
-        channel: LoginTransport,
-    ) -> Result<(LoginMethod, Credentials), (&'static str, String)> {
+        channel: LoginTransportSecurity,
+    ) -> Result<(LoginMethod, CredentialSource), (&'static str, String)> {
         let url = canonicalize(None, form)
             .map_err(|_| ("form", format!("`{form}` isn't an http or https URL")))?;
-        let mut own = HostTable::default();
+        let mut own = HostPatternMap::default();
         let is_own = own.insert(site, ()).is_err() || own.find(&url.host_key()).is_some();
         if !is_own {
             return Err(("form", format!("`{form}` is not on {site} or a subdomain")));
@@ -275,7 +275,7 @@ impl LoginSettings {
         }
         let fields = self.fields.keys().cloned().collect();
         let sources = self.fields.clone();
-        let credentials = Credentials::new(move || {
+        let credentials = CredentialSource::new(move || {
             let sources = sources.iter();
             let pairs = sources.map(|(name, source)| Ok((name.clone(), source.read()?)));
             pairs.collect()
@@ -286,7 +286,7 @@ impl LoginSettings {
     fn token_login(
         &self,
         command: &str,
-    ) -> Result<(LoginMethod, Credentials), (&'static str, String)> {
+    ) -> Result<(LoginMethod, CredentialSource), (&'static str, String)> {
         if !self.fields.is_empty() {
             let why = "they belong to a `form`".to_owned();
             return Err(("fields", why));
@@ -296,7 +296,8 @@ impl LoginSettings {
         let checked = crawl_fetcher::HostAccess::new("a.example").header(header, "x");
         checked.map_err(|why| ("credential-header", why.to_string()))?;
         let command = command.to_owned();
-        let credentials = Credentials::new(move || Ok(vec![(String::new(), output_of(&command)?)]));
+        let credentials =
+            CredentialSource::new(move || Ok(vec![(String::new(), output_of(&command)?)]));
         let header = header.to_owned();
         Ok((LoginMethod::Token { header }, credentials))
     }
@@ -306,7 +307,7 @@ impl LoginSettings {
 /// the line end. The errors don't contain the output.
 fn output_of(command: &str) -> Result<String, String> {
     let shown = format!("the command `{command}`");
-    let mut child = child::command("sh")
+    let mut child = command_without_secrets::command("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -359,7 +360,7 @@ fn output_of(command: &str) -> Result<String, String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{LoginSettings, LoginTransport, SecretSource, SignTerm, output_of};
+    use super::{LoginSettings, LoginTransportSecurity, SecretSource, SignTerm, output_of};
 
     fn terms(form: &str, user: &str) -> LoginSettings {
         let source = SecretSource::try_from(user.to_owned()).unwrap();
@@ -423,18 +424,22 @@ mod tests {
             ),
         ] {
             let (key, why) = terms
-                .login("a.example", LoginTransport::default())
+                .login("a.example", LoginTransportSecurity::default())
                 .unwrap_err();
             assert_eq!(format!("{key}: {why}"), expected);
         }
-        assert!(token.login("a.example", LoginTransport::default()).is_ok());
+        assert!(
+            token
+                .login("a.example", LoginTransportSecurity::default())
+                .is_ok()
+        );
         assert!(
             terms(https, "command:true")
-                .login("a.example", LoginTransport::default())
+                .login("a.example", LoginTransportSecurity::default())
                 .is_ok()
         );
         let plain = terms("http://a.example/login", "command:true");
-        let channel = |plain_http, is_proxied| LoginTransport {
+        let channel = |plain_http, is_proxied| LoginTransportSecurity {
             plain_http,
             is_proxied,
         };

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
 use super::extract_rules;
-use super::groups::{self, GroupSettings};
+use super::host_groups::{self, GroupSettings};
 use super::listed_seed::ListedSeed;
 use super::listing::{heading, table_of};
 use super::setting_definitions::{Layer, Settings, TABLES, schemas};
@@ -48,7 +48,7 @@ pub(crate) fn schema() -> String {
     let mut group = of_keys(of_group.into_iter().collect());
     group["description"] = "Hosts that share budgets and politeness settings".into();
     properties.insert(
-        groups::TABLE.to_owned(),
+        host_groups::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": group }),
     );
     properties.insert(
@@ -89,7 +89,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::config_file::{key_of, parse};
-    use super::super::groups;
+    use super::super::host_groups;
     use super::super::setting_definitions::TABLES;
     use super::super::sites;
     use super::schema;
@@ -175,7 +175,7 @@ mod tests {
         for (table, _) in TABLES {
             compare(table, &schema["properties"][table]);
         }
-        let group = &schema["properties"][groups::TABLE]["additionalProperties"];
+        let group = &schema["properties"][host_groups::TABLE]["additionalProperties"];
         compare("group.a", group);
         let site = &schema["properties"][sites::TABLE]["additionalProperties"];
         let mut site = site.clone();
@@ -205,8 +205,8 @@ mod tests {
         }
         let site = &schema["properties"][sites::TABLE]["additionalProperties"];
         assert_eq!(keys(site), sorted(sites::FIELDS));
-        let group = &schema["properties"][groups::TABLE]["additionalProperties"];
-        assert_eq!(keys(group), sorted(groups::FIELDS));
+        let group = &schema["properties"][host_groups::TABLE]["additionalProperties"];
+        assert_eq!(keys(group), sorted(host_groups::FIELDS));
         assert_eq!(
             keys(&schema).len(),
             TABLES.len()

@@ -3,7 +3,7 @@
 use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 
 use super::listed_seed::{ListedSeed, SeedProblem};
-use super::seeds;
+use super::typed_seed;
 use crate::error::{CommandError, Problems, UnreadSettings};
 use crate::input::read_file;
 use crate::values::FilePath;
@@ -166,7 +166,7 @@ fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProb
         })?,
         false => ListedSeed::plain(line),
     };
-    if let Err(why) = seeds::read(&seed.url) {
+    if let Err(why) = typed_seed::read(&seed.url) {
         let message = format!("unusable seed `{}`: {why}", seed.url);
         let key = if seed.is_sitemap { "sitemap" } else { "url" };
         let column = column_of(line, Some(key));
@@ -203,7 +203,7 @@ fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSee
         SitemapKind::UrlSet => {
             let entries = sitemap.entries.into_iter().map(|entry| entry.loc);
             let (seeds, unusable): (Vec<_>, Vec<_>) =
-                entries.partition(|seed| seeds::read(seed).is_ok());
+                entries.partition(|seed| typed_seed::read(seed).is_ok());
             for seed in unusable.iter().take(MAX_LINES_REPORTED) {
                 let message = format!("unusable seed `{seed}` in the sitemap");
                 refuse(&message, "a `loc` must be a whole URL");

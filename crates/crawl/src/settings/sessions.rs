@@ -13,7 +13,7 @@ use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
 use super::host_access::AccessSettings;
-use super::login_settings::LoginTransport;
+use super::login_settings::LoginTransportSecurity;
 use super::sites::Sites;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
@@ -50,7 +50,7 @@ pub(super) fn sessions(
             continue;
         };
         let name = canonical_name(site);
-        let channel = LoginTransport {
+        let channel = LoginTransportSecurity {
             plain_http: terms.access.allows_plain_http(),
             is_proxied,
         };

@@ -10,7 +10,7 @@ use super::choices::{
     PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName,
     StratumName, WhenName,
 };
-use super::groups::Groups;
+use super::host_groups::HostGroups;
 use super::host_lists::HostList;
 use super::host_politeness::HostPoliteness;
 use super::listed_seed::ListedSeed;
@@ -112,7 +112,7 @@ macro_rules! tables {
             pub(crate) site: Option<Sites>,
             /// Groups of hosts that share a budget and politeness settings; only in files.
             #[arg(skip)]
-            pub(crate) group: Option<Groups>,
+            pub(crate) group: Option<HostGroups>,
             /// Rules for the fields of pages; only in files.
             #[arg(skip)]
             pub(crate) extract: Option<Vec<RuleConfig>>,
@@ -125,7 +125,7 @@ macro_rules! tables {
             pub(crate) seed: Vec<ListedSeed>,
             $( pub(crate) $table: $settled, )+
             pub(crate) site: Sites,
-            pub(crate) group: Groups,
+            pub(crate) group: HostGroups,
             pub(crate) extract: Vec<RuleConfig>,
         }
 

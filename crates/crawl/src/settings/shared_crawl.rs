@@ -12,9 +12,9 @@ use toml::{Table, Value};
 #[cfg(feature = "shared-frontier")]
 use super::config_file;
 use super::listing::{table_of, without_secrets};
-#[cfg(feature = "shared-frontier")]
-use super::seeds;
 use super::setting_definitions::Settings;
+#[cfg(feature = "shared-frontier")]
+use super::typed_seed;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
@@ -127,7 +127,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let spends = settings
         .group
         .values()
-        .any(super::groups::GroupSettings::has_budget);
+        .any(super::host_groups::GroupSettings::has_budget);
     let options = [
         ("sample", settings.sample.sample.0.is_some(), "--sample"),
         ("walk", settings.sample.walk.0.is_some(), "--walk"),
@@ -154,7 +154,7 @@ pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<Strin
     let layer = config_file::read(path)?;
     let named = layer.frontier.crawl.filter(|name| !name.is_empty());
     let first = layer.seed.iter().flatten().next();
-    let of_seed = first.and_then(|seed| seeds::read(&seed.url).ok());
+    let of_seed = first.and_then(|seed| typed_seed::read(&seed.url).ok());
     let crawl = named.or_else(|| of_seed.map(|seed| seed.url.host_key().to_string()));
     let urls = layer.frontier.frontier.into_iter().flatten();
     Ok((urls.map(|url| url.0).collect(), crawl))
@@ -230,7 +230,7 @@ mod tests {
     /// Returns the name of the crawl and the settings that all workers must share.
     fn shared(change: impl FnOnce(&mut Settings)) -> (String, String) {
         let settings = settings(change);
-        let url = |seed: &ListedSeed| seeds::read(&seed.url).unwrap().url;
+        let url = |seed: &ListedSeed| typed_seed::read(&seed.url).unwrap().url;
         let seeds: Vec<_> = settings.seed.iter().map(url).collect();
         let shared = shared_crawl(&settings, &seeds).unwrap();
         (shared.crawl, alike(&settings, &seeds))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crawl_engine::HostBudget;
 use crawl_fetcher::HostAccess;
-use crawl_weburl::HostTable;
+use crawl_weburl::HostPatternMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -123,8 +123,8 @@ pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
 
 /// Returns the budgets by table name. Unusable names are ignored here, because [`by_name`] reports
 /// them.
-pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
-    let mut table = HostTable::default();
+pub(crate) fn budgets(sites: &Sites) -> HostPatternMap<HostBudget> {
+    let mut table = HostPatternMap::default();
     for (name, terms) in sites {
         let _ = table.insert(name, terms.budget());
     }
@@ -135,9 +135,9 @@ pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostPoliteness>, CommandError> {
+pub(super) fn by_name(sites: &Sites) -> Result<HostPatternMap<&HostPoliteness>, CommandError> {
     let mut problems = Problems::default();
-    let mut table = HostTable::default();
+    let mut table = HostPatternMap::default();
     for (name, terms) in sites {
         let politeness = terms.politeness.check(&format!("[site.\"{name}\"]"));
         problems.note(politeness.map_err(|problem| problem.about_site(name)));

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use super::check::{check_all, default_output};
 use super::config_file;
-use super::environment::UserFolders;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
 use super::reread::InitialLayers;
@@ -20,8 +19,9 @@ use super::seed_list;
 use super::setting_definitions::OperatorLayer;
 use super::setting_definitions::{Layer, Settings};
 use super::stored_config::StoredConfig;
+use super::user_folders::UserFolders;
 use crate::error::{AffectedSettings, CommandError, NamedTable, Problems, UnreadSettings};
-use crate::settings::seeds;
+use crate::settings::typed_seed;
 
 /// Merges all sources. `flags` holds the command line and the environment.
 pub(crate) fn gather(
@@ -141,7 +141,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
     let named = output.filter(|output| !output.is_empty());
     named.map(|output| output.0.clone()).or_else(|| {
         let seed = said.seed.as_ref()?.first()?;
-        Some(default_output(&seeds::read(&seed.url).ok()?.url))
+        Some(default_output(&typed_seed::read(&seed.url).ok()?.url))
     })
 }
 

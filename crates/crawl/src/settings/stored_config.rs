@@ -16,15 +16,15 @@ use toml::{Table, Value};
 
 use super::config_file::{self, NOTES};
 use super::config_mac::{self, MarkStatus};
-use super::environment::UserFolders;
 use super::listed_seed::ListedSeed;
 use super::listing::{mark_of, record_again, without_secrets};
 use super::replay::REPLAY_OF;
 use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, memory};
 use super::sites;
+use super::user_folders::UserFolders;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
-use crate::settings::seeds;
+use crate::settings::typed_seed;
 use crate::values::ListedHost;
 
 /// Stand-in for a table's name: the top level of the file, outside all tables.
@@ -188,7 +188,8 @@ impl StoredConfig {
         let older = self.layer.seed.iter().flatten();
         // List a seed that can't be parsed, as if `explicit` didn't name it.
         let older = older.filter(|seed| {
-            let is_explicit = seeds::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
+            let is_explicit =
+                typed_seed::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
             !is_explicit.unwrap_or(false)
         });
         let mut unset_lines: Vec<String> = older
@@ -294,10 +295,12 @@ pub(crate) fn stored_without(
     };
     let before = stored.layer.clone().settle();
     let mut settings = before.clone();
-    settings.seed.retain(|seed| match seeds::read(&seed.url) {
-        Ok(read) => !std::iter::once(&read.url).chain(&read.stand_in).any(is_out),
-        Err(_) => true,
-    });
+    settings
+        .seed
+        .retain(|seed| match typed_seed::read(&seed.url) {
+            Ok(read) => !std::iter::once(&read.url).chain(&read.stand_in).any(is_out),
+            Err(_) => true,
+        });
     without_hosts(&mut settings, is_host_out);
     if settings == before {
         return Ok(None);
@@ -358,7 +361,9 @@ fn why(table: &str, key: &str) -> Option<&'static str> {
 
 /// Returns the URLs of seeds; for a host without a scheme, both https and http.
 fn canonical(seeds: &[ListedSeed]) -> Vec<CanonicalUrl> {
-    let seeds = seeds.iter().filter_map(|seed| seeds::read(&seed.url).ok());
+    let seeds = seeds
+        .iter()
+        .filter_map(|seed| typed_seed::read(&seed.url).ok());
     seeds
         .flat_map(|seed| std::iter::once(seed.url).chain(seed.stand_in))
         .collect()

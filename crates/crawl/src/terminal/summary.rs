@@ -31,7 +31,7 @@ const LEFT_OUT: [(&str, &str); 4] = [
 
 /// Whether crawl.toml has a mark that identifies it as its user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HasMark {
+pub(crate) enum ConfigMarkPresence {
     Yes,
     /// crawl.toml has no mark, because the user's key could not be stored.
     No,
@@ -45,7 +45,12 @@ pub(crate) enum HasMark {
 /// Pages, bytes and failures are those of the whole crawl as `report` counts them, so the summary
 /// agrees with `crawl report`. `exe` is the command that continues the crawl: `crawl` or `crawl
 /// check`. `mark` indicates whether the next start trusts the crawl's own crawl.toml.
-pub(crate) fn closing(summary: &RunSummary, report: &Report, exe: &str, mark: HasMark) -> String {
+pub(crate) fn closing(
+    summary: &RunSummary,
+    report: &Report,
+    exe: &str,
+    mark: ConfigMarkPresence,
+) -> String {
     let mut text = format!("{}\n", how(summary));
     name_problems(summary, &mut text);
     name_unmatched_rules(summary, report, &mut text);
@@ -77,7 +82,7 @@ pub(crate) fn closing(summary: &RunSummary, report: &Report, exe: &str, mark: Ha
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
     }
-    let is_temporary = mark == HasMark::Temporary;
+    let is_temporary = mark == ConfigMarkPresence::Temporary;
     line(
         "failed",
         match is_temporary {
@@ -118,11 +123,11 @@ pub(crate) fn closing(summary: &RunSummary, report: &Report, exe: &str, mark: Ha
 
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
-fn go_on(summary: &RunSummary, report: &Report, exe: &str, mark: HasMark) -> String {
+fn go_on(summary: &RunSummary, report: &Report, exe: &str, mark: ConfigMarkPresence) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
-        HasMark::Yes | HasMark::Temporary => String::new(),
-        HasMark::No => {
+        ConfigMarkPresence::Yes | ConfigMarkPresence::Temporary => String::new(),
+        ConfigMarkPresence::No => {
             let file = summary.output.join("crawl.toml").display().to_string();
             format!(" --config {}", quoted(&file))
         }
@@ -363,7 +368,7 @@ mod tests {
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{HasMark, closing, exit_code};
+    use super::{ConfigMarkPresence, closing, exit_code};
 
     fn summary(ended: EndReason) -> RunSummary {
         RunSummary {
@@ -410,7 +415,12 @@ mod tests {
 
     fn check(summary: &RunSummary, code: u8, expect: Expect) {
         assert_eq!(exit_code(summary, false), code);
-        expect.assert_eq(&closing(summary, &report(summary), "crawl", HasMark::Yes));
+        expect.assert_eq(&closing(
+            summary,
+            &report(summary),
+            "crawl",
+            ConfigMarkPresence::Yes,
+        ));
     }
 
     #[test]
@@ -430,7 +440,12 @@ mod tests {
         );
         let mut left_out = summary(EndReason::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(&left_out, &report(&left_out), "crawl", HasMark::Yes);
+        let text = closing(
+            &left_out,
+            &report(&left_out),
+            "crawl",
+            ConfigMarkPresence::Yes,
+        );
         let line = "\n  left out: 1,250,000 sitemap URLs over the limit of --max-sitemap-urls\n";
         assert!(text.contains(line), "{text}");
         let mut round = summary(EndReason::Finished);
@@ -482,7 +497,7 @@ mod tests {
         (second.round, second.pages, second.failed) = (2, 3, 1);
         let mut of_crawl = report(&summary(EndReason::Finished));
         (of_crawl.pages.total, of_crawl.pages.failed) = (34, 4);
-        let text = closing(&second, &of_crawl, "crawl", HasMark::Yes);
+        let text = closing(&second, &of_crawl, "crawl", ConfigMarkPresence::Yes);
         assert!(text.contains("  fetched:  34 pages, "), "{text}");
         assert!(text.contains("  failed:   4\n"), "{text}");
     }
@@ -492,7 +507,12 @@ mod tests {
         let go_on = |ended: EndReason| {
             let mut summary = summary(ended);
             summary.pending = 7;
-            let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
+            let text = closing(
+                &summary,
+                &report(&summary),
+                "crawl",
+                ConfigMarkPresence::Yes,
+            );
             let line = text
                 .lines()
                 .find_map(|line| line.strip_prefix("  continue: "));
@@ -515,7 +535,12 @@ mod tests {
         );
         let mut cut_short = summary(EndReason::Interrupted);
         cut_short.indexed = Some(IndexSummary::default());
-        let text = closing(&cut_short, &report(&cut_short), "crawl", HasMark::Yes);
+        let text = closing(
+            &cut_short,
+            &report(&cut_short),
+            "crawl",
+            ConfigMarkPresence::Yes,
+        );
         assert!(
             text.contains("  continue: crawl --output crawl-e.example\n"),
             "{text}"
@@ -527,7 +552,7 @@ mod tests {
             total: 7,
             by_reason: BTreeMap::from([("max-pages of [site.\"e.example\"]".to_owned(), 7)]),
         });
-        let text = closing(&ended, &by_site, "crawl", HasMark::Yes);
+        let text = closing(&ended, &by_site, "crawl", ConfigMarkPresence::Yes);
         let line = "  continue: raise max-pages and max-pages of [site.\"e.example\"] first, \
                     nothing else is left to fetch\n";
         assert!(text.contains(line), "{text}");
@@ -544,7 +569,7 @@ mod tests {
             total: 7,
             by_reason: BTreeMap::from([("max-pages-per-host".to_owned(), 7)]),
         });
-        let text = closing(&interrupted, &report, "crawl", HasMark::Yes);
+        let text = closing(&interrupted, &report, "crawl", ConfigMarkPresence::Yes);
         for line in [
             "  excluded: 1,045 (robots 40, scope 1,005)\n",
             "  pending:  7 (max-pages-per-host)\n",
@@ -558,7 +583,7 @@ mod tests {
     fn one_is_singular() {
         let mut one = summary(EndReason::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
-        let text = closing(&one, &report(&one), "crawl", HasMark::Yes);
+        let text = closing(&one, &report(&one), "crawl", ConfigMarkPresence::Yes);
         assert!(
             text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
             "{text}"
@@ -613,7 +638,12 @@ mod tests {
         let mut interrupted = summary(EndReason::Interrupted);
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
-        let text = closing(&interrupted, &report(&interrupted), "crawl", HasMark::No);
+        let text = closing(
+            &interrupted,
+            &report(&interrupted),
+            "crawl",
+            ConfigMarkPresence::No,
+        );
         let line = r"continue: crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
         assert!(text.contains(line), "{text}");
     }
@@ -652,7 +682,12 @@ mod tests {
                 waiting_bytes,
                 ..IndexSummary::default()
             });
-            let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
+            let text = closing(
+                &summary,
+                &report(&summary),
+                "crawl",
+                ConfigMarkPresence::Yes,
+            );
             assert!(text.contains(&format!("index:    {expected}\n")), "{text}");
         }
     }

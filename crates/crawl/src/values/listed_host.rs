@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crawl_weburl::HostTable;
+use crawl_weburl::HostPatternMap;
 
 use super::BadValue;
 use super::text_serde::as_string;
@@ -25,7 +25,7 @@ impl FromStr for ListedHost {
         if let Some(file) = text.strip_prefix('@') {
             return Ok(ListedHost::File(file.into()));
         }
-        let mut table = HostTable::default();
+        let mut table = HostPatternMap::default();
         match table.insert(text, ()) {
             Ok(()) => Ok(ListedHost::Host(text.to_owned())),
             Err(why) => Err(BadValue::new(format!(

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use crate::crawl::Crawl;
+use crate::crawl_harness::Crawl;
 use crate::nginx::Nginx;
 use crate::walk::{Walk, differences};
 use crate::{archive, named};

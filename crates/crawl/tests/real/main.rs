@@ -7,11 +7,11 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod archive;
-mod crawl;
+mod crawl_harness;
 mod killed;
 mod nginx;
 mod protocols;
-mod site;
+mod uninterrupted_crawl;
 mod walk;
 
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crawl_archive::read_record;
 use crawl_testweb::NginxEndpoint;
 use tempfile::TempDir;
 
-use crate::crawl::Crawl;
+use crate::crawl_harness::Crawl;
 use crate::nginx::Nginx;
 use crate::{archive, named};
 

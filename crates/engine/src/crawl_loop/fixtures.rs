@@ -16,7 +16,7 @@ use crawl_weburl::{Origin, canonicalize};
 use super::Coordinator;
 use super::run_statistics::RunStatistics;
 use crate::config::Config;
-use crate::counters::Commit;
+use crate::counters::CommitStatistics;
 use crate::messages::page::FetchContext;
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::totals::CrawlTotals;
@@ -72,7 +72,12 @@ pub(super) fn run_report(
         },
         revisits: config().revisits,
     });
-    run.committed(totals, &Commit::default(), HashMap::new(), Vec::new());
+    run.committed(
+        totals,
+        &CommitStatistics::default(),
+        HashMap::new(),
+        Vec::new(),
+    );
     run
 }
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_weburl::{HostKey, HostTable, Origin};
+use crawl_weburl::{HostKey, HostPatternMap, Origin};
 
 use crate::config::HostGroupBudget;
 
 /// The budgets of all groups. A host is in at most one group.
 #[derive(Debug, Default)]
 pub(super) struct GroupBudgetTracker {
-    groups: HostTable<Arc<HostGroupBudget>>,
+    groups: HostPatternMap<Arc<HostGroupBudget>>,
     /// Spending of each group, by group name.
     spent: BTreeMap<String, GroupSpending>,
 }
@@ -40,7 +40,7 @@ pub(super) enum GroupBudgetState {
 }
 
 impl GroupBudgetTracker {
-    pub(super) fn new(groups: &HostTable<Arc<HostGroupBudget>>) -> GroupBudgetTracker {
+    pub(super) fn new(groups: &HostPatternMap<Arc<HostGroupBudget>>) -> GroupBudgetTracker {
         GroupBudgetTracker {
             groups: groups.clone(),
             spent: BTreeMap::new(),
@@ -187,7 +187,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
+    use crawl_weburl::{HostKey, HostPatternMap, Origin, canonicalize};
 
     use super::{GroupBudgetState, GroupBudgetTracker};
     use crate::config::HostGroupBudget;
@@ -216,7 +216,7 @@ mod tests {
             max_pages: Some(9),
             ..HostGroupBudget::default()
         });
-        let mut table = HostTable::default();
+        let mut table = HostPatternMap::default();
         table.insert("a.example", Arc::clone(&group)).unwrap();
         table.insert("b.example", group).unwrap();
         table.insert("c.example", other).unwrap();

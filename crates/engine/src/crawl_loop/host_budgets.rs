@@ -10,7 +10,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::group_budgets::{GroupBudgetState, GroupBudgetTracker};
 use crate::config::{Budgets, HostBudget};
-use crate::messages::StoredBudget;
+use crate::messages::StoredSpending;
 use crate::summary::EndReason;
 
 /// The budgets and spending of all hosts that this crawl knows.
@@ -189,11 +189,11 @@ impl HostBudgetTracker {
     }
 
     /// Returns the durable form of a host's spending.
-    pub(crate) fn stored(&self, host: &HostKey) -> StoredBudget {
+    pub(crate) fn stored(&self, host: &HostKey) -> StoredSpending {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
         let numbers = [self.round.into(), account.pages, account.bytes, served];
-        let mut stored = StoredBudget::default();
+        let mut stored = StoredSpending::default();
         for (bytes, number) in stored.chunks_exact_mut(8).zip(numbers) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
@@ -371,7 +371,7 @@ impl HostBudgetTracker {
     }
 
     fn read<'a>(&self, stored: &'a [u8]) -> Option<(HostSpending, &'a [u8])> {
-        let (numbers, rest) = stored.split_first_chunk::<{ size_of::<StoredBudget>() }>()?;
+        let (numbers, rest) = stored.split_first_chunk::<{ size_of::<StoredSpending>() }>()?;
         let number = |at: usize| {
             let bytes = numbers[8 * at..].first_chunk::<8>();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))

@@ -17,7 +17,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::file_byte_lock;
-use super::running_crawls::{HostHolder, Running, RunningCrawl};
+use super::running_crawls::{HostHolder, RunningCrawl, RunningCrawlFile};
 use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
@@ -47,7 +47,7 @@ pub struct HostLocks {
 #[derive(Debug)]
 struct Shared {
     lock: File,
-    running: Running,
+    running: RunningCrawlFile,
 }
 
 impl HostLocks {
@@ -91,7 +91,7 @@ impl HostLocks {
             .create(true)
             .truncate(false)
             .open(path)?;
-        let running = Running::enter(&folder.join(RUNNING), crawl)?;
+        let running = RunningCrawlFile::enter(&folder.join(RUNNING), crawl)?;
         Ok(HostLocks {
             shared: Some(Shared {
                 lock: file,

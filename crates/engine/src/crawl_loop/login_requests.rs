@@ -7,7 +7,7 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
-use super::logins::{LoggedOutPageAction, LoginGate, LoginReaction, Logins};
+use super::logins::{LoggedOutPageAction, LoginReaction, LoginRequirement, Logins};
 use super::robots::RobotsAvailability;
 use crate::login::learn_passwords;
 use crate::messages::login::{LoginRequest, PageSession};
@@ -63,10 +63,12 @@ impl Coordinator {
         let (gate, reaction) = self.logins.gate(origin);
         self.react_to_login(now, reaction, out);
         match gate {
-            LoginGate::Open => return Ok(LoginPermitUse::Page),
-            LoginGate::Login(request) => return self.login_job(now, origin, request, out),
-            LoginGate::Wait => self.hosts.set_pending(now, origin, 0),
-            LoginGate::Failed(why) => self.hosts.stop_for_login(now, &origin.host_key(), &why),
+            LoginRequirement::Open => return Ok(LoginPermitUse::Page),
+            LoginRequirement::Login(request) => return self.login_job(now, origin, request, out),
+            LoginRequirement::Wait => self.hosts.set_pending(now, origin, 0),
+            LoginRequirement::Failed(why) => {
+                self.hosts.stop_for_login(now, &origin.host_key(), &why);
+            }
         }
         Ok(LoginPermitUse::Nothing)
     }

@@ -5,13 +5,13 @@ mod session_evidence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crawl_extractor::{PageText, read_post_forms};
+use crawl_extractor::{DecodedPage, read_post_forms};
 use crawl_fetcher::{CredentialsDigest, Exchange, Failure, SiteSessions};
 use crawl_scheduler::Tick;
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostTable, Origin, class_of_host};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostPatternMap, Origin, class_of_host};
 
 use self::session_evidence::{SessionConclusion, SessionEvidence};
-use crate::login::refusal::{digest_of, is_same, refused_before};
+use crate::login::refused_credentials::{digest_of, is_same, refused_before};
 use crate::login::{
     LoginFailure, LoginForm, LoginMethod, SessionStatus, SiteLogin, decoded, judge, login_form,
 };
@@ -35,7 +35,7 @@ const MAX_LOGOUTS: u32 = 100;
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     /// The sites with a session, including sites without a login.
-    by_site: HostTable<String>,
+    by_site: HostPatternMap<String>,
     sites: BTreeMap<String, SiteState>,
     sessions: SiteSessions,
     max_retries: u32,
@@ -74,7 +74,7 @@ enum Phase {
 
 /// What a permit for a page is used for.
 #[derive(Debug)]
-pub(super) enum LoginGate {
+pub(super) enum LoginRequirement {
     /// Fetch a page.
     Open,
     /// Send this login request.
@@ -122,7 +122,7 @@ impl Logins {
     ) -> Logins {
         // A subdomain whose `[site]` table keeps cookies has its own session. Pages of the
         // subdomain then don't need the login of the domain above.
-        let mut by_site = HostTable::default();
+        let mut by_site = HostPatternMap::default();
         for site in sessions.sites() {
             // The settings have checked the names.
             let _ = by_site.insert(site, site.to_owned());
@@ -218,28 +218,28 @@ impl Logins {
     }
 
     /// Decides what a permit of an origin is used for.
-    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginGate, LoginReaction) {
+    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginRequirement, LoginReaction) {
         let mut reaction = LoginReaction::default();
         let site = self.by_site.find(&origin.host_key()).map(|(_, site)| site);
         let Some(state) = site.and_then(|site| self.sites.get_mut(site)) else {
-            return (LoginGate::Open, reaction);
+            return (LoginRequirement::Open, reaction);
         };
         if matches!(state.phase, Phase::Due) {
             reaction = state.begin(&self.sessions);
             reaction.wake.retain(|woken| woken != origin);
         }
         let gate = match &state.phase {
-            Phase::LoggedIn => LoginGate::Open,
-            Phase::Failed(why) => LoginGate::Failed(why.clone()),
+            Phase::LoggedIn => LoginRequirement::Open,
+            Phase::Failed(why) => LoginRequirement::Failed(why.clone()),
             Phase::Request(request) if request.url.origin() == *origin => {
                 let request = request.clone();
                 state.waiting.insert(origin.clone());
                 state.phase = Phase::InFlight;
-                LoginGate::Login(request)
+                LoginRequirement::Login(request)
             }
             Phase::Due | Phase::Request(_) | Phase::Credentials(_) | Phase::InFlight => {
                 state.waiting.insert(origin.clone());
-                LoginGate::Wait
+                LoginRequirement::Wait
             }
         };
         (gate, reaction)
@@ -515,7 +515,7 @@ fn next_phase(
         return Ok(Phase::LoggedIn);
     };
     let (content_type, body) = decoded(answer);
-    let forms = read_post_forms(&PageText::decode(&body.bytes, content_type));
+    let forms = read_post_forms(&DecodedPage::decode(&body.bytes, content_type));
     let form = login_form(&request.url, forms, fields);
     if !is_sent {
         let form = form?;
@@ -580,7 +580,7 @@ fn redirected(
 /// Limits the URLs that a login may request.
 struct Bounds<'a> {
     login: &'a SiteLogin,
-    by_site: &'a HostTable<String>,
+    by_site: &'a HostPatternMap<String>,
     is_proxied: bool,
 }
 

@@ -1,6 +1,7 @@
 //! The crawl loop: handles events, and emits effects.
 
 mod backlog;
+mod changed_settings;
 mod commands;
 mod completion_estimate;
 mod crash_suspects;
@@ -13,9 +14,9 @@ mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
 mod hosts;
+mod lease_judge;
 mod login_requests;
 mod logins;
-mod new_rules;
 mod page_requests;
 mod permits;
 mod progress;
@@ -38,10 +39,9 @@ mod step;
 mod tests;
 mod turn_tracker;
 mod unread_pages;
-mod url_gate;
 mod waiting_documents;
-mod waiting_urls;
-mod worker_share;
+mod waiting_rows;
+mod worker_coordination;
 
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ use crawl_weburl::{HostKey, Origin};
 use self::backlog::Backlog;
 use self::commands::reply;
 use self::hosts::Hosts;
+use self::lease_judge::LeaseJudge;
 use self::logins::Logins;
 use self::renders::Renders;
 use self::robots::RobotsStates;
@@ -61,8 +62,7 @@ use self::run_end::RunEnd;
 use self::run_scope::RunScope;
 use self::run_statistics::RunStatistics;
 use self::turn_tracker::TurnTracker;
-use self::url_gate::UrlGate;
-use self::worker_share::{NewsReaction, WorkerShare};
+use self::worker_coordination::{NewsReaction, WorkerCoordination};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::messages::sharing::SharedNews;
@@ -83,9 +83,9 @@ use crate::trace_events::TraceEvents;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`TurnTracker`], [`Backlog`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`UrlGate`], [`Logins`],
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`], [`Logins`],
 ///   [`Renders`];
-/// - the run as a whole: [`RunEnd`], [`RunStatistics`], [`WorkerShare`].
+/// - the run as a whole: [`RunEnd`], [`RunStatistics`], [`WorkerCoordination`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
@@ -94,8 +94,8 @@ pub(crate) struct Coordinator {
     logins: Logins,
     renders: Renders,
     scope: RunScope,
-    gate: UrlGate,
-    shared: WorkerShare,
+    gate: LeaseJudge,
+    shared: WorkerCoordination,
     turns: TurnTracker,
     backlog: Backlog,
     end: RunEnd,
@@ -131,8 +131,8 @@ impl Coordinator {
             logins: Logins::default(),
             renders: Renders::new(&config),
             scope: RunScope::new(scope, config.resources),
-            gate: UrlGate::new(config.traps, config.off_scope_method),
-            shared: WorkerShare::default(),
+            gate: LeaseJudge::new(config.traps, config.off_scope_method),
+            shared: WorkerCoordination::default(),
             turns: TurnTracker::new(totals),
             backlog: Backlog::new(&config, now),
             end: RunEnd::new(&config.budgets, now),

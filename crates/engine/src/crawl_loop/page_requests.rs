@@ -12,8 +12,8 @@ use http::header::CONTENT_TYPE;
 
 use super::Coordinator;
 use super::cross_submission;
+use super::lease_judge::LeaseDisposition;
 use super::robots::{RobotsAvailability, RobotsJudgement};
-use super::url_gate::LeaseDisposition;
 use crate::config::OffScopeMethod;
 use crate::content_filter::declared_length;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};

@@ -8,7 +8,7 @@ use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
-use super::renders::{QueuedPageAction, ResourceAccess, ResourceRequestState, is_short};
+use super::renders::{QueuedPageDestination, ResourceAccess, ResourceRequestState, is_short};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
@@ -96,7 +96,7 @@ impl Coordinator {
     fn fill_tabs(&mut self, now: Tick, out: &mut Vec<Effect>) {
         while let Some(next) = self.renders.next() {
             match next {
-                QueuedPageAction::Render {
+                QueuedPageDestination::Render {
                     page,
                     url,
                     fetched,
@@ -107,7 +107,7 @@ impl Coordinator {
                     fetched,
                     answer,
                 }),
-                QueuedPageAction::Read(page) => self.hand_to_readers(*page, out),
+                QueuedPageDestination::Read(page) => self.hand_to_readers(*page, out),
             }
         }
         self.backlog.note_rendering(now, self.renders.count());

@@ -169,7 +169,7 @@ pub(super) enum ResourceRequestState {
 
 /// What to do with a page that waited for a tab.
 #[derive(Debug)]
-pub(super) enum QueuedPageAction {
+pub(super) enum QueuedPageDestination {
     /// Render the page in the browser.
     Render {
         page: RenderId,
@@ -226,7 +226,7 @@ impl Renders {
     }
 
     /// Takes the next queued page if a tab is free, and decides whether it is rendered.
-    pub(super) fn next(&mut self) -> Option<QueuedPageAction> {
+    pub(super) fn next(&mut self) -> Option<QueuedPageDestination> {
         let tabs = self.rules.as_ref().map_or(0, |rules| rules.tabs.max(1));
         if self.open.len() >= tabs {
             return None;
@@ -236,14 +236,14 @@ impl Renders {
         // Similar pages may have been rendered since this page was queued.
         if self.is_vain(&page.lease.url, before) {
             page.rendering = RenderingStatus::Unneeded;
-            return Some(QueuedPageAction::Read(Box::new(page)));
+            return Some(QueuedPageDestination::Read(Box::new(page)));
         }
         if let Some(name) = self.ended {
             page.rendering = RenderingStatus::Failed(RenderRow {
                 error: Some(name.to_owned()),
                 ..RenderRow::default()
             });
-            return Some(QueuedPageAction::Read(Box::new(page)));
+            return Some(QueuedPageDestination::Read(Box::new(page)));
         }
         self.last_id += 1;
         let id = RenderId(self.last_id);
@@ -258,7 +258,7 @@ impl Renders {
             deadline: None,
         };
         self.open.insert(id, open);
-        Some(QueuedPageAction::Render {
+        Some(QueuedPageDestination::Render {
             page: id,
             url,
             fetched,

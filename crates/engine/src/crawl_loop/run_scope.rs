@@ -10,7 +10,7 @@ use crawl_frontier::{
 };
 use crawl_policy::AgentRules;
 use crawl_scope::{BadScopePattern, OutReason, Scope, ScopeVerdict};
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Origin, canonicalize};
 
 use crate::admissions::{seed_admission, sitemap_admission, sitemap_guess};
 use crate::config::ResourcePolicy;
@@ -69,7 +69,7 @@ impl RunScope {
         &mut self,
         include: &[String],
         exclude: &[String],
-        hosts: HostTable<()>,
+        hosts: HostPatternMap<()>,
     ) -> Result<(), BadScopePattern> {
         Arc::make_mut(&mut self.current).set_exclusions(include, exclude, hosts)?;
         self.judges_again = true;
@@ -248,7 +248,7 @@ impl RunScope {
 mod tests {
     use crawl_frontier::{Admission, MemoryFrontier, Reason, UrlKind};
     use crawl_scope::{Scope, ScopeMode};
-    use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin, canonicalize};
+    use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Origin, canonicalize};
 
     use super::super::fixtures::leased;
     use super::RunScope;
@@ -326,9 +326,9 @@ mod tests {
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
             ResourcePolicy::Off,
         );
-        let bad = run.set_exclusions(&[], &["(".to_owned()], HostTable::default());
+        let bad = run.set_exclusions(&[], &["(".to_owned()], HostPatternMap::default());
         assert!(bad.is_err() && !run.judges_again());
-        let mut hosts = HostTable::default();
+        let mut hosts = HostPatternMap::default();
         hosts.insert("a.example", ()).unwrap();
         let host = HostKey::parse("a.example").unwrap();
         assert!(!run.is_left_out(&host));

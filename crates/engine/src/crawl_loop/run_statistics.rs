@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use crate::control::LatestPage;
-use crate::counters::{Commit, Counters, EndedRequest};
+use crate::counters::{CommitStatistics, Counters, EndedRequest};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::summary::SeedFailure;
 use crate::totals::CrawlTotals;
@@ -81,7 +81,7 @@ impl RunStatistics {
     pub(super) fn committed(
         &mut self,
         totals: CrawlTotals,
-        counts: &Commit,
+        counts: &CommitStatistics,
         unusable: HashMap<&'static str, u64>,
         seeds_failed: Vec<SeedFailure>,
     ) {
@@ -143,7 +143,7 @@ mod tests {
 
     use super::super::fixtures::{at, config, pages};
     use super::{MAX_LATEST_PAGES, RunStatistics};
-    use crate::counters::Commit;
+    use crate::counters::CommitStatistics;
     use crate::revisit::visit::{RevisitSchedule, Round};
     use crate::summary::SeedFailure;
 
@@ -161,7 +161,12 @@ mod tests {
                 why: "timeout".to_owned(),
             }];
             let unusable = HashMap::from([("mailto", 2)]);
-            report.committed(pages(path.into()), &Commit::default(), unusable, failed);
+            report.committed(
+                pages(path.into()),
+                &CommitStatistics::default(),
+                unusable,
+                failed,
+            );
         }
         report.robots_answered();
         assert_eq!(report.robots_requests(), 1);
@@ -183,7 +188,12 @@ mod tests {
             revisits: config().revisits,
         });
         assert_eq!((report.of_round().pages, report.of_run().pages), (10, 0));
-        report.committed(pages(150), &Commit::default(), HashMap::new(), Vec::new());
+        report.committed(
+            pages(150),
+            &CommitStatistics::default(),
+            HashMap::new(),
+            Vec::new(),
+        );
         assert_eq!(report.of_all_runs().pages, 150);
         assert_eq!((report.of_round().pages, report.of_run().pages), (50, 40));
         assert_eq!(report.round().number, 2);

@@ -106,7 +106,7 @@ mod tests {
     use crawl_frontier::{Admission, LeaseOutcome};
 
     use super::super::fixtures::{coordinator, leased, pages, run_report};
-    use crate::counters::Commit;
+    use crate::counters::CommitStatistics;
     use crate::summary::{EndReason, RunSummary, SeedFailure};
     use crate::totals::CrawlTotals;
 
@@ -207,7 +207,7 @@ mod tests {
                 why: "excluded".to_owned(),
             }];
             let unusable = HashMap::from([("mailto", 4)]);
-            let counts = Commit::default();
+            let counts = CommitStatistics::default();
             coordinator
                 .report
                 .committed(now, &counts, unusable, seeds_failed);

@@ -42,7 +42,7 @@ pub struct RunningCrawl {
 
 /// This crawl's file in the folder of running crawls.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningCrawlFile {
     folder: PathBuf,
     path: PathBuf,
     file: File,
@@ -62,10 +62,10 @@ impl HostHolder {
     }
 }
 
-impl Running {
+impl RunningCrawlFile {
     /// Creates the file of a crawl in `folder`, and the folder if it is missing. Removes the files
     /// of dead crawls.
-    pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
+    pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<RunningCrawlFile> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
             // If the byte can't be locked, its crawl is alive, and its file stays.
@@ -83,7 +83,7 @@ impl Running {
             if file_byte_lock::lock(&file, ALIVE)? && path.exists() {
                 (&file).write_all(&serde_json::to_vec(crawl)?)?;
                 let folder = folder.to_owned();
-                return Ok(Running {
+                return Ok(RunningCrawlFile {
                     folder,
                     path,
                     file,
@@ -159,7 +159,7 @@ fn described(mut file: &File) -> Option<RunningCrawl> {
     serde_json::from_str(text.trim_end_matches('\0')).ok()
 }
 
-impl Drop for Running {
+impl Drop for RunningCrawlFile {
     fn drop(&mut self) {
         // If this removal fails, the next crawl that starts removes the file.
         let _ = fs::remove_file(&self.path);
@@ -207,9 +207,9 @@ mod tests {
     fn a_crawl_is_found_by_the_host_that_it_holds() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("running");
-        let mut one = Running::enter(&folder, &crawl("/a")).unwrap();
-        let mut second = Running::enter(&folder, &crawl("/b")).unwrap();
-        let third = Running::enter(&folder, &crawl("/c")).unwrap();
+        let mut one = RunningCrawlFile::enter(&folder, &crawl("/a")).unwrap();
+        let mut second = RunningCrawlFile::enter(&folder, &crawl("/b")).unwrap();
+        let third = RunningCrawlFile::enter(&folder, &crawl("/c")).unwrap();
         one.hold(7).unwrap();
         second.hold(8).unwrap();
         assert_eq!(third.holder(7), by(crawl("/a")));
@@ -233,9 +233,9 @@ mod tests {
         let path = dir.path().join("1-0.json");
         fs::write(&path, serde_json::to_vec(&crawl("/dead")).unwrap()).unwrap();
         fs::create_dir(dir.path().join("folder")).unwrap();
-        let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a")).unwrap();
         assert!(!path.exists());
-        let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
+        let second = RunningCrawlFile::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
         assert_eq!(second.holder(1), by(crawl("/a")), "who lives stays");
         one.file.write_all_at(b"[", 0).unwrap();
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn the_file_of_a_dead_crawl_holds_no_host() {
         let dir = tempfile::tempdir().unwrap();
-        let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
-        let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
+        let mut one = RunningCrawlFile::enter(dir.path(), &crawl("/a")).unwrap();
+        let second = RunningCrawlFile::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
         // A copy without a lock looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();

@@ -5,7 +5,7 @@ use crawl_scheduler::{PollOutcome, Tick};
 
 use super::run_end::Spent;
 use super::waiting_documents::GiveUpTime;
-use super::worker_share::WorkerState;
+use super::worker_coordination::WorkerState;
 use super::{Coordinator, DriverStep};
 use crate::messages::{Effect, WriterMessage};
 use crate::summary::EndReason;

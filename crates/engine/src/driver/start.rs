@@ -26,7 +26,7 @@ use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
-use crate::index::follower::{self, Halt, Indexer, Indexing, IsBusy};
+use crate::index::follower::{self, Halt, Indexer, IsBusy, OpenedIndex};
 use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeys};
 use crate::meta_keys::{META_SESSION, META_TRAPS};
@@ -50,7 +50,7 @@ const MAX_LOG_TAIL_ROWS: usize = 20_000;
 pub(super) struct OpenedCrawl {
     pub(super) directory: CrawlDirectory,
     /// The search index, if the crawl builds one.
-    indexing: Option<Indexing>,
+    indexing: Option<OpenedIndex>,
     /// The round of this run.
     visits: RevisitSchedule,
 }
@@ -185,7 +185,7 @@ impl ThreadStart<'_> {
     fn threads(
         self,
         directory: CrawlDirectory,
-        indexing: Option<Indexing>,
+        indexing: Option<OpenedIndex>,
         events: async_mpsc::UnboundedSender<Event>,
     ) -> Result<Started, EngineError> {
         let CrawlDirectory {

@@ -1,7 +1,7 @@
 //! Creates the index entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
-    Content, ContentLimits, NamedMeta, Page, PageContext, PageObserver, PageText, ReadingLimits,
+    Content, ContentLimits, DecodedPage, NamedMeta, Page, PageContext, PageObserver, ReadingLimits,
     link_header, read_page_text,
 };
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -15,7 +15,7 @@ use http::HeaderMap;
 /// Reads the links and the text of a page in one pass. Passes the text and the images to `observer`
 /// as well.
 pub(crate) fn read_both(
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
     headers: &HeaderMap,
     at: i64,
     limits: &ReadingLimits,
@@ -36,7 +36,7 @@ pub(crate) fn interstitial_of(
     status: u16,
     headers: &HeaderMap,
     page: &Page,
-    text: &PageText<'_>,
+    text: &DecodedPage<'_>,
 ) -> Option<Interstitial> {
     let outline = PageOutline {
         title: page.title.as_deref().unwrap_or_default(),

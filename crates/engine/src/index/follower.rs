@@ -68,7 +68,7 @@ impl Halt {
 }
 
 /// The log and the index that follows it, at the beginning of a run.
-pub(crate) struct Indexing {
+pub(crate) struct OpenedIndex {
     pub(crate) log: RowFile,
     start: Start,
     /// The committed length of the log, as a read position.
@@ -85,13 +85,13 @@ enum Start {
     Without(IndexFault),
 }
 
-impl Indexing {
+impl OpenedIndex {
     /// Opens the log of a crawl, and determines how far its index has read it.
     pub(crate) fn open(
         dir: &Path,
         frontier: &dyn Frontier,
         has_pages: bool,
-    ) -> Result<Indexing, EngineError> {
+    ) -> Result<OpenedIndex, EngineError> {
         mend_swap(dir)?;
         let folder = dir.join(INDEX_FOLDER);
         let marks = frontier.marks()?;
@@ -140,7 +140,7 @@ impl Indexing {
             writer.close()?;
         }
         let bytes = committed;
-        Ok(Indexing {
+        Ok(OpenedIndex {
             log,
             start: position.map_or_else(Start::Without, Start::At),
             read: LogPosition { log: number, bytes },
@@ -155,23 +155,23 @@ pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
     has_pages: bool,
-) -> Result<Option<Indexing>, EngineError> {
+) -> Result<Option<OpenedIndex>, EngineError> {
     if !config.index {
         forget(frontier)?;
         return Ok(None);
     }
-    Indexing::open(&config.output, frontier, has_pages).map(Some)
+    OpenedIndex::open(&config.output, frontier, has_pages).map(Some)
 }
 
 /// The thread that reads the log into the index.
 pub(crate) struct Indexer {
-    thread: JoinHandle<Result<Outcome, EngineError>>,
+    thread: JoinHandle<Result<IndexerOutcome, EngineError>>,
     committed: Sender<u64>,
     leaves_rest: Arc<AtomicBool>,
 }
 
 /// The state of the index when its thread ended.
-pub(crate) enum Outcome {
+pub(crate) enum IndexerOutcome {
     /// The thread has an index. It read the log to its end, or left the rest to
     /// [`LogFollower::finish`], or stopped because the run's time was over.
     Read(Box<LogFollower>),
@@ -180,7 +180,7 @@ pub(crate) enum Outcome {
     Without(IndexSummary),
 }
 
-impl Outcome {
+impl IndexerOutcome {
     /// Finishes the index if the run is complete. Otherwise leaves the rest of the log to the next
     /// run. `now` is in seconds since 1970 UTC.
     pub(crate) fn end(
@@ -190,9 +190,9 @@ impl Outcome {
         now: i64,
     ) -> Result<IndexSummary, EngineError> {
         match self {
-            Outcome::Read(index) if is_whole => index.finish(frontier, now),
-            Outcome::Read(index) => Ok(index.stop_here()),
-            Outcome::Without(indexed) => Ok(indexed),
+            IndexerOutcome::Read(index) if is_whole => index.finish(frontier, now),
+            IndexerOutcome::Read(index) => Ok(index.stop_here()),
+            IndexerOutcome::Without(indexed) => Ok(indexed),
         }
     }
 }
@@ -212,7 +212,7 @@ impl Indexer {
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
-        indexing: Indexing,
+        indexing: OpenedIndex,
         (halt, is_busy): (Halt, IsBusy),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFile), EngineError> {
@@ -223,7 +223,7 @@ impl Indexer {
             halt,
             is_busy,
         };
-        let Indexing {
+        let OpenedIndex {
             log,
             start,
             read,
@@ -281,7 +281,7 @@ impl Indexer {
     /// Waits for the thread to end. If the run is not complete, the thread first reads the log to
     /// its end. If it is complete, the thread leaves the rest of the log to
     /// [`LogFollower::finish`].
-    pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
+    pub(crate) fn join(self, is_whole: bool) -> Result<IndexerOutcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
         let thread = self.thread.join();
@@ -302,7 +302,7 @@ struct Opening {
 }
 
 impl Opening {
-    fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<Outcome, EngineError> {
+    fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<IndexerOutcome, EngineError> {
         let halt = &self.setting.halt;
         let folder = self.setting.dir.join(INDEX_FOLDER);
         let fault = match start {
@@ -352,16 +352,16 @@ impl Opening {
         writer: IndexWriter,
         read: LogPosition,
         lengths: &Receiver<u64>,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<IndexerOutcome, EngineError> {
         let (dir, halt) = (&self.setting.dir, self.setting.halt.clone());
         let is_busy = Arc::clone(&self.setting.is_busy);
         let mut follower = LogFollower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
         follower.follow(lengths, &self.leaves_rest)?;
-        Ok(Outcome::Read(Box::new(follower)))
+        Ok(IndexerOutcome::Read(Box::new(follower)))
     }
 
-    fn without(&self, why: IndexFault) -> Outcome {
-        Outcome::Without(IndexSummary {
+    fn without(&self, why: IndexFault) -> IndexerOutcome {
+        IndexerOutcome::Without(IndexSummary {
             fault: Some((why, self.has_archive)),
             ..IndexSummary::default()
         })
@@ -370,9 +370,9 @@ impl Opening {
 
 /// Returns the outcome of a run that ended before the index was checked. All entries of the run
 /// remain in the log. Waits until the writer has ended.
-fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> Outcome {
+fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> IndexerOutcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
-    Outcome::Without(IndexSummary {
+    IndexerOutcome::Without(IndexSummary {
         waiting_bytes: length.saturating_sub(read.bytes),
         ..IndexSummary::default()
     })

@@ -1,13 +1,13 @@
 //! Tests which pages are recognized as interstitials, given their bytes.
 
-use crawl_extractor::{PageText, ReadingLimits, read_text};
+use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 use http::{HeaderMap, HeaderValue};
 
 use super::entry::interstitial_of;
 
 fn of_page(status: u16, headers: &HeaderMap, html: &str) -> Option<Interstitial> {
-    let text = PageText::decode(html.as_bytes(), None);
+    let text = DecodedPage::decode(html.as_bytes(), None);
     let page = read_text(&text, &ReadingLimits::default(), &mut ());
     interstitial_of(status, headers, &page, &text)
 }
@@ -170,7 +170,7 @@ fn an_answer_without_a_page_is_recognized_by_its_headers() {
 fn a_page_in_any_charset_is_recognized_by_its_text() {
     let html = form("\u{412}\u{445}\u{43e}\u{434}");
     let encoded: Vec<u8> = html.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let text = PageText::decode(&encoded, Some("text/html; charset=utf-16le"));
+    let text = DecodedPage::decode(&encoded, Some("text/html; charset=utf-16le"));
     let page = read_text(&text, &ReadingLimits::default(), &mut ());
     let kind = interstitial_of(200, &HeaderMap::new(), &page, &text);
     assert_eq!(kind, Some(Interstitial::LoginPage));

@@ -30,7 +30,7 @@ pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
     _has_pages: bool,
-) -> Result<Option<Indexing>, EngineError> {
+) -> Result<Option<OpenedIndex>, EngineError> {
     match config.index {
         true => Err(EngineError::NoSearch),
         false => Ok(forget(frontier).map(|()| None)?),
@@ -38,19 +38,19 @@ pub(crate) fn open_log(
 }
 
 /// The log and the index, neither of which exists in this build.
-pub(crate) enum Indexing {}
+pub(crate) enum OpenedIndex {}
 
 /// The thread that follows a log, which does not exist in this build.
 pub(crate) enum Indexer {}
 
 /// The result of the thread, which does not exist in this build.
-pub(crate) enum Outcome {}
+pub(crate) enum IndexerOutcome {}
 
 impl Indexer {
     pub(crate) fn start(
         _config: &Config,
         _frontier: Arc<dyn Frontier>,
-        indexing: Indexing,
+        indexing: OpenedIndex,
         _when: (Halt, IsBusy),
         _failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFile), EngineError> {
@@ -61,12 +61,12 @@ impl Indexer {
         match *self {}
     }
 
-    pub(crate) fn join(self, _is_whole: bool) -> Result<Outcome, EngineError> {
+    pub(crate) fn join(self, _is_whole: bool) -> Result<IndexerOutcome, EngineError> {
         match self {}
     }
 }
 
-impl Outcome {
+impl IndexerOutcome {
     pub(crate) fn end(
         self,
         _is_whole: bool,

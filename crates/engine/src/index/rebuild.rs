@@ -12,11 +12,12 @@ use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{ContentKind, PageText, ReadingLimits, document_kind, may_be_read};
+use crawl_extractor::{ContentKind, DecodedPage, ReadingLimits, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexEntry, IndexWriter, IndexedPage, PendingFile, ReconcileReport, RedirectLookUp, SearchIndex,
+    IndexEntry, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport, RedirectLookUp,
+    SearchIndex,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
@@ -170,7 +171,7 @@ fn build(
 /// in `pending`. `None` if stopped.
 fn settle(
     writer: IndexWriter,
-    pending: Option<PendingFile>,
+    pending: Option<PendingEntriesFile>,
     redirects: &RedirectLookUp<'_>,
     note: &str,
     now: i64,
@@ -250,7 +251,7 @@ fn build_new<'a>(
     let writer = IndexWriter::open(&folder)?;
     let pending = match writes {
         PageWrites::Now => None,
-        PageWrites::Once => Some(PendingFile::new(&folder)?),
+        PageWrites::Once => Some(PendingEntriesFile::new(&folder)?),
     };
     let mut build = Build {
         dir,
@@ -308,7 +309,7 @@ struct Build<'a> {
     old: Option<SearchIndex>,
     writer: IndexWriter,
     /// Pages that are not written to the index until the end of the build.
-    pending: Option<PendingFile>,
+    pending: Option<PendingEntriesFile>,
     done: Reindexed,
     /// The hosts of the indexed pages.
     hosts: HashSet<HostKey>,
@@ -422,8 +423,8 @@ impl Build<'_> {
         }
         let status = http.status().unwrap_or(200);
         let text = match &html {
-            Some(html) => PageText::decode(html.as_bytes(), Some(HTML_IN_UTF8)),
-            None => PageText::decode(&bytes, content_type),
+            Some(html) => DecodedPage::decode(html.as_bytes(), Some(HTML_IN_UTF8)),
+            None => DecodedPage::decode(&bytes, content_type),
         };
         let (page, content) =
             read_both(&text, &headers, kept.at, &ReadingLimits::default(), &mut ());

@@ -63,14 +63,14 @@ impl LoginForm {
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{PageText, read_post_forms};
+    use crawl_extractor::{DecodedPage, read_post_forms};
     use crawl_weburl::canonicalize;
 
     use super::login_form;
 
     fn filled_in(html: &str) -> Result<String, String> {
         let page = canonicalize(None, "https://a.example/login?next=%2F").unwrap();
-        let forms = read_post_forms(&PageText::decode(html.as_bytes(), Some("text/html")));
+        let forms = read_post_forms(&DecodedPage::decode(html.as_bytes(), Some("text/html")));
         let form = login_form(&page, forms, &["user".to_owned(), "pass".to_owned()])?;
         let secrets = [("user", "m&e"), ("pass", "s3cret")];
         let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));

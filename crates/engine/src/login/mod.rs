@@ -6,7 +6,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod form;
-pub(crate) mod refusal;
+pub(crate) mod refused_credentials;
 mod session_signs;
 
 use std::fmt;
@@ -22,12 +22,12 @@ pub(crate) use self::session_signs::{SessionStatus, decoded, judge};
 /// How the crawl logs in to a site.
 #[derive(Clone, Debug)]
 pub struct SiteLogin {
-    /// The name of the site, as in a [`HostTable`](crawl_weburl::HostTable).
+    /// The name of the site, as in a [`HostPatternMap`](crawl_weburl::HostPatternMap).
     pub site: String,
     /// The form or token of the login.
     pub method: LoginMethod,
     /// The source of the login's secrets.
-    pub credentials: Credentials,
+    pub credentials: CredentialSource,
     /// A sign that pages have only if the crawl is logged in.
     pub logged_in: Option<PageSign>,
     /// A sign that pages have only if the crawl is logged out.
@@ -111,18 +111,18 @@ impl From<String> for LoginFailure {
 /// Reads the secrets of a login when they are needed: the value of each form field, or the token.
 /// `Debug` hides them.
 #[derive(Clone)]
-pub struct Credentials(Arc<ReadSecrets>);
+pub struct CredentialSource(Arc<ReadSecrets>);
 
 /// A function that returns the name and value of each secret, or why they can't be read. A name is
 /// that of a form field. The name of a token is ignored.
 type ReadSecrets = dyn Fn() -> Result<Vec<(String, String)>, String> + Send + Sync;
 
-impl Credentials {
+impl CredentialSource {
     /// Creates credentials from a function that may block, for example because it runs a command.
     pub fn new(
         read: impl Fn() -> Result<Vec<(String, String)>, String> + Send + Sync + 'static,
-    ) -> Credentials {
-        Credentials(Arc::new(read))
+    ) -> CredentialSource {
+        CredentialSource(Arc::new(read))
     }
 
     /// Reads the secrets. May block.
@@ -131,7 +131,7 @@ impl Credentials {
     }
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for CredentialSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credentials")
     }

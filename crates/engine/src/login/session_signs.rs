@@ -1,7 +1,7 @@
 //! Judges from a response whether the crawl is logged in.
 
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
-use crawl_extractor::{PageText, is_html};
+use crawl_extractor::{DecodedPage, is_html};
 use crawl_fetcher::Exchange;
 use crawl_fields::PageSelector;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -72,7 +72,7 @@ impl PageSign {
 
     /// Returns whether a page has the sign. `None` if the page exceeds a limit before a match is
     /// found.
-    fn is_on(&self, page: &PageText<'_>) -> Option<bool> {
+    fn is_on(&self, page: &DecodedPage<'_>) -> Option<bool> {
         match &self.0 {
             Sign::Text(text) => Some(page.as_str().contains(text)),
             Sign::Selector(selector) => selector.is_on(page.as_str()),
@@ -130,7 +130,7 @@ pub(crate) fn judge(login: &SiteLogin, answer: &Exchange) -> SessionStatus {
     if !is_html(content_type, &body.bytes) {
         return SessionStatus::Unknown;
     }
-    let page = PageText::decode(&body.bytes, content_type);
+    let page = DecodedPage::decode(&body.bytes, content_type);
     if let Some(sign) = &login.logged_out
         && sign.is_on(&page) == Some(true)
     {
@@ -164,7 +164,7 @@ mod tests {
     use crawl_fetcher::Exchange;
     use crawl_weburl::canonicalize;
 
-    use super::super::{Credentials, LoginMethod, SiteLogin, fixtures};
+    use super::super::{CredentialSource, LoginMethod, SiteLogin, fixtures};
     use super::{BadSign, MAX_SIGN_BYTES, PageSign, SessionStatus, judge};
 
     /// Returns an HTML answer, unless `fields` sets another content type.
@@ -182,7 +182,7 @@ mod tests {
                 url: canonicalize(None, "https://a.example/login").unwrap(),
                 fields: vec!["user".to_owned()],
             },
-            credentials: Credentials::new(|| Ok(Vec::new())),
+            credentials: CredentialSource::new(|| Ok(Vec::new())),
             logged_in: logged_in.map(sign),
             logged_out: logged_out.map(sign),
             skips_actions: true,

@@ -29,7 +29,7 @@ use self::page::{
 use self::render::{PageShell, RenderId, ResourceFetch, VisibleContentSize, WantedResource};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopRequest};
-use crate::counters::Commit;
+use crate::counters::CommitStatistics;
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
@@ -314,7 +314,7 @@ pub(crate) struct PostedRules {
 
 /// The used part of a host's budgets, in its stored form: the round, pages, bytes and microseconds
 /// of response time, in eight bytes each.
-pub(crate) type StoredBudget = [u8; 32];
+pub(crate) type StoredSpending = [u8; 32];
 
 /// A host's durable state. If a transaction contains several states of a host, only the newest is
 /// encoded.
@@ -323,7 +323,7 @@ pub(crate) struct HostState {
     pub(crate) host: HostKey,
     /// The earliest time of the host's next request, in microseconds UTC.
     pub(crate) wake: u64,
-    pub(crate) budget: StoredBudget,
+    pub(crate) budget: StoredSpending,
     /// The politeness state of the host, such as its gap; `None` if nothing is known yet.
     pub(crate) politeness: Option<HostSnapshot>,
     /// Increases with each host state in a run, so that an older state can't replace a newer one:
@@ -492,7 +492,7 @@ pub(crate) struct SideExchange {
 pub(crate) struct CommittedGroup {
     /// The sum of [`WriterMessage::weight`] over the messages of the group.
     pub(crate) items: u64,
-    pub(crate) counts: Commit,
+    pub(crate) counts: CommitStatistics,
     /// Parts of the group's pages that are ready to be freed.
     pub(crate) used: Vec<PageToFree>,
     /// Rows that were added to `pages.jsonl`. Empty if neither a consumer nor a trace event needs

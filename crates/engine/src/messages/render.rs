@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bytes::Bytes;
 use crawl_archive::rows::RenderRow;
-use crawl_extractor::{LinkElement, Page, PageText, ReadingLimits, read_text};
+use crawl_extractor::{DecodedPage, LinkElement, Page, ReadingLimits, read_text};
 use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
@@ -157,7 +157,7 @@ pub(crate) struct VisibleContentSize {
 impl VisibleContentSize {
     /// Measures a page from its bytes.
     pub(crate) fn of(bytes: &[u8], content_type: Option<&str>) -> VisibleContentSize {
-        let text = PageText::decode(bytes, content_type);
+        let text = DecodedPage::decode(bytes, content_type);
         let mut limits = ReadingLimits::default();
         limits.text_bytes = 0;
         VisibleContentSize::of_page(&read_text(&text, &limits, &mut ()))
@@ -309,12 +309,12 @@ fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{Page, PageText, ReadingLimits, read_text};
+    use crawl_extractor::{DecodedPage, Page, ReadingLimits, read_text};
 
     use super::{PageShell, VisibleContentSize, is_built_by_scripts};
 
     fn read(source: &str) -> Page {
-        let text = PageText::decode(source.as_bytes(), None);
+        let text = DecodedPage::decode(source.as_bytes(), None);
         read_text(&text, &ReadingLimits::default(), &mut ())
     }
 

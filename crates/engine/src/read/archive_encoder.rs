@@ -2,8 +2,8 @@
 
 use crawl_archive::rows::RenderRow;
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, Revisit,
-    RevisitOriginal, Timestamp, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, RevisitOriginal,
+    RevisitProfile, Timestamp, Truncated,
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation};
 use crawl_frontier::UrlKind;
@@ -35,7 +35,7 @@ impl ArchiveEncoder {
         &self,
         exchange: &'a Exchange,
         repeat: RepeatedAnswer<'a>,
-    ) -> Option<Revisit<'a>> {
+    ) -> Option<RevisitProfile<'a>> {
         self.encoder.as_ref()?;
         let original = |known: &KnownPage| {
             Some(RevisitOriginal {
@@ -44,9 +44,9 @@ impl ArchiveEncoder {
             })
         };
         Some(match repeat {
-            RepeatedAnswer::NotModified(known) => Revisit::NotModified(original(known)?),
-            RepeatedAnswer::Payload(known) => Revisit::IdenticalPayload(original(known)?),
-            RepeatedAnswer::Content(known) => Revisit::IdenticalContent {
+            RepeatedAnswer::NotModified(known) => RevisitProfile::NotModified(original(known)?),
+            RepeatedAnswer::Payload(known) => RevisitProfile::IdenticalPayload(original(known)?),
+            RepeatedAnswer::Content(known) => RevisitProfile::IdenticalContent {
                 original: original(known)?,
                 payload_digest: &known.digest,
             },
@@ -57,7 +57,7 @@ impl ArchiveEncoder {
     pub(super) fn page(
         &mut self,
         page: &ReadPage,
-        revisit: Option<Revisit<'_>>,
+        revisit: Option<RevisitProfile<'_>>,
     ) -> Option<EncodedCapture> {
         let about = CaptureMetadata {
             via: page.row.via.as_deref(),
@@ -122,7 +122,7 @@ impl ArchiveEncoder {
         &mut self,
         exchange: &Exchange,
         kept: &[u8],
-        revisit: Option<Revisit<'_>>,
+        revisit: Option<RevisitProfile<'_>>,
         about: CaptureMetadata<'_>,
     ) -> Option<EncodedCapture> {
         let encoder = self.encoder.as_mut()?;

@@ -2,18 +2,18 @@
 //! reader threads.
 
 mod archive_encoder;
-mod document_kinds;
 mod document_queue;
 mod document_result;
 mod index_entry;
+mod index_only_documents;
 mod link_cache;
 mod link_targets;
 mod links;
 mod main_text_digest;
-mod non_html_documents;
 pub(crate) mod page_encoder;
 mod page_fingerprint;
 mod page_row;
+mod pages_feeds_sitemaps;
 pub(crate) mod pool;
 mod sitemap_budget;
 

@@ -12,7 +12,7 @@ use crate::messages::SideExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{
-    AnswerArchiveRecord, AnswerFault, ChangeDetector, VisitAnswer,
+    AnswerArchiveRecord, ChangeDetector, IncomparableAnswer, VisitAnswer,
 };
 use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
 
@@ -107,9 +107,9 @@ fn answer(page: &ReadPage) -> VisitAnswer<'_> {
         decoded_digest: page.decoded_digest.as_deref(),
         text_digest: page.text_digest.as_deref(),
         fault: match &page.error {
-            Some(DocumentError::InPlace(_)) => AnswerFault::InPlace,
-            Some(error) if error.is_undecoded() => AnswerFault::Undecoded,
-            _ => AnswerFault::None,
+            Some(DocumentError::InPlace(_)) => IncomparableAnswer::InPlace,
+            Some(error) if error.is_undecoded() => IncomparableAnswer::Undecoded,
+            _ => IncomparableAnswer::None,
         },
         is_guess: is_guess(&page.lease),
         is_list: page.is_list,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawl_index_entry::ByteGate;
+use crawl_index_entry::BytesInTransitLimit;
 use crossbeam_channel::{self as channel, Receiver};
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;
@@ -161,10 +161,10 @@ impl ReaderPool {
         // All readers take tasks from one queue, so that a slow page does not delay the pages
         // behind it.
         let (work, receiver) = channel::unbounded();
-        let entries = ByteGate::new(MAX_ENTRY_BYTES);
+        let entries = BytesInTransitLimit::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
         // All clones of a `ByteGate` share one count of bytes.
-        let links = ByteGate::new(MAX_LINK_BYTES);
+        let links = BytesInTransitLimit::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();
         let document_reader = PageReader {
@@ -263,9 +263,9 @@ struct ReaderWorker {
     encoder: PageEncoder,
     slot: JournalSlot,
     /// Limits the memory for index entries of all reader threads.
-    entries: ByteGate,
+    entries: BytesInTransitLimit,
     /// Limits the memory for links of all reader threads, until the links are committed.
-    links: ByteGate,
+    links: BytesInTransitLimit,
     /// Sends events to the crawl loop. The sender is weak, so that the loop can detect the end of
     /// the writer's thread: the last strong sender is dropped then.
     events: WeakUnboundedSender<Event>,

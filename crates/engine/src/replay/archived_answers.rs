@@ -89,7 +89,7 @@ impl ReplayDifference {
 }
 
 /// The web as a crawl archived it.
-pub(super) struct Answers {
+pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
     /// Whether the replay has the settings of the crawl.
@@ -136,9 +136,13 @@ impl PendingExchange {
     }
 }
 
-impl Answers {
-    pub(super) fn new(crawl: RecordedCrawl, timing: ReplayTiming, config: &Config) -> Answers {
-        Answers {
+impl ArchivedAnswers {
+    pub(super) fn new(
+        crawl: RecordedCrawl,
+        timing: ReplayTiming,
+        config: &Config,
+    ) -> ArchivedAnswers {
+        ArchivedAnswers {
             crawl,
             gaps: ReplayGaps::default(),
             is_as_recorded: timing == ReplayTiming::AsRecorded,

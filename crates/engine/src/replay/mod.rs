@@ -25,7 +25,7 @@ use crawl_frontier::Frontier;
 use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use tracing::Span;
 
-use self::archived_answers::{Answers, PendingExchange};
+use self::archived_answers::{ArchivedAnswers, PendingExchange};
 pub use self::archived_answers::{ReplayDifference, ReplayGaps, ReplayTiming};
 use self::commit_order::CommitOrder;
 use self::held_commits::HeldCommits;
@@ -33,7 +33,7 @@ use self::order_follower::{InFlightRequest, OrderEnd, OrderFollower};
 pub use self::recorded_crawl::RecordedCrawl;
 use self::recorded_crawl::tick;
 use self::recorded_order::RecordedOrder;
-use self::replayed_renders::Renders;
+use self::replayed_renders::ReplayedRenders;
 use self::rerender::Rerender;
 pub use self::rerender::{DomDifference, RenderedAgain};
 use crate::config::Config;
@@ -110,7 +110,7 @@ pub fn replay(
         return replay.end(&config, began);
     };
     let (began, crawl_dir) = (tick(run.at), crawl.dir().to_owned());
-    let answers = Answers::new(crawl, timing, &config);
+    let answers = ArchivedAnswers::new(crawl, timing, &config);
     let mut replay = Replay::take_up(&config, (answers, rerender), script, run)?;
     loop {
         replay.begin();
@@ -190,9 +190,9 @@ enum Step {
 struct Replay {
     now: Tick,
     coordinator: Coordinator,
-    answers: Answers,
+    answers: ArchivedAnswers,
     rerender: Rerender,
-    renders: Renders,
+    renders: ReplayedRenders,
     reader: PageReader,
     encoder: PageEncoder,
     writer: Writer,
@@ -236,7 +236,7 @@ impl Replay {
         };
         let directory = directory::open(config, 1)?;
         mark(&*directory.frontier, crawl.dir())?;
-        let answers = Answers::new(crawl, timing, config);
+        let answers = ArchivedAnswers::new(crawl, timing, config);
         let mut replay = Replay::new(config, (answers, rerender), directory, now, now)?;
         replay.order = CommitOrder::new(places);
         replay.held = HeldCommits::new(levels);
@@ -247,7 +247,7 @@ impl Replay {
 
     fn new(
         config: &Arc<Config>,
-        (answers, rerender): (Answers, Rerender),
+        (answers, rerender): (ArchivedAnswers, Rerender),
         directory: CrawlDirectory,
         now: Tick,
         round_began: Tick,
@@ -321,7 +321,7 @@ impl Replay {
             passed: 0,
             answers,
             rerender,
-            renders: Renders::default(),
+            renders: ReplayedRenders::default(),
         })
     }
 
@@ -629,7 +629,7 @@ impl Replay {
     fn write_derived(
         mut self,
         config: &Config,
-    ) -> Result<(RunSummary, Answers, RenderedAgain), EngineError> {
+    ) -> Result<(RunSummary, ArchivedAnswers, RenderedAgain), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
         let excluded = run_end::write_derived(config, self.writer, &ended, &waiting, false)?;

@@ -66,7 +66,7 @@ pub(super) struct OrderDivergence(pub(super) Option<String>);
 
 /// The result of following a row of the logged order. The outer error is a failure. The inner error
 /// means that the replay differs from the logged order.
-pub(super) type Step = Result<Result<(), OrderDivergence>, EngineError>;
+pub(super) type StepResult = Result<Result<(), OrderDivergence>, EngineError>;
 
 impl OrderFollower {
     pub(super) fn new(script: RecordedOrder) -> OrderFollower {
@@ -230,7 +230,7 @@ impl Replay {
         Ok(ended.map(|()| Some(next)))
     }
 
-    fn follow_turn(&mut self, turn: &HostTurn) -> Step {
+    fn follow_turn(&mut self, turn: &HostTurn) -> StepResult {
         let Ok(origin) = Origin::parse(&turn.origin) else {
             return Ok(Err(OrderDivergence(None)));
         };
@@ -261,7 +261,7 @@ impl Replay {
     }
 
     /// Repeats an operator's command. If the replay refuses it, a later request will differ.
-    fn follow_command(&mut self, taken: &CommandTaken) -> Step {
+    fn follow_command(&mut self, taken: &CommandTaken) -> StepResult {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
         }
@@ -282,7 +282,7 @@ impl Replay {
 
     /// Ends requests in the order of their rows, until `count` requests have ended in this run or
     /// the first `bytes` bytes of `requests.jsonl` were read.
-    pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
+    pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> StepResult {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
             && let Some((place, row)) = following.script.next_end(bytes)?
@@ -298,7 +298,7 @@ impl Replay {
     }
 
     /// Commits logged groups until `messages` messages are committed in total.
-    pub(super) fn commit_until(&mut self, messages: u64) -> Step {
+    pub(super) fn commit_until(&mut self, messages: u64) -> StepResult {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
         {

@@ -16,7 +16,7 @@ use crawl_weburl::CanonicalUrl;
 use tokio::sync::oneshot;
 
 use super::Replay;
-use super::order_follower::{OrderDivergence, Step};
+use super::order_follower::{OrderDivergence, StepResult};
 use super::recorded_crawl::tick;
 use super::rerender::{
     KnownAnswers, RecordedOrderAnswers, RecordedPageRequests, RequestedResource, are_same,
@@ -33,7 +33,7 @@ const MAX_RENDERINGS: u32 = 4;
 /// The pages that a reader returned because scripts seem to build them, and the pages in the
 /// browser.
 #[derive(Default)]
-pub(super) struct Renders {
+pub(super) struct ReplayedRenders {
     pub(super) scripted: Vec<(Box<FetchedPage>, PageShell)>,
     open: BTreeMap<RenderId, OpenPage>,
 }
@@ -64,7 +64,7 @@ impl Draft {
     }
 }
 
-impl Renders {
+impl ReplayedRenders {
     /// Adds a page that the loop passed to the browser.
     pub(super) fn open(
         &mut self,
@@ -100,7 +100,7 @@ impl Renders {
 
 impl Replay {
     /// Repeats a step of rendering.
-    pub(super) fn follow_render(&mut self, step: &RenderMessageRow) -> Step {
+    pub(super) fn follow_render(&mut self, step: &RenderMessageRow) -> StepResult {
         if let Err(lost) = self.end_requests(step.ended, u64::MAX)? {
             return Ok(Err(lost));
         }
@@ -175,7 +175,7 @@ impl Replay {
 
     /// Gives up the pages in the browser, at the end of a run that was not killed.
     pub(super) fn give_up_renders(&mut self) {
-        self.renders = Renders::default();
+        self.renders = ReplayedRenders::default();
         self.coordinator
             .give_up_renders(self.now, &mut self.effects);
     }

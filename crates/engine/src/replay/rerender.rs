@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_DIFFERENCES: usize = 1_000;
 
 /// Sends an answer to the browser; `None` refuses the request.
-pub(super) type AnswerSender = oneshot::Sender<Option<UndecodedAnswer>>;
+pub(super) type ResourceAnswerSender = oneshot::Sender<Option<UndecodedAnswer>>;
 
 /// The pages of a crawl that a replay rendered again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl RequestedResource {
 
 /// Answers the requests of one page.
 pub(super) trait PageAnswers {
-    fn answer(&mut self, request: ResourceRequest, answer: AnswerSender);
+    fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender);
 
     /// Whether the page waits for answers that are held back.
     fn holds_back(&self) -> bool {
@@ -309,7 +309,7 @@ pub(super) struct RecordedOrderAnswers<'r> {
 enum Slot {
     /// Not requested yet.
     Open,
-    Waits(AnswerSender),
+    Waits(ResourceAnswerSender),
     Answered,
 }
 
@@ -357,7 +357,7 @@ impl<'r> RecordedOrderAnswers<'r> {
 }
 
 impl PageAnswers for RecordedOrderAnswers<'_> {
-    fn answer(&mut self, request: ResourceRequest, answer: AnswerSender) {
+    fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender) {
         let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| {
             matches!(self.slots[*place], Slot::Open) && *self.recorded.name(*place) == name
@@ -421,7 +421,7 @@ impl<'r> KnownAnswers<'r> {
 }
 
 impl PageAnswers for KnownAnswers<'_> {
-    fn answer(&mut self, request: ResourceRequest, answer: AnswerSender) {
+    fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender) {
         let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| !self.used[*place] && *self.known.name(*place) == name;
         let place = (0..self.used.len()).find(is_it);

@@ -7,7 +7,7 @@ use crawl_archive::rows::RunBegan;
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
-use super::archived_answers::{Answers, ReplayDifference};
+use super::archived_answers::{ArchivedAnswers, ReplayDifference};
 use super::order_follower::{InFlightRequest, OrderFollower};
 use super::recorded_crawl::tick;
 use super::recorded_order::RecordedOrder;
@@ -24,7 +24,7 @@ impl Replay {
     /// Begins a replay with the first run of the crawl, or resumes it for a later run.
     pub(super) fn take_up(
         config: &Config,
-        (answers, rerender): (Answers, Rerender),
+        (answers, rerender): (ArchivedAnswers, Rerender),
         script: RecordedOrder,
         run: RunBegan,
     ) -> Result<Replay, EngineError> {
@@ -93,7 +93,7 @@ impl Replay {
 
     /// Returns the parts that the next run needs, and drops the rest of the replay, which closes
     /// its directory.
-    fn into_rest(self) -> (Answers, Rerender) {
+    fn into_rest(self) -> (ArchivedAnswers, Rerender) {
         (self.answers, self.rerender)
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct VisitAnswer<'a> {
     pub(crate) decoded_digest: Option<&'a str>,
     /// The digest of the main text, if it was already computed.
     pub(crate) text_digest: Option<&'a str>,
-    pub(crate) fault: AnswerFault,
+    pub(crate) fault: IncomparableAnswer,
     /// Whether the crawl guessed the URL, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
@@ -37,7 +37,7 @@ pub(crate) struct VisitAnswer<'a> {
 
 /// Why an answer does not show whether its page changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerFault {
+pub(crate) enum IncomparableAnswer {
     None,
     /// The answer is an interstitial (such as a login form) in place of the page.
     InPlace,
@@ -192,7 +192,7 @@ impl<'a> ChangeDetector<'a> {
     }
 
     fn is_unreadable(&self) -> bool {
-        self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
+        self.answer.fault == IncomparableAnswer::Undecoded && self.known.is_some()
     }
 
     /// Returns whether the answer does not show the page's current state. True if the answer is an
@@ -201,7 +201,7 @@ impl<'a> ChangeDetector<'a> {
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
             .is_some_and(|truncation| truncation != Truncation::Length);
-        is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
+        is_broken_off || self.answer.fault == IncomparableAnswer::InPlace || self.is_unreadable()
     }
 
     /// Returns the state of the page that this answer shows, to be stored for the next visit.

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crawl_archive::rows::SampleRow;
-use crawl_frontier::{Admission, Frontier, Lease, Reason, WaitingUrl};
+use crawl_frontier::{Admission, Frontier, Lease, Reason, UnsettledUrl};
 use crawl_sample::{Draw, NOT_DRAWN, SampleDesign};
 
 use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
@@ -108,7 +108,7 @@ impl DrawnSample {
 }
 
 /// Whether a deferred URL belongs to the sampling frame.
-pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
+pub(crate) fn is_in_frame(waiting: &UnsettledUrl<'_>) -> bool {
     waiting
         .exclusion
         .is_some_and(|why| why.reason == Reason::Sample && why.rule.as_deref() == Some(NOT_DRAWN))

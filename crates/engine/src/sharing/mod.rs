@@ -91,7 +91,7 @@ impl SharingThread {
         send_event: impl Fn(Event) -> bool + Send + 'static,
     ) -> io::Result<SharingThread> {
         let (requests, received) = channel();
-        let links = Links::new(frontier, config, send_event);
+        let links = SharingState::new(frontier, config, send_event);
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
             .spawn(move || links.run(&received))?;
@@ -138,9 +138,9 @@ impl RestReports {
     }
 }
 
-/// The state of the thread that communicates with the shared frontier. Only [`Links::run`] reads a
+/// The state of the thread that communicates with the shared frontier. Only [`SharingState::run`] reads a
 /// clock, so simulations call the other methods.
-pub(crate) struct Links<SendEvent> {
+pub(crate) struct SharingState<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
     send_event: SendEvent,
     /// The time between two checks of the other workers.
@@ -169,17 +169,17 @@ pub(crate) struct Links<SendEvent> {
     unserved: Option<(i32, u32)>,
 }
 
-impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
+impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
     pub(crate) fn new(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
         send_event: SendEvent,
-    ) -> Links<SendEvent> {
+    ) -> SharingState<SendEvent> {
         let lease = config
             .shared
             .as_ref()
             .map_or(Duration::ZERO, |shared| shared.lease);
-        Links {
+        SharingState {
             frontier,
             send_event,
             interval: (lease / LOOKS_PER_LEASE).clamp(MIN_LOOK_INTERVAL, MAX_LOOK_INTERVAL),
@@ -480,7 +480,7 @@ mod tests {
     fn a_report_that_the_frontier_did_not_answer_is_repeated() {
         let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
-        let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
+        let mut links = SharingState::new(Arc::clone(&worker) as _, &config, |_| true);
         let report = |rest| SharedRequest::Rest {
             rest,
             pages: 0,
@@ -505,7 +505,7 @@ mod tests {
     fn a_hand_over_that_the_frontier_did_not_answer_is_repeated_before_a_rest() {
         let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
-        let mut links = Links::new(Arc::clone(&worker) as _, &config, |_| true);
+        let mut links = SharingState::new(Arc::clone(&worker) as _, &config, |_| true);
         worker.cut_off(true);
         let buckets = worker.owned_buckets();
         assert!(

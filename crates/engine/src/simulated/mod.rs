@@ -1,11 +1,11 @@
 //! Tests of the crawl loop in virtual time. Whole crawls of a generated web of many hosts run in an
 //! instant. The same seed gives the same requests.
 
+mod bad_answers;
+mod changed_settings;
 mod confidence_intervals;
 mod content_filter;
 mod hops;
-mod misbehaviour;
-mod new_rules;
 mod operator_commands;
 mod plan;
 mod random_walk;
@@ -587,7 +587,7 @@ fn the_same_seed_gives_the_same_requests() {
 }
 
 /// After each event, the simulation checks the counters, including the number of leases in
-/// `UrlGate`.
+/// `LeaseJudge`.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();

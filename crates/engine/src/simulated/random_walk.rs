@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RandomWalkRow};
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
+use crawl_frontier::{Frontier as _, MemoryFrontier, UnsettledUrl};
 use crawl_sample::{SampleMethod, WalkDesign};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -233,7 +233,7 @@ fn a_walk_does_not_depend_on_the_order_of_answers() {
             assert!(sample.unknown.is_some());
         }
         let mut aside = 0;
-        let count = &mut |waiting: WaitingUrl<'_>| {
+        let count = &mut |waiting: UnsettledUrl<'_>| {
             assert!(!came_to.contains(waiting.url.as_str()), "{}", waiting.url);
             aside += 1;
             ControlFlow::Continue(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
+use crawl_frontier::{Frontier as _, MemoryFrontier, UnsettledUrl};
 use crawl_sample::{SampleDesign, SampleMethod, rank};
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
@@ -140,7 +140,7 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
         assert!(pages.contains_key(leads_to), "another seed is to be chosen");
         assert_eq!(pages, expected);
         let mut aside = BTreeMap::new();
-        let show = &mut |waiting: WaitingUrl<'_>| {
+        let show = &mut |waiting: UnsettledUrl<'_>| {
             let rule = waiting.exclusion.unwrap().rule.clone();
             aside.insert(path(&waiting.url.to_string()), rule.unwrap());
             ControlFlow::Continue(())

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Admission, Frontier, Reason, WaitingUrl};
+use crawl_frontier::{Admission, Frontier, Reason, UnsettledUrl};
 use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{Disposition, TrapKind};
 
@@ -64,7 +64,7 @@ pub(super) fn each_batch(
 }
 
 /// Returns whether a URL was deferred because it was too deep, but is in scope now.
-fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
+fn is_in_reach(waiting: &UnsettledUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion
         .is_some_and(|why| why.reason == Reason::Depth);
@@ -77,7 +77,7 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
 
 /// Returns the new priority of a URL that was deferred as a trap, a duplicate or an action, but may
 /// be fetched now. `None` for any other URL.
-fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
+fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
     let exclusion = waiting.exclusion?;
     let rules = traps.rules();
     match exclusion.reason {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow, WaitingUrl as ListedUrl};
 use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader, Timestamp};
-use crawl_frontier::{Exclusion, Frontier, FrontierError, Reason, WaitingUrl};
+use crawl_frontier::{Exclusion, Frontier, FrontierError, Reason, UnsettledUrl};
 
 use super::Writer;
 use crate::config::Config;
@@ -54,7 +54,7 @@ pub(crate) fn write_derived(
     // them. A worker that is cut short lists nothing, because other workers take over its hosts.
     let lists = shared.as_ref().filter(|_| !is_cut_short);
     let buckets = lists.map(|shared| shared.buckets_to_list()).transpose()?;
-    let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
+    let is_own = |waiting: &UnsettledUrl<'_>| match (&shared, &buckets) {
         (Some(shared), Some(buckets)) => {
             buckets.contains(&shared.bucket_of(&waiting.url.host_key()))
         }
@@ -123,18 +123,18 @@ fn list_unreachable(
     Ok(())
 }
 
-type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
+type Visit<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// Returns a function that returns the exclusion of a pending URL that a budget kept from being
 /// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
 /// ended the run. The function returns `None` if no budget is the reason.
-fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
+fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
         .map(|row| (row.origin.as_deref(), row.detail.as_deref()))
         .collect();
     let of_run = by_origin.get(&None).copied().flatten();
-    move |waiting: &WaitingUrl<'_>| {
+    move |waiting: &UnsettledUrl<'_>| {
         let origin = waiting.url.origin();
         let own = by_origin.get(&Some(origin.as_str())).copied().flatten();
         let budget = own.or(of_run)?;
@@ -148,7 +148,7 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
 /// Writes a row for each URL for which `exclusion` returns an exclusion.
 fn list(
     (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
-    exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
+    exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<Exclusion>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;

@@ -5,22 +5,22 @@
 
 mod consumer;
 mod control;
+mod crash_suspects;
 mod discovery;
-mod documents;
 mod failure;
+mod fetched_and_excluded;
 mod indexing;
-mod journal;
 mod misbehaviour;
 #[expect(dead_code, reason = "the tests of the fetcher say more of a name")]
 #[path = "../../../fetcher/tests/exchanges/name_server.rs"]
 mod name_server;
-mod names;
-mod reach;
 mod recrawl;
 mod replay;
 mod restart;
 mod robots;
 mod secrets;
+mod seed_addresses;
+mod slow_documents;
 mod support;
 mod traps;
 mod upgrade;

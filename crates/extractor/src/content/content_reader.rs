@@ -7,17 +7,17 @@ use super::block_builder::BlockBuilder;
 use super::element_roles::{ElementRole, part_of};
 use super::head_metadata::{HeadMetadata, MetaElement};
 use super::heading_marks::{HeadingMarks, RemovedMarks};
-use super::inline_elements::{NoscriptText, OpenInlineElements};
 use super::json_ld::{JsonLdItem, JsonLdReader};
 use super::language::{LanguageSource, detect};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
+use super::open_inline_elements::{NoscriptText, OpenInlineElements};
 use super::page_content::{Block, BlockKind, Content};
 use super::regions::Regions;
 use super::role_hints::RoleHints;
 use super::ruby::{Ruby, RubyPart};
 use crate::collapsed_text::{CollapsedText, trim};
-use crate::head_end::HeadEnd;
+use crate::head_end::HeadTracker;
 use crate::html::element_name::{self, ElementName, is_void};
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
 use crate::html::tokenizer::{Tag, TextBetweenTags};
@@ -35,7 +35,7 @@ pub(crate) struct ContentReader {
     spans: OpenInlineElements,
     /// The kind of the next text: text of the page, a title, a script or the like.
     raw: Raw,
-    head_end: HeadEnd,
+    head_end: HeadTracker,
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
@@ -73,7 +73,7 @@ impl ContentReader {
             regions: Regions::new(limits),
             spans: OpenInlineElements::default(),
             raw: Raw::No,
-            head_end: HeadEnd::default(),
+            head_end: HeadTracker::default(),
             heading: None,
             marks: HeadingMarks::default(),
             removed_marks: RemovedMarks::Nothing,

@@ -11,7 +11,7 @@
 //!    under them is kept.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
-use super::boilerplate::{is_phrase, is_texinfo_navigation};
+use super::boilerplate_lines::{is_phrase, is_texinfo_navigation};
 use super::element_roles::ElementRole;
 use super::page_content::{BlockKind, BlockRole};
 use super::regions::Region;

@@ -7,7 +7,7 @@ mod render;
 
 use super::page_content::Content;
 use super::{ContentLimits, PageContext};
-use crate::html::{PageText, pass_over};
+use crate::html::{DecodedPage, pass_over};
 use crate::query_encoding::encode_query;
 use markdown_builder::MarkdownBuilder;
 
@@ -45,7 +45,7 @@ pub fn read_markdown(
     limits: &ContentLimits,
     link: &mut dyn FnMut(&str) -> Option<String>,
 ) -> (Content, String) {
-    let text = PageText::decode(body, context.content_type);
+    let text = DecodedPage::decode(body, context.content_type);
     let charset = text.charset.encoding;
     let mut link = |href: &str| link(&encode_query(href, charset));
     let reader = MarkdownBuilder::new(limits, &mut link);

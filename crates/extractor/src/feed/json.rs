@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed, hint,
+    Feed, FeedEntry, FeedKind, FeedLink, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed, hint,
 };
 use crate::collapsed_text::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
@@ -41,9 +41,9 @@ struct Into<'a, 'f> {
 }
 
 impl Into<'_, '_> {
-    fn url(&self, value: &str) -> Option<FeedUrl> {
+    fn url(&self, value: &str) -> Option<FeedLink> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedUrl::new(href?.to_owned(), None)),
+            Ok(href) => Some(FeedLink::new(href?.to_owned(), None)),
             Err(what) => {
                 note(&mut self.feed.borrow_mut().oddities, what, 1);
                 None

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::declared_media_type::below;
+use super::decoded_page::DecodedPage;
 use super::element_name;
 use super::link_attributes::{LinkAttributeValue, holders};
 use super::link_reader::{has_placeholder, is_address};
 use super::page_reader::is_css;
-use super::page_text::PageText;
 use super::srcset;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_context::{walk, walk_html};
@@ -31,7 +31,7 @@ pub(crate) struct PageAddressEdits {
 
 /// Returns the edits that give each reference in a page its new address.
 pub(crate) fn page_edits(
-    page: &PageText<'_>,
+    page: &DecodedPage<'_>,
     rewriter: &mut AddressRewriter<'_>,
 ) -> PageAddressEdits {
     let collector = walk(

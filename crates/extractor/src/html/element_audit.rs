@@ -1,8 +1,8 @@
 //! Elements of a page that an audit counts: images without alternative text or size, and the
 //! declared language.
 
+use super::decoded_page::DecodedPage;
 use super::element_name;
-use super::page_text::PageText;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_context::walk;
 use super::tokenizer::{Tag, TextBetweenTags};
@@ -39,17 +39,17 @@ pub struct ElementAudit {
 /// Never fails. Takes linear time.
 ///
 /// ```
-/// use crawl_extractor::{PageText, audit_elements};
+/// use crawl_extractor::{DecodedPage, audit_elements};
 ///
 /// let page = b"<html lang=en><img src=a.png width=1 height=1><img src=b.png alt=''>";
-/// let audit = audit_elements(&PageText::decode(page, Some("text/html")));
+/// let audit = audit_elements(&DecodedPage::decode(page, Some("text/html")));
 /// assert_eq!((audit.images, audit.without_text), (2, 1));
 /// assert_eq!(audit.sources, ["a.png"]);
 /// assert_eq!(audit.unsized_sources, ["b.png"]);
 /// assert!(audit.has_language);
 /// ```
 #[must_use]
-pub fn audit_elements(text: &PageText<'_>) -> ElementAudit {
+pub fn audit_elements(text: &DecodedPage<'_>) -> ElementAudit {
     walk(
         text,
         ReadingLimits::default().attributes,
@@ -119,7 +119,7 @@ fn keep(sources: &mut Vec<String>, source: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{PageText, audit_elements};
+    use super::{DecodedPage, audit_elements};
 
     #[test]
     fn images_need_a_text_or_a_mark_as_decoration() {
@@ -127,11 +127,11 @@ mod tests {
                     <img src=4.png role=presentation><img src=5.png aria-label=Tea>\
                     <img><template><img src=6.png></template><!-- <img src=7.png> -->\
                     <svg><image href=8.png /></svg><img src='data:image/png;base64,AAAA'>";
-        let texts = audit_elements(&PageText::decode(page.as_bytes(), Some("text/html")));
+        let texts = audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
         assert_eq!((texts.images, texts.without_text), (8, 3));
         assert_eq!(texts.sources, ["1.png", "", "data:image/png;base64,AAAA"]);
         let many = "<img src=a.png>".repeat(109) + &format!("<img src={}>", "b".repeat(2000));
-        let texts = audit_elements(&PageText::decode(many.as_bytes(), Some("text/html")));
+        let texts = audit_elements(&DecodedPage::decode(many.as_bytes(), Some("text/html")));
         assert_eq!((texts.without_text, texts.sources.len()), (110, 100));
     }
 
@@ -140,14 +140,14 @@ mod tests {
         let page = "<img src=1.png width=3><img src=2.png width=3 height=4>\
                     <img src=3.png style='Width: 3px; height : auto'><img src=4.png>\
                     <img src=5.png style='max-width: 9px; line-height: 1; x: height'>";
-        let texts = audit_elements(&PageText::decode(page.as_bytes(), Some("text/html")));
+        let texts = audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
         assert_eq!(texts.unsized_sources, ["1.png", "4.png", "5.png"]);
     }
 
     #[test]
     fn the_language_is_that_of_the_html_element() {
         let has_language = |page: &str| {
-            audit_elements(&PageText::decode(page.as_bytes(), Some("text/html"))).has_language
+            audit_elements(&DecodedPage::decode(page.as_bytes(), Some("text/html"))).has_language
         };
         assert!(has_language("<!doctype html><html lang=de><p>x"));
         assert!(!has_language("<html lang=''><p lang=de>x"));

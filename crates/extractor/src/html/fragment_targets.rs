@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::decoded_page::DecodedPage;
 use super::element_name;
-use super::page_text::PageText;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_context::walk;
 use super::tokenizer::{Tag, TextBetweenTags};
@@ -19,14 +19,14 @@ const MAX_ID_BYTES: usize = 4096;
 /// Never fails. Takes linear time, and memory for the ids.
 ///
 /// ```
-/// use crawl_extractor::{PageText, read_anchors};
+/// use crawl_extractor::{DecodedPage, read_anchors};
 ///
-/// let page = PageText::decode(b"<h2 id=tea>Tea</h2><a name=pour>Pour</a>", Some("text/html"));
+/// let page = DecodedPage::decode(b"<h2 id=tea>Tea</h2><a name=pour>Pour</a>", Some("text/html"));
 /// let anchors = read_anchors(&page);
 /// assert!(anchors.contains("tea") && anchors.contains("pour"));
 /// ```
 #[must_use]
-pub fn read_anchors(text: &PageText<'_>) -> HashSet<String> {
+pub fn read_anchors(text: &DecodedPage<'_>) -> HashSet<String> {
     walk(
         text,
         ReadingLimits::default().attributes,

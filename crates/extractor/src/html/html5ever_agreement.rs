@@ -8,9 +8,9 @@ use html5ever::tokenizer::{
     BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
+use super::decoded_page::with_line_feeds;
 use super::element_name::ElementName;
 use super::page_reader::PageReader;
-use super::page_text::with_line_feeds;
 use super::tag_consumer::{TagConsumer, TagContext};
 use super::tag_context::{TagWalk, walk_html};
 use super::tag_kinds::TagKinds;

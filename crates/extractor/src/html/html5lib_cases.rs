@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
+use super::decoded_page::with_line_feeds;
 use super::html5ever_agreement::{ContentRecorder, RecordedPiece};
-use super::page_text::with_line_feeds;
 use super::tag_context::walk_html;
 
 /// The cases in which our tokenizer is known to differ from the expected tokens.

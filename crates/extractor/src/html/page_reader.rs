@@ -6,7 +6,7 @@ use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{Attributes, Tag, TextBetweenTags};
 use crate::collapsed_text::{CollapsedText, trim};
-use crate::head_end::HeadEnd;
+use crate::head_end::HeadTracker;
 use crate::meta_refresh::{is_immediate, refresh_target};
 use crate::oddities::Oddities;
 use crate::page::{NamedMeta, Page};
@@ -21,7 +21,7 @@ pub(super) struct PageReader {
     text_of: TextOf,
     title: CollapsedText,
     has_title: bool,
-    head_end: HeadEnd,
+    head_end: HeadTracker,
     /// The text of the open style element.
     css: String,
     css_offset: usize,
@@ -47,7 +47,7 @@ impl PageReader {
             text_of: TextOf::Page,
             title: CollapsedText::new(limits.title_bytes),
             has_title: false,
-            head_end: HeadEnd::default(),
+            head_end: HeadTracker::default(),
             css: String::new(),
             css_offset: 0,
             oddities: Oddities::default(),

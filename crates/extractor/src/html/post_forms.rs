@@ -1,7 +1,7 @@
 //! The forms of a page that are sent with POST, such as login forms.
 
+use super::decoded_page::DecodedPage;
 use super::element_name;
-use super::page_text::PageText;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_context::walk;
 use super::tokenizer::{Tag, TextBetweenTags};
@@ -35,15 +35,15 @@ pub struct PostForm {
 /// Never fails. Takes linear time.
 ///
 /// ```
-/// use crawl_extractor::{PageText, read_post_forms};
+/// use crawl_extractor::{DecodedPage, read_post_forms};
 ///
 /// let page = "<form method=post action=/in><input name=user><input type=hidden name=t value=7>";
-/// let forms = read_post_forms(&PageText::decode(page.as_bytes(), Some("text/html")));
+/// let forms = read_post_forms(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
 /// assert_eq!(forms[0].action, "/in");
 /// assert_eq!(forms[0].fields[1], ("t".to_owned(), "7".to_owned()));
 /// ```
 #[must_use]
-pub fn read_post_forms(text: &PageText<'_>) -> Vec<PostForm> {
+pub fn read_post_forms(text: &DecodedPage<'_>) -> Vec<PostForm> {
     let reader = walk(text, ReadingLimits::default().attributes, Forms::default());
     reader.forms.into_iter().flatten().collect()
 }
@@ -140,17 +140,17 @@ impl TagConsumer for Forms {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_FORM_FIELDS, MAX_FORMS, PageText, read_post_forms};
+    use super::{DecodedPage, MAX_FORM_FIELDS, MAX_FORMS, read_post_forms};
 
     #[test]
     fn fields_for_passwords_are_named() {
         let page = "<form method=post><input name=user><input type=Password name=pass>";
-        let forms = read_post_forms(&PageText::decode(page.as_bytes(), Some("text/html")));
+        let forms = read_post_forms(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
         assert_eq!(forms[0].passwords, ["pass"]);
     }
 
     fn forms(page: &str) -> Vec<(String, String)> {
-        let forms = read_post_forms(&PageText::decode(page.as_bytes(), Some("text/html")));
+        let forms = read_post_forms(&DecodedPage::decode(page.as_bytes(), Some("text/html")));
         let shown = forms.into_iter().map(|form| {
             let fields = form
                 .fields

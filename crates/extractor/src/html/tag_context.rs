@@ -1,8 +1,8 @@
 //! Determines the context of each tag and text in a page, without a tree.
 
+use super::decoded_page::DecodedPage;
 use super::element_name::{self, ElementName, is_void};
 use super::foreign_elements::ForeignElements;
-use super::page_text::PageText;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{Mode, Tag, TextBetweenTags, Token, Tokenizer};
@@ -14,7 +14,7 @@ const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
 
 /// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag,
 /// until the consumer gives up.
-pub(super) fn walk<C: TagConsumer>(page: &PageText<'_>, attributes: usize, consumer: C) -> C {
+pub(super) fn walk<C: TagConsumer>(page: &DecodedPage<'_>, attributes: usize, consumer: C) -> C {
     match page.syntax() {
         Syntax::Html => walk_html(page.as_str(), attributes, consumer),
         Syntax::Xml => walk_xml(page.as_str(), attributes, consumer),

@@ -6,19 +6,19 @@ mod charset;
 #[path = "../checks/mod.rs"]
 mod checks;
 mod css;
-mod encoding;
 #[path = "../../../fuzz/src/exercise.rs"]
 mod exercise;
 mod fuzzed;
 mod header;
 mod hostile;
 mod html;
+mod html5lib_encodings;
 mod limits;
 mod links;
 mod property;
-mod shown;
 mod sitemap;
 mod sniff;
+mod visible_text_reader;
 mod xhtml;
 
 use std::fmt::Write as _;

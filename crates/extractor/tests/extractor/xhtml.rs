@@ -1,7 +1,7 @@
 //! Tests of pages in XML syntax.
 
 use crawl_extractor::{
-    ContentLimits, PageContext, PageText, ReadingLimits, read_anchors, read_content, read_html,
+    ContentLimits, DecodedPage, PageContext, ReadingLimits, read_anchors, read_content, read_html,
     read_markdown,
 };
 
@@ -145,7 +145,7 @@ fn xml_names_prefixes_name_the_vocabulary() {
     assert_eq!(title.as_deref(), Some("Tea"));
     assert_eq!(hrefs, ["s.js", "leaf", "next"]);
     assert!(text.ends_with("Kinds\nOne two\nNext"), "{text}");
-    let anchors = read_anchors(&PageText::decode(page.as_bytes(), Some(XHTML)));
+    let anchors = read_anchors(&DecodedPage::decode(page.as_bytes(), Some(XHTML)));
     assert!(anchors.contains("t"));
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{
-    BadHostPattern, CanonicalUrl, HostKey, HostTable, host_and_port, public_suffixes,
+    BadHostPattern, CanonicalUrl, HostKey, HostPatternMap, host_and_port, public_suffixes,
 };
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct SiteSessions(Arc<Sessions>);
 
 #[derive(Default)]
 struct Sessions {
-    sites: HostTable<Mutex<Session>>,
+    sites: HostPatternMap<Mutex<Session>>,
     secrets: LearnedSecrets,
 }
 
@@ -78,7 +78,7 @@ pub struct CredentialsDigest {
 }
 
 impl SiteSessions {
-    /// Creates an empty session for each site, given its name as in a [`HostTable`] and whether its
+    /// Creates an empty session for each site, given its name as in a [`HostPatternMap`] and whether its
     /// cookies and token may be sent over plain http.
     ///
     /// # Errors

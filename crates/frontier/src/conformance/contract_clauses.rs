@@ -11,7 +11,7 @@ use super::helpers::{
 use super::{MemoryFrontierHarness, RestartableFrontier};
 use crate::{
     Admission, AdmissionResult, Exclusion, Frontier, FrontierError, KnownState, LeaseOutcome,
-    Reason, UrlCounts, UrlKind, Visit, WaitingUrl,
+    Reason, UnsettledUrl, UrlCounts, UrlKind, Visit,
 };
 
 /// A clause's name and its check.
@@ -522,7 +522,7 @@ clauses! {
         bench.die();
         assert_eq!(lease(bench.frontier()).depth, 2);
         let mut seen = 0;
-        let mut visit = |_: WaitingUrl<'_>| { seen += 1; ControlFlow::Continue(()) };
+        let mut visit = |_: UnsettledUrl<'_>| { seen += 1; ControlFlow::Continue(()) };
         bench.frontier().each_deferred(&mut visit).unwrap();
         assert_eq!(seen, 0);
     }

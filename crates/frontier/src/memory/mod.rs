@@ -21,7 +21,7 @@ use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_record::UrlRecord;
-use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
 use crate::visit::{StoredVisit, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
@@ -306,7 +306,7 @@ impl Frontier for MemoryFrontier {
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         // Copy the records first, because `visit` may call the frontier, which would deadlock.
         let records = self.shared().records.clone();
@@ -320,7 +320,7 @@ impl Frontier for MemoryFrontier {
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let mut pending: Vec<(CanonicalUrl, UrlRecord)> = Vec::new();
         let shared = self.shared();
@@ -337,7 +337,7 @@ impl Frontier for MemoryFrontier {
 
 fn show(
     pending: &[(CanonicalUrl, UrlRecord)],
-    visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
 ) {
     for (url, record) in pending {
         if visit(record.waiting(url)).is_break() {

@@ -7,9 +7,9 @@ mod meta_keys;
 mod open;
 mod part_transfer;
 mod queue_block;
+mod reason_numbers;
 mod record_codec;
 mod record_primitives;
-mod state_notes;
 mod store_copy;
 mod stored_visits;
 mod tables;
@@ -28,8 +28,8 @@ use fjall::{Readable, Snapshot};
 
 pub use self::store_copy::{OfflineFrontier, OmittedUrls, RemovalFilter};
 
+use self::reason_numbers::NoteNumbers;
 use self::record_codec::{SieveState, StateNote, StoreCounters};
-use self::state_notes::NoteNumbers;
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use crate::admission::{Admission, depth_and_hops};
@@ -42,7 +42,7 @@ use crate::lease::Lease;
 use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
-use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
 use crate::visit::{StoredVisit, Visit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
@@ -381,14 +381,14 @@ impl Frontier for FjallFrontier {
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
         for row in tables.snapshot().iter(&tables.deferred) {
             let bytes = row.value().map_err(|why| tables.failed(why))?;
             let deferred = tables.decode_deferred(&bytes)?;
             let (depth, hops_off) = depth_and_hops(deferred.depth);
-            let waiting = WaitingUrl {
+            let waiting = UnsettledUrl {
                 url: &deferred.url,
                 depth,
                 hops_off,
@@ -404,7 +404,7 @@ impl Frontier for FjallFrontier {
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         let tables = &self.tables;
         let mut queues = self.leases().queues();

@@ -36,7 +36,7 @@ use crate::sieve::{RunListStore, RunManifest, SortedRunError};
 const FORGET_STEP: usize = 1000;
 
 /// The result of a function that is called for each row: whether to continue, or an error.
-pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
+pub(super) type ScanControl = Result<ControlFlow<()>, FrontierError>;
 
 /// The tables of an open store.
 pub(super) struct Tables {
@@ -169,8 +169,8 @@ impl Tables {
         from: &Snapshot,
         (origin, id): (&Origin, u64),
         after: Option<QueueRank>,
-        mut visit: impl FnMut(QueueRank, &dyn Fn() -> Result<QueuedUrl, FrontierError>) -> Walk,
-    ) -> Walk {
+        mut visit: impl FnMut(QueueRank, &dyn Fn() -> Result<QueuedUrl, FrontierError>) -> ScanControl,
+    ) -> ScanControl {
         let start = match after {
             None => queue_start(id).to_vec(),
             Some(rank) => queue_key(id, row_of(rank)).to_vec(),

@@ -2,7 +2,7 @@
 
 use crawl_frontier::conformance::{MemoryFrontierHarness, check};
 
-use crate::bench::OnDisk;
+use crate::crash_harness::OnDisk;
 use crate::workers::OneWorker;
 
 #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{admit, lease, link, order, origin, settle, url};
 
-use crate::bench::OnDisk;
+use crate::crash_harness::OnDisk;
 
 pub(crate) fn journal(dir: &Path) -> PathBuf {
     let entries = fs::read_dir(dir.join("store")).unwrap();

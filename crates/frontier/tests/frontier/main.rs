@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
-mod bench;
 mod conforms;
+mod crash_harness;
 mod disk;
-mod model;
+mod power_cut;
 mod random_steps;
+mod same_as_memory;
 mod threads;
-mod torn;
 mod workers;

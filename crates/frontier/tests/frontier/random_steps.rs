@@ -155,7 +155,7 @@ fn view(frontier: &dyn Frontier) -> String {
         format!("{:?}", frontier.marks().unwrap()),
         format!("{:?}", frontier.meta("m").unwrap()),
     ];
-    let mut show = |waiting: crawl_frontier::WaitingUrl<'_>| {
+    let mut show = |waiting: crawl_frontier::UnsettledUrl<'_>| {
         lines.push(format!("{waiting:?}"));
         ControlFlow::Continue(())
     };

@@ -9,7 +9,7 @@ use crawl_weburl::Origin;
 use crawl_frontier::conformance::helpers::{admit, link, url};
 use crawl_frontier::conformance::{MemoryFrontierHarness, RestartableFrontier};
 
-use crate::bench::OnDisk;
+use crate::crash_harness::OnDisk;
 
 const ORIGINS: u64 = 4;
 const URLS: u64 = 300;

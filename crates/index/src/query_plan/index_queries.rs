@@ -14,7 +14,7 @@ use super::{MarkedWords, MatchedTerm, QueryPlanner, Strictness, Unit};
 use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredWord};
 use crate::exclude_query::ExclusionQuery;
 use crate::query::{Query, QueryTerm};
-use crate::words::{Stemmer, Word, WordRelation, words};
+use crate::words::{Stemmer, Word, WordKind, words};
 
 impl QueryPlanner<'_> {
     /// Returns clauses for pages that have most of the distinctive words or, depending on `fit`, at
@@ -151,9 +151,7 @@ impl QueryPlanner<'_> {
     /// without spaces) in sequence. `None` if the term is a single word.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
         let all_words = words(&term.text, &Stemmer::none());
-        let whole = all_words
-            .iter()
-            .filter(|word| word.kind == WordRelation::Plain);
+        let whole = all_words.iter().filter(|word| word.kind == WordKind::Plain);
         if whole.count() < 2 {
             return None;
         }
@@ -166,9 +164,7 @@ impl QueryPlanner<'_> {
     pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let all_words = words(text, &Stemmer::none());
-        let whole = all_words
-            .iter()
-            .filter(|word| word.kind == WordRelation::Plain);
+        let whole = all_words.iter().filter(|word| word.kind == WordKind::Plain);
         let whole: Vec<&Word> = whole.collect();
         let places = [texts.body, texts.title].into_iter().chain(texts.headings);
         let lookups = places.map(|field| words_in_order(field, &whole));
@@ -186,7 +182,7 @@ impl QueryPlanner<'_> {
         let all_words = words(&term.text, &Stemmer::none());
         let paired: Vec<_> = all_words
             .iter()
-            .filter(|word| word.kind == WordRelation::Pair)
+            .filter(|word| word.kind == WordKind::Pair)
             .collect();
         let is_paired = |word: &Word| {
             let mut pairs = paired.iter();
@@ -195,10 +191,10 @@ impl QueryPlanner<'_> {
             })
         };
         let pick = |word: &&Word| match word.kind {
-            WordRelation::Plain | WordRelation::Pair => true,
+            WordKind::Plain | WordKind::Pair => true,
             // A character next to another is already part of a pair.
-            WordRelation::Character => !is_paired(word),
-            WordRelation::Part => false,
+            WordKind::Character => !is_paired(word),
+            WordKind::Part => false,
         };
         let picked: Vec<&Word> = all_words.iter().filter(pick).collect();
         if !term.is_not {

@@ -2,7 +2,7 @@
 
 use super::{PlanningBudget, QueryPlanner, Unit};
 use crate::query::QueryTerm;
-use crate::words::{Stemmer, Word, WordRelation, words};
+use crate::words::{Stemmer, Word, WordKind, words};
 
 impl QueryPlanner<'_> {
     /// Returns the words of a phrase that decide the rank of the pages with the phrase. Empty for
@@ -10,13 +10,12 @@ impl QueryPlanner<'_> {
     /// phrases are ranked as a whole.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
-        let is_paired =
-            |word: &Word| matches!(word.kind, WordRelation::Character | WordRelation::Pair);
+        let is_paired = |word: &Word| matches!(word.kind, WordKind::Character | WordKind::Pair);
         if term.is_not || term.in_title || all.iter().any(is_paired) {
             return Ok(Vec::new());
         }
         let mut units = Vec::new();
-        for word in all.iter().filter(|word| word.kind == WordRelation::Plain) {
+        for word in all.iter().filter(|word| word.kind == WordKind::Plain) {
             if !PlanningBudget::take(&self.budget.words) {
                 break;
             }
@@ -39,7 +38,7 @@ impl QueryPlanner<'_> {
 /// Returns whether a word consists of several parts, which are in `all`.
 pub(super) fn has_parts(word: &Word, all: &[Word]) -> bool {
     let is_part = |part: &&Word| {
-        part.kind == WordRelation::Part
+        part.kind == WordKind::Part
             && word.range.start <= part.range.start
             && part.range.end <= word.range.end
     };

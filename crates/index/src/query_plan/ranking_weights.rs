@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::bm25f::{Bm25Parameters, FieldWeight, ProximityBoost};
-use crate::schema::Texts;
+use crate::schema::TextFields;
 
 /// The weights that decide the ranking of pages. A field has two numbers: its weight, and how much
 /// the length of the field reduces it, from 0 to 1.
@@ -112,7 +112,7 @@ pub(crate) const WEIGHTS: RankingWeights = RankingWeights {
 };
 
 /// Returns the fields to search for words, with their weights.
-pub(super) fn weighted_fields(texts: &Texts) -> Vec<FieldWeight> {
+pub(super) fn weighted_fields(texts: &TextFields) -> Vec<FieldWeight> {
     let of = |field, (weight, length)| FieldWeight {
         field,
         weight,

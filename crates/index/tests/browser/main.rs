@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawl_index::export::{ExportError, StaticSearchWriter};
-use crawl_index::words::{Stemmer, WordRelation, words};
+use crawl_index::words::{Stemmer, WordKind, words};
 use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use serde_json::{Value, json};
 
@@ -257,10 +257,10 @@ fn texts() -> Vec<String> {
 
 fn as_words(text: String) -> Value {
     let kind = |kind| match kind {
-        WordRelation::Plain => "plain",
-        WordRelation::Part => "part",
-        WordRelation::Character => "character",
-        WordRelation::Pair => "pair",
+        WordKind::Plain => "plain",
+        WordKind::Part => "part",
+        WordKind::Character => "character",
+        WordKind::Pair => "pair",
     };
     let all_words = words(&text, &Stemmer::of(Some("xx")));
     let words = all_words

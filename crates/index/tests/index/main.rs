@@ -7,7 +7,7 @@
 
 mod bad_input;
 mod facets;
-mod judging;
+mod indexing_rules;
 mod queries;
 mod searching;
 mod support;

@@ -8,7 +8,7 @@ use std::thread;
 
 use crawl_index::{
     CommitOutcome, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
-    PendingFile, ReconcileReport, SearchIndex, SearchOptions,
+    PendingEntriesFile, ReconcileReport, SearchIndex, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -295,7 +295,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
         put("twin", "New.", &[]),
         put("twin", "Tea.", &[]),
     ];
-    let mut file = PendingFile::new(dir.path()).unwrap();
+    let mut file = PendingEntriesFile::new(dir.path()).unwrap();
     for entry in &waiting {
         file.push(entry).unwrap();
     }

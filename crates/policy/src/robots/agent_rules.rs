@@ -9,13 +9,13 @@ use crate::product_token::{ProductToken, RobotsProfile};
 
 use super::lines::{self, Body};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::older_standards::{self, OlderStandard, RecordChoice};
+use super::older_standards_parser::{self, OlderStandard, RecordChoice};
 use super::other_lines::{
     CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineKind, VisitTime,
 };
 use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
-use super::rfc9309::{self, IndexPageRule, ParsedRobots};
+use super::rfc9309_parser::{self, IndexPageRule, ParsedRobots};
 use super::rules::Entry;
 use super::verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
@@ -44,10 +44,12 @@ impl AgentRules {
 
     pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         let bytes = &body.bytes;
-        let old = |dialect, pick| older_standards::read(bytes, agent, dialect, pick);
+        let old = |dialect, pick| older_standards_parser::read(bytes, agent, dialect, pick);
         let mut more_readings = Vec::new();
         let mut reading = match profile {
-            RobotsProfile::Rfc9309 => rfc9309::read(bytes, agent, IndexPageRule::AllowFolder),
+            RobotsProfile::Rfc9309 => {
+                rfc9309_parser::read(bytes, agent, IndexPageRule::AllowFolder)
+            }
             RobotsProfile::Koster1994 => old(OlderStandard::Koster1994, RecordChoice::First),
             RobotsProfile::Extended1997 => old(OlderStandard::Extended1997, RecordChoice::First),
             RobotsProfile::Strictest => {
@@ -55,7 +57,7 @@ impl AgentRules {
                 let extended = old(OlderStandard::Extended1997, RecordChoice::Every);
                 more_readings.push((RobotsProfile::Koster1994, koster));
                 more_readings.push((RobotsProfile::Extended1997, extended));
-                rfc9309::read(bytes, agent, IndexPageRule::AsWritten)
+                rfc9309_parser::read(bytes, agent, IndexPageRule::AsWritten)
             }
         };
         note_body(body, &mut reading.oddities);

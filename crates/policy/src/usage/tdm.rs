@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Channel, Stance, Statement, StatementSources, UsagePurpose, Vocabulary, values};
+use super::{
+    Stance, Statement, StatementSource, StatementSources, UsagePurpose, Vocabulary, values,
+};
 use crate::robots::path_matches;
 
 /// Maximum entries of a `tdmrep.json` to read, because each lookup may scan all of them.
@@ -81,11 +83,16 @@ pub(super) fn statements(sources: &StatementSources<'_>, statements: &mut Vec<St
     if let Some(entry) = entry {
         let number = u8::from(entry.reserved);
         let raw = format!("{}: tdm-reservation: {number}", entry.location);
-        push(statements, Channel::TdmRep, raw, entry.policy.as_deref());
+        push(
+            statements,
+            StatementSource::TdmRep,
+            raw,
+            entry.policy.as_deref(),
+        );
     }
     for (fields, channel) in [
-        (sources.headers, Channel::Header),
-        (sources.metas, Channel::Meta),
+        (sources.headers, StatementSource::Header),
+        (sources.metas, StatementSource::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
         // If there are several values, prefer 1 (reserved) to 0, and 0 to an invalid value.
@@ -114,7 +121,12 @@ pub(super) fn statements(sources: &StatementSources<'_>, statements: &mut Vec<St
     }
 }
 
-fn push(statements: &mut Vec<Statement>, channel: Channel, raw: String, policy: Option<&str>) {
+fn push(
+    statements: &mut Vec<Statement>,
+    channel: StatementSource,
+    raw: String,
+    policy: Option<&str>,
+) {
     let raw = match policy {
         Some(policy) => format!("{raw}; tdm-policy: {policy}"),
         None => raw,

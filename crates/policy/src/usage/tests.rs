@@ -5,7 +5,9 @@
 
 use expect_test::{Expect, expect};
 
-use super::{Channel, Stance, StatementSources, TdmRep, UsagePurpose, UsageStatements, Vocabulary};
+use super::{
+    Stance, StatementSource, StatementSources, TdmRep, UsagePurpose, UsageStatements, Vocabulary,
+};
 use crate::page_directives::PageDirectives;
 use crate::product_token::{ProductToken, RobotsProfile};
 use crate::robots::AgentRules;
@@ -14,7 +16,7 @@ fn shown(statements: &UsageStatements) -> String {
     let verdicts = UsagePurpose::ALL.iter().filter_map(|&purpose| {
         let verdict = statements.verdict(purpose);
         let by = verdict.by.map(|by| match by.channel {
-            Channel::Robots(line) => format!("robots line {line}"),
+            StatementSource::Robots(line) => format!("robots line {line}"),
             other => format!("{other:?}").to_lowercase(),
         });
         Some(format!("{purpose} {} by {}", verdict.stance?, by?))
@@ -313,10 +315,10 @@ fn words_of_the_page() {
 #[test]
 fn names_match_the_rows() {
     let channels = [
-        Channel::Robots(3),
-        Channel::Header,
-        Channel::Meta,
-        Channel::TdmRep,
+        StatementSource::Robots(3),
+        StatementSource::Header,
+        StatementSource::Meta,
+        StatementSource::TdmRep,
     ];
     assert_eq!(
         channels.map(|channel| channel.to_string()),

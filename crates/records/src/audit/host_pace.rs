@@ -7,9 +7,9 @@ use std::collections::{BinaryHeap, HashMap};
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
 
-use super::answer_age::MAX_WAIT;
 use super::findings::{CitedRowFile::Requests, ROW_LOST};
-use super::robots_copies::BindingRules;
+use super::robots_freshness::MAX_WAIT;
+use super::robots_responses::BindingRules;
 use super::{
     AuditRun, BEYOND_TIMEOUT, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS,
     SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,

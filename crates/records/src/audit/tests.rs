@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 
 use super::{audit, conduct_page};
 use crate::error::RecordsError;
-use sample_crawl::{Begins, More, Sent, page, robots, write};
+use sample_crawl::{More, Sent, SettingsTrigger, page, robots, write};
 
 /// Audits a crawl, and compares its findings with `expect`: the undecided checks, the breaches, and
 /// the lines cited for them.
@@ -131,12 +131,21 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     const FAST: &str = r#"{"politeness": {"delay": "300ms"}}"#;
     const SLOW: &str = r#"{"politeness": {"delay": "1s"}}"#;
     const OF_SITE: &str = r#"{"politeness": {"delay": "9s", "per-host": 2}, "site": {"e.example": {"delay": "300ms", "per-host": 1}}}"#;
-    let slower: &[_] = &[(0, Begins::Run, FAST), (10_000, Begins::Reread, SLOW)];
+    let slower: &[_] = &[
+        (0, SettingsTrigger::Run, FAST),
+        (10_000, SettingsTrigger::Reread, SLOW),
+    ];
     check_with(&log(1_000), more(slower), expect!["4 gaps, 4 pages"]);
     let broken_after = [
         slower,
-        &[(0, Begins::Run, FAST), (10_000, Begins::Run, SLOW)],
-        &[(0, Begins::Run, OF_SITE), (10_000, Begins::Reread, SLOW)],
+        &[
+            (0, SettingsTrigger::Run, FAST),
+            (10_000, SettingsTrigger::Run, SLOW),
+        ],
+        &[
+            (0, SettingsTrigger::Run, OF_SITE),
+            (10_000, SettingsTrigger::Reread, SLOW),
+        ],
     ];
     for settings in broken_after {
         check_with(
@@ -149,7 +158,10 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     }
     check_with(
         &log(300),
-        more(&[(0, Begins::Run, SLOW), (10_000, Begins::Run, FAST)]),
+        more(&[
+            (0, SettingsTrigger::Run, SLOW),
+            (10_000, SettingsTrigger::Run, FAST),
+        ]),
         expect![[r#"
             4 gaps, 4 pages
             gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
@@ -157,7 +169,10 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     // The delay rises during a gap, so the gap only has to be as long as the shorter delay.
     check_with(
         &log(300),
-        more(&[(0, Begins::Run, FAST), (5_200, Begins::Run, SLOW)]),
+        more(&[
+            (0, SettingsTrigger::Run, FAST),
+            (5_200, SettingsTrigger::Run, SLOW),
+        ]),
         expect![[r#"
             4 gaps, 4 pages
             gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
@@ -171,7 +186,10 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
     const TWO: &str = r#"{"politeness": {"per-host": 2}}"#;
     check_with(
         &pages,
-        more(&[(0, Begins::Run, TWO), (10_000, Begins::Reread, SLOW)]),
+        more(&[
+            (0, SettingsTrigger::Run, TWO),
+            (10_000, SettingsTrigger::Reread, SLOW),
+        ]),
         expect![[r#"
         5 gaps, 6 pages
         in-flight: more than 1 in flight: a request began before an earlier one had ended (requests.jsonl 6, requests.jsonl 7)"#]],
@@ -191,8 +209,12 @@ fn robots_txt_is_read_as_the_settings_of_the_time_say() {
     ];
     let more = || More {
         settings: &[
-            (0, Begins::Run, r#"{"operator": {"agent": "one"}}"#),
-            (20_000, Begins::Run, r#"{"operator": {"agent": "two"}}"#),
+            (0, SettingsTrigger::Run, r#"{"operator": {"agent": "one"}}"#),
+            (
+                20_000,
+                SettingsTrigger::Run,
+                r#"{"operator": {"agent": "two"}}"#,
+            ),
         ],
         pages: &[
             (8_000, "/q", "allowed", None),
@@ -231,10 +253,10 @@ fn robots_txt_is_read_as_the_settings_of_the_time_say() {
         settings: &[
             (
                 0,
-                Begins::Run,
+                SettingsTrigger::Run,
                 r#"{"exclusion": {"robots-forbidden": "deny"}}"#,
             ),
-            (20_000, Begins::Run, "{}"),
+            (20_000, SettingsTrigger::Run, "{}"),
         ],
         ..More::default()
     };
@@ -260,10 +282,14 @@ fn a_stale_copy_in_an_earlier_run_is_a_breach() {
     ];
     let more = More {
         settings: &[
-            (0, Begins::Run, r#"{"exclusion": {"robots-max-age": "1h"}}"#),
+            (
+                0,
+                SettingsTrigger::Run,
+                r#"{"exclusion": {"robots-max-age": "1h"}}"#,
+            ),
             (
                 3 * 3_600_000,
-                Begins::Run,
+                SettingsTrigger::Run,
                 r#"{"exclusion": {"robots-max-age": "30m"}}"#,
             ),
         ],

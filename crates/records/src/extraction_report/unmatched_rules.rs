@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_extractor::PageText;
+use crawl_extractor::DecodedPage;
 use crawl_fields::{NoMatchReason, PageFacts, RuleConfig, Rules};
 use crawl_weburl::canonicalize;
 
@@ -282,7 +282,7 @@ fn look_at(
     let Some(page) = read_archived(dir, row) else {
         return;
     };
-    let text = PageText::decode(&page.body, page.content_type.as_deref());
+    let text = DecodedPage::decode(&page.body, page.content_type.as_deref());
     for search in searches {
         let names: Vec<&str> = search.fields.iter().map(|field| &*field.name).collect();
         search.add(rules.nearest(text.as_str(), &search.name, &names));

@@ -7,9 +7,9 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{Fault, FaultKind, Faults, UncheckedLink};
-use crate::crawl_summary::ReportedCrawl;
 use crate::html::{Cell, Table, checks, page};
 use crate::number_format::{counted, grouped};
+use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.

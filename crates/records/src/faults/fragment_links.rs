@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crawl_extractor::{
-    ContentKind, ContentLimits, PageContext, PageText, document_kind, read_anchors, read_content,
+    ContentKind, ContentLimits, DecodedPage, PageContext, document_kind, read_anchors, read_content,
 };
 use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
@@ -97,7 +97,7 @@ fn check_page(
     wanted: BTreeSet<Wanted>,
     faults: &mut Vec<Fault>,
 ) {
-    let anchors = read_anchors(&PageText::decode(body, content_type));
+    let anchors = read_anchors(&DecodedPage::decode(body, content_type));
     let mut passages = None;
     for link in wanted {
         let (id, directives) = match link.fragment.split_once(DIRECTIVES) {

@@ -7,8 +7,8 @@ use crawl_weburl::CanonicalUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{is_demanded, is_wait, key};
-use crate::crawl_summary::unreachable_origin;
 use crate::error::RecordsError;
+use crate::reported_crawl::unreachable_origin;
 use crate::row_files::{excluded, requests, waiting};
 
 /// The [`UncheckedLink::reason`] of a link whose server answered 429 until the end of the crawl.

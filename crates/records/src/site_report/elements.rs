@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crawl_archive::rows::PageRow;
-use crawl_extractor::{ElementAudit, LinkElement, Page, PageText, audit_elements};
+use crawl_extractor::{DecodedPage, ElementAudit, LinkElement, Page, audit_elements};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ impl PageElements {
         row: &PageRow,
         base: &CanonicalUrl,
         page: &Page,
-        text: &PageText<'_>,
+        text: &DecodedPage<'_>,
         robots_tags: &[String],
         report: &mut SiteReport,
     ) {

@@ -5,12 +5,12 @@ use maud::{Markup, html};
 
 use super::SiteReport;
 use super::page_statistics::{SIZE_BINS, TIME_BINS};
-use crate::crawl_summary::ReportedCrawl;
 use crate::faults::Faults;
 use crate::grade::percent;
 use crate::html::{checks, fold, page};
 use crate::number_format::{counted, grouped, size};
 use crate::report_page::svg_plots::{Figure, bars, rows_height};
+use crate::reported_crawl::ReportedCrawl;
 use crate::to_fix::{of_links, of_pages};
 
 impl SiteReport {

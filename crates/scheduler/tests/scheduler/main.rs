@@ -6,6 +6,7 @@
 )]
 
 mod fair;
+mod gaps_and_pauses;
 mod gates;
 mod operator_commands;
 mod overrides;
@@ -13,7 +14,6 @@ mod property;
 mod rate_limit_fields;
 mod robots;
 mod robots_pace;
-mod rules;
 mod snapshots;
 mod speed;
 mod stage;

@@ -1,6 +1,6 @@
 //! Tests of the scope: tables of URLs and their verdicts.
 
-use crawl_weburl::{HostKey, HostTable, canonicalize};
+use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 use expect_test::{Expect, expect};
 
 use super::{Scope, ScopeMode, ScopeVerdict};
@@ -133,7 +133,7 @@ fn a_surt_prefix_widens_the_scope_of_the_seeds() {
 #[test]
 fn new_exclusions_apply_to_seeds_added_before() {
     let mut scope = scope(ScopeMode::Domain, &["docs"], &["x="], None);
-    let mut hosts = HostTable::default();
+    let mut hosts = HostPatternMap::default();
     hosts.insert("www.example.org", ()).unwrap();
     let bad = scope.set_exclusions(&[], &["(".to_owned()], hosts.clone());
     assert!(bad.is_err());
@@ -160,7 +160,7 @@ fn a_listed_host_joins_like_that_of_a_seed_and_an_excluded_host_is_out() {
     let with = |mode, listed: &str, excluded: &[&str]| {
         let mut scope = scope(mode, &[], &[], None);
         scope.add_host(&HostKey::parse(listed).unwrap());
-        let mut hosts = HostTable::default();
+        let mut hosts = HostPatternMap::default();
         for name in excluded {
             hosts.insert(name, ()).unwrap();
         }

@@ -19,7 +19,7 @@ use crate::connection::params;
 use crate::export::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::ownership::Ownership;
-use crate::row_keys::{ColumnReader, LinksToOtherGroups, sum};
+use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
 use crate::sql_statements::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 

@@ -22,7 +22,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, WriterState};
 use crate::connection::{Param, params};
-use crate::row_keys::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
+use crate::row_codec::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
 use crate::sql_statements::Sql;
 
 /// A transaction of the shared frontier. Collects changes until the commit.

@@ -11,9 +11,9 @@ use tokio_postgres::types::ToSql;
 
 use super::copied_tables::{COPIED, CopiedTable};
 use crate::connection::{DatabaseSession, DatabaseThread, Param, params};
-use crate::error::SharedOpenError;
+use crate::error::SharedCrawlError;
 use crate::open_groups::ServerGroup;
-use crate::row_keys::ColumnReader;
+use crate::row_codec::ColumnReader;
 use crate::sql_statements::Sql;
 
 /// The number of rows copied or removed at a time.
@@ -47,7 +47,7 @@ pub(super) struct BucketInTransit {
 }
 
 impl ConnectedGroup {
-    pub(super) fn open(group: ServerGroup) -> Result<ConnectedGroup, SharedOpenError> {
+    pub(super) fn open(group: ServerGroup) -> Result<ConnectedGroup, SharedCrawlError> {
         let (thread, config) = (group.engine.thread, group.engine.config);
         let session = thread.run(async move { DatabaseSession::open_lazily(&config).await })?;
         Ok(ConnectedGroup {
@@ -107,7 +107,7 @@ impl ConnectedGroup {
 
     /// Marks buckets of this server group as moving to another group. Marks either all of them or
     /// none.
-    pub(super) fn mark(&self, buckets: &[i32], to: i32) -> Result<(), SharedOpenError> {
+    pub(super) fn mark(&self, buckets: &[i32], to: i32) -> Result<(), SharedCrawlError> {
         let (session, crawl, home) = (Arc::clone(&self.session), self.crawl, self.number);
         let buckets = buckets.to_vec();
         let conflict = self.thread.run(async move {
@@ -136,7 +136,7 @@ impl ConnectedGroup {
         })?;
         match conflict {
             None => Ok(()),
-            Some((bucket, to)) => Err(SharedOpenError::BucketMoves { bucket, to }),
+            Some((bucket, to)) => Err(SharedCrawlError::BucketMoves { bucket, to }),
         }
     }
 
@@ -170,14 +170,14 @@ impl ConnectedGroup {
     }
 
     /// Fails if any of the buckets is no longer marked as moving to the server group `to`.
-    pub(super) fn check_marked(&self, buckets: &[i32], to: i32) -> Result<(), SharedOpenError> {
+    pub(super) fn check_marked(&self, buckets: &[i32], to: i32) -> Result<(), SharedCrawlError> {
         let rows = self.rows(buckets)?;
         let unmarked = rows
             .iter()
             .find(|row| row.home != self.number || row.moving_to != Some(to));
         match unmarked {
             None => Ok(()),
-            Some(row) => Err(SharedOpenError::BucketMoves {
+            Some(row) => Err(SharedCrawlError::BucketMoves {
                 bucket: row.b,
                 to: None,
             }),

@@ -3,7 +3,7 @@
 use crawl_frontier::conformance::check;
 use proptest::prelude::*;
 
-use crate::bench::OnEngine;
+use crate::crash_harness::RestartableWorker;
 use crate::postgres::Served;
 use crate::random_steps::{run, step};
 
@@ -11,7 +11,7 @@ use crate::random_steps::{run, step};
 #[ignore = "needs PostgreSQL"]
 fn the_shared_frontier_conforms() {
     let _served = Served::new();
-    check(&|| Box::new(OnEngine::new()));
+    check(&|| Box::new(RestartableWorker::new()));
 }
 
 #[test]
@@ -23,6 +23,6 @@ fn the_engine_equals_the_frontier_in_memory() {
         ..ProptestConfig::with_cases(24)
     };
     proptest!(config, |(steps in prop::collection::vec(step(), 1..60))| {
-        prop_assert_eq!(run(steps, &mut OnEngine::new()), 0);
+        prop_assert_eq!(run(steps, &mut RestartableWorker::new()), 0);
     });
 }

@@ -9,11 +9,11 @@ use crawl_frontier::worker_frontier::{
 use crawl_frontier::{
     Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, UrlCounts,
 };
-use crawl_shared_frontier::{CrawlExport, Credentials, ImportTarget, SharedOpenError};
+use crawl_shared_frontier::{CrawlExport, ImportTarget, PasswordSources, SharedCrawlError};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::bench::new_crawl;
+use crate::crash_harness::new_crawl;
 use crate::groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
 use crate::random_steps::{all_urls, run, step};
@@ -41,7 +41,7 @@ impl Moved {
         let from = self.frontier.as_ref().unwrap();
         let target = ImportTarget {
             url: self.served.url.clone(),
-            credentials: Credentials::default(),
+            credentials: PasswordSources::default(),
             crawl: crawl.to_owned(),
         };
         let mut import = target.begin().unwrap();
@@ -66,7 +66,7 @@ impl Moved {
     /// Moves everything in a database server into a new frontier.
     fn export(&mut self, crawl: &str) {
         let urls = [self.served.url.clone()];
-        let begun = CrawlExport::begin(&urls, &Credentials::default(), crawl, "there");
+        let begun = CrawlExport::begin(&urls, &PasswordSources::default(), crawl, "there");
         let export = begun.unwrap();
         let dir = TempDir::new().unwrap();
         let to = on_disk(&dir);
@@ -139,7 +139,7 @@ fn a_frontier_survives_import_and_export_unchanged() {
 #[ignore = "needs PostgreSQL"]
 fn no_worker_continues_a_moved_crawl() {
     let two = TwoGroups::new();
-    let begin = |to| CrawlExport::begin(&two.urls, &Credentials::default(), &two.crawl, to);
+    let begin = |to| CrawlExport::begin(&two.urls, &PasswordSources::default(), &two.crawl, to);
     let [one, other] = two.two_workers();
     let buckets = [one.owned_buckets(), other.owned_buckets()];
     let [own, foreign] = [buckets[0][0], buckets[1][0]];
@@ -147,7 +147,7 @@ fn no_worker_continues_a_moved_crawl() {
     admit(&one, [link_to(url_in(&one, foreign, "foreign"))]);
     let at_work = begin("there").err().unwrap();
     assert!(
-        matches!(at_work, SharedOpenError::StillAtWork { .. }),
+        matches!(at_work, SharedCrawlError::StillAtWork { .. }),
         "{at_work}"
     );
     one.give_up().unwrap();
@@ -165,12 +165,15 @@ fn no_worker_continues_a_moved_crawl() {
     assert_eq!(links, [url_in(&one, foreign, "foreign")]);
     let again = two.open("w2");
     let living = export.finish().unwrap_err();
-    assert!(matches!(living, SharedOpenError::WentOn { .. }), "{living}");
+    assert!(
+        matches!(living, SharedCrawlError::WentOn { .. }),
+        "{living}"
+    );
     admit(&again, [link_to(url_in(&one, foreign, "more"))]);
     again.give_up().unwrap();
     let went_on = export.finish().unwrap_err();
     assert!(
-        matches!(went_on, SharedOpenError::WentOn { .. }),
+        matches!(went_on, SharedCrawlError::WentOn { .. }),
         "{went_on}"
     );
     two.open("w2").give_up().unwrap();
@@ -179,15 +182,15 @@ fn no_worker_continues_a_moved_crawl() {
     begin("there").unwrap().finish().unwrap();
     // Of two moves at the same time, only the first to finish succeeds.
     let moved = elsewhere_too.finish().unwrap_err();
-    assert!(matches!(moved, SharedOpenError::WentOn { .. }), "{moved}");
+    assert!(matches!(moved, SharedCrawlError::WentOn { .. }), "{moved}");
     for worker in ["w1", "w2", "w3", "w4"] {
         let refused = two.try_open(worker).err().unwrap();
-        let is_so = matches!(&refused, SharedOpenError::Exported { to, .. } if to == "there");
+        let is_so = matches!(&refused, SharedCrawlError::Exported { to, .. } if to == "there");
         assert!(is_so, "{worker}: {refused}");
     }
     let elsewhere = begin("elsewhere").err().unwrap();
     assert!(
-        matches!(elsewhere, SharedOpenError::Exported { .. }),
+        matches!(elsewhere, SharedCrawlError::Exported { .. }),
         "{elsewhere}"
     );
     // A move to the same directory can be repeated, and can be undone.
@@ -201,7 +204,7 @@ fn no_worker_continues_a_moved_crawl() {
 #[ignore = "needs PostgreSQL"]
 fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     let two = TwoGroups::new();
-    let begin = || CrawlExport::begin(&two.urls, &Credentials::default(), &two.crawl, "there");
+    let begin = || CrawlExport::begin(&two.urls, &PasswordSources::default(), &two.crawl, "there");
     let [one, other] = two.two_workers();
     let own = one.owned_buckets()[0];
     admit(&one, [link_to(url_in(&one, own, "own"))]);
@@ -213,7 +216,7 @@ fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     );
     let moves = begin().err().unwrap();
     assert!(
-        matches!(moves, SharedOpenError::BucketsMove { .. }),
+        matches!(moves, SharedCrawlError::BucketsMove { .. }),
         "{moves}"
     );
     two.execute(
@@ -227,7 +230,7 @@ fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     );
     let to_reopen = begin().err().unwrap();
     assert!(
-        matches!(to_reopen, SharedOpenError::ToReopen { buckets: 1, .. }),
+        matches!(to_reopen, SharedCrawlError::ToReopen { buckets: 1, .. }),
         "{to_reopen}"
     );
 }

@@ -9,12 +9,12 @@ use crawl_frontier::conformance::helpers::{admit, settle, url};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Admission, Exclusion, Frontier as _, LeaseOutcome, Reason, RequestedState};
 use crawl_shared_frontier::{
-    BucketChoice, BucketMoveResult, Credentials, ServerGroupId, SharedFrontier,
-    SharedFrontierOptions, SharedOpenError, move_buckets, overview, reopen,
+    BucketChoice, BucketMoveResult, PasswordSources, ServerGroupId, SharedCrawlError,
+    SharedFrontier, SharedFrontierOptions, move_buckets, overview, reopen,
 };
 use crawl_weburl::CanonicalUrl;
 
-use crate::bench::{end_leases, new_crawl, options};
+use crate::crash_harness::{end_leases, new_crawl, options};
 use crate::postgres::{Postgres, Served, Setup, execute, number, text};
 
 pub(crate) const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
@@ -36,7 +36,7 @@ impl TwoGroups {
         }
     }
 
-    pub(crate) fn try_open(&self, worker: &str) -> Result<SharedFrontier, SharedOpenError> {
+    pub(crate) fn try_open(&self, worker: &str) -> Result<SharedFrontier, SharedCrawlError> {
         SharedFrontier::open_groups(&self.urls, &options(&self.crawl, worker))
     }
 
@@ -85,11 +85,11 @@ impl TwoGroups {
         &self,
         buckets: &[i32],
         to: i32,
-    ) -> Result<BucketMoveResult, SharedOpenError> {
+    ) -> Result<BucketMoveResult, SharedCrawlError> {
         let wanted = BucketChoice::Numbers(buckets.iter().copied().collect());
         move_buckets(
             &self.urls,
-            &Credentials::default(),
+            &PasswordSources::default(),
             &self.crawl,
             (&wanted, &ServerGroupId::Number(to)),
             &mut |_| std::ops::ControlFlow::Continue(()),
@@ -108,7 +108,7 @@ pub(crate) fn link_to(url: CanonicalUrl) -> Admission {
     Admission::link(url, 1, self::url("/"))
 }
 
-fn refusal(opened: Result<SharedFrontier, SharedOpenError>) -> String {
+fn refusal(opened: Result<SharedFrontier, SharedCrawlError>) -> String {
     opened.err().unwrap().to_string()
 }
 
@@ -132,7 +132,12 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert_eq!(groups.open("w2").home(), 1);
-    let crawls = overview(&groups.urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let crawls = overview(
+        &groups.urls,
+        &PasswordSources::default(),
+        Some(&groups.crawl),
+    )
+    .unwrap();
     let shown: Vec<_> = crawls[0]
         .groups
         .iter()
@@ -180,7 +185,7 @@ fn incomplete_groups_of_a_crawl_are_refused() {
     // Two crawls of the same name are different crawls, not two server groups of one crawl.
     let other_crawl = TwoGroups::new();
     for url in &other_crawl.urls {
-        SharedFrontier::open(url, &crate::bench::options(&other_crawl.crawl, "w")).unwrap();
+        SharedFrontier::open(url, &crate::crash_harness::options(&other_crawl.crawl, "w")).unwrap();
     }
     let differ = refusal(other_crawl.try_open("w1"));
     assert!(
@@ -213,7 +218,7 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     assert_eq!((joined.home(), joined.buckets()), (1, 2));
     let ended = first.survey().unwrap_err().to_string();
     assert!(ended.contains("a new group of engines"), "{ended}");
-    let crawls = overview(&urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let crawls = overview(&urls, &PasswordSources::default(), Some(&groups.crawl)).unwrap();
     let buckets: Vec<_> = crawls[0].groups.iter().map(|group| group.buckets).collect();
     assert_eq!((crawls[0].group_count, buckets), (3, vec![2, 2, 0]));
 }
@@ -232,7 +237,7 @@ fn a_name_is_used_once_over_all_groups() {
     let (began, refused): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
     assert_eq!((began.len(), refused.len()), (1, 2));
     for why in refused {
-        assert!(matches!(why, Err(SharedOpenError::WorkerInUse { .. })));
+        assert!(matches!(why, Err(SharedCrawlError::WorkerInUse { .. })));
     }
 }
 
@@ -248,7 +253,7 @@ fn workers_of_two_groups_have_the_same_settings() {
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w2", "a = 2"));
     assert!(matches!(
         refused,
-        Err(SharedOpenError::OtherSettings { .. })
+        Err(SharedCrawlError::OtherSettings { .. })
     ));
     let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
     first.give_up().unwrap();
@@ -257,7 +262,7 @@ fn workers_of_two_groups_have_the_same_settings() {
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
     assert!(matches!(
         refused,
-        Err(SharedOpenError::OtherSettings { .. })
+        Err(SharedCrawlError::OtherSettings { .. })
     ));
     second.give_up().unwrap();
     SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2")).unwrap();
@@ -371,7 +376,7 @@ fn a_seed_settled_in_another_group_sends_no_link() {
 #[ignore = "needs PostgreSQL"]
 fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     let groups = TwoGroups::new();
-    let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
+    let proxy = ClosableProxy::before(groups.urls[1].rsplit_once(':').unwrap().1);
     let through = [groups.urls[0].clone(), proxy.url.clone()];
     let brief = SharedFrontierOptions {
         lease: Duration::from_secs(2),
@@ -410,19 +415,19 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
 
 /// A proxy in front of a database server. Tests can close and reopen the proxy.
 #[derive(Clone)]
-struct Gate {
+struct ClosableProxy {
     url: String,
     is_open: Arc<AtomicBool>,
     connections: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Gate {
-    fn before(port_and_database: &str) -> Gate {
+impl ClosableProxy {
+    fn before(port_and_database: &str) -> ClosableProxy {
         let (port, database) = port_and_database.split_once('/').unwrap();
         let engine = format!("127.0.0.1:{port}");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap();
-        let gate = Gate {
+        let gate = ClosableProxy {
             url: format!("postgres://crawl@{own}/{database}"),
             is_open: Arc::new(AtomicBool::new(true)),
             connections: Arc::default(),
@@ -558,7 +563,13 @@ fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     second.hand_over(&[1]).unwrap();
     groups.move_to(&[1], 0).unwrap();
     second.give_up().unwrap();
-    let lost = reopen(&groups.urls, &Credentials::default(), &groups.crawl, "w2").unwrap();
+    let lost = reopen(
+        &groups.urls,
+        &PasswordSources::default(),
+        &groups.crawl,
+        "w2",
+    )
+    .unwrap();
     assert_eq!(lost.buckets_to_reopen, 2);
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();

@@ -10,12 +10,12 @@ use crawl_frontier::{
     RequestedState, UrlKind, Visit,
 };
 use crawl_shared_frontier::{
-    Credentials, LostWorker, SharedFrontier, SharedFrontierOptions, SharedOpenError, overview,
+    LostWorker, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions, overview,
     reopen,
 };
 use crawl_weburl::CanonicalUrl;
 
-use crate::bench::{end_leases, new_crawl, options};
+use crate::crash_harness::{end_leases, new_crawl, options};
 use crate::postgres::Served;
 
 const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
@@ -24,10 +24,10 @@ fn open(served: &Served, options: &SharedFrontierOptions) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, SharedOpenError> {
+fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, SharedCrawlError> {
     reopen(
         std::slice::from_ref(&served.url),
-        &Credentials::default(),
+        &PasswordSources::default(),
         crawl,
         worker,
     )
@@ -336,11 +336,11 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     admit(&first, [link("/a", 1), link("/b", 1)]);
     settle(&first, lease(&first), FETCHED);
     let refused = lose(&served, &crawl, "w1").unwrap_err();
-    assert!(matches!(refused, SharedOpenError::WorkerAlive { .. }));
+    assert!(matches!(refused, SharedCrawlError::WorkerAlive { .. }));
     assert!(refused.to_string().contains("\nhint: "), "{refused}");
     for (crawl, worker) in [(crawl.as_str(), "w2"), ("no such crawl", "w1")] {
         let refused = lose(&served, crawl, worker).unwrap_err();
-        assert!(matches!(refused, SharedOpenError::NoSuchWorker { .. }));
+        assert!(matches!(refused, SharedCrawlError::NoSuchWorker { .. }));
     }
     // The worker is frozen before its commit. In the meantime its directory is declared lost.
     let mut transaction = first.begin().unwrap();
@@ -354,7 +354,7 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     ));
     let crawls = overview(
         std::slice::from_ref(&served.url),
-        &Credentials::default(),
+        &PasswordSources::default(),
         Some(&crawl),
     )
     .unwrap();
@@ -364,7 +364,7 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     assert_eq!((second.counts().pending, second.counts().fetched), (2, 0));
     let crawls = overview(
         std::slice::from_ref(&served.url),
-        &Credentials::default(),
+        &PasswordSources::default(),
         Some(&crawl),
     )
     .unwrap();

@@ -5,8 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
-mod bench;
 mod conforms;
+mod crash_harness;
 mod export;
 mod groups;
 mod lost_directory;

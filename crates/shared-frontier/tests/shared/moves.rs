@@ -9,7 +9,7 @@ use crawl_frontier::conformance::helpers::{admit, settle_until};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Admission, Exclusion, Frontier as _, LeaseOutcome, Reason, RequestedState};
 use crawl_shared_frontier::{
-    BucketChoice, Credentials, MoveStep, ServerGroupId, SharedFrontier, SharedOpenError,
+    BucketChoice, MoveStep, PasswordSources, ServerGroupId, SharedCrawlError, SharedFrontier,
     move_buckets,
 };
 
@@ -76,12 +76,12 @@ fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
 }
 
 /// Moves the bucket, and stops after the step with the number `last`.
-fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, SharedOpenError> {
+fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, SharedCrawlError> {
     let wanted = BucketChoice::Numbers([MOVED].into());
     let mut steps = Vec::new();
     move_buckets(
         &groups.urls,
-        &Credentials::default(),
+        &PasswordSources::default(),
         &groups.crawl,
         (&wanted, &ServerGroupId::Number(to)),
         &mut |step| {
@@ -272,7 +272,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
                 .collect();
             for mover in movers {
                 let ended = mover.join().unwrap();
-                let is_refused = matches!(ended, Err(SharedOpenError::BucketMoves { .. }));
+                let is_refused = matches!(ended, Err(SharedCrawlError::BucketMoves { .. }));
                 assert!(ended.is_ok() || is_refused, "{ended:?}");
             }
             is_over.store(true, Ordering::SeqCst);
@@ -310,19 +310,19 @@ fn invalid_moves_are_refused() {
     let on_step = &mut |_| ControlFlow::Continue(());
     let alone = move_buckets(
         &one,
-        &Credentials::default(),
+        &PasswordSources::default(),
         &groups.crawl,
         (&all, &to),
         on_step,
     );
     assert!(matches!(
         alone,
-        Err(SharedOpenError::GroupMissing { number: 1, .. })
+        Err(SharedCrawlError::GroupMissing { number: 1, .. })
     ));
     // Moves all buckets of a server group, which is named by its URL.
     second.give_up().unwrap();
     let on_step = &mut |_| ControlFlow::Continue(());
-    let credentials = Credentials::default();
+    let credentials = PasswordSources::default();
     let done = move_buckets(
         &groups.urls,
         &credentials,

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crawl_frontier::conformance::helpers::{admit, lease, link, order, settle};
 use crawl_frontier::{Frontier as _, LeaseOutcome};
 use crawl_shared_frontier::{
-    Credentials, Password, SharedFrontier, SharedFrontierOptions, SharedOpenError,
+    Password, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio_postgres::error::SqlState;
 
-use crate::bench::{new_crawl, options};
+use crate::crash_harness::{new_crawl, options};
 use crate::postgres::{Postgres, Served, Setup, execute, number, try_execute};
 
 const PASSWORD: &str = "open sesame";
@@ -99,7 +99,7 @@ impl Guarded {
 
 fn with_password(crawl: &str) -> SharedFrontierOptions {
     SharedFrontierOptions {
-        credentials: Credentials {
+        credentials: PasswordSources {
             password: Some(Password::new(PASSWORD)),
             password_file: None,
         },
@@ -109,7 +109,7 @@ fn with_password(crawl: &str) -> SharedFrontierOptions {
 
 /// Opens a frontier, which must fail. Returns the error, after checking that it has a hint and
 /// shows no password.
-fn refused(url: &str, options: &SharedFrontierOptions) -> SharedOpenError {
+fn refused(url: &str, options: &SharedFrontierOptions) -> SharedCrawlError {
     let error = SharedFrontier::open(url, options).err().unwrap();
     let mut shown = format!("{error} {error:?}");
     assert!(error.to_string().contains("\nhint: "), "{error}");
@@ -151,7 +151,7 @@ fn workers_with_the_least_role_crawl_over_encrypted_connections() {
     assert_eq!(connections(false), 0);
     drop(frontier);
     // A later start finds the tables that the first start created.
-    crate::bench::end_leases(&administrators, &crawl);
+    crate::crash_harness::end_leases(&administrators, &crawl);
     let again = SharedFrontier::open(&url, &with_password(&crawl)).unwrap();
     assert_eq!(again.marks().unwrap()["pages.jsonl"], 7);
 }
@@ -207,42 +207,48 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
 fn an_engine_with_a_wrong_identity_is_refused() {
     let guarded = Guarded::start();
     let options = with_password(&new_crawl());
-    let check = |url: &str, is_expected: fn(&SharedOpenError) -> bool| {
+    let check = |url: &str, is_expected: fn(&SharedCrawlError) -> bool| {
         let error = refused(url, &options);
         assert!(is_expected(&error), "{url}: {error:?}");
     };
     let by_other = guarded.trusting("localhost", "other.pem");
     check(&by_other, |why| {
-        matches!(why, SharedOpenError::NotTrusted { .. })
+        matches!(why, SharedCrawlError::NotTrusted { .. })
     });
     let by_namesake = guarded.trusting("localhost", "namesake.pem");
     check(&by_namesake, |why| {
-        matches!(why, SharedOpenError::NotTrusted { .. })
+        matches!(why, SharedCrawlError::NotTrusted { .. })
     });
     let by_system = guarded.workers("localhost", "sslmode=verify-full");
     check(&by_system, |why| {
         // The second error occurs on a machine that has no root certificates at all.
         matches!(
             why,
-            SharedOpenError::NotTrusted { .. } | SharedOpenError::Roots { .. }
+            SharedCrawlError::NotTrusted { .. } | SharedCrawlError::Roots { .. }
         )
     });
     let other_name = guarded.trusting("127.0.0.1", "trusted.pem");
     check(&other_name, |why| {
-        matches!(why, SharedOpenError::OtherName { .. })
+        matches!(why, SharedCrawlError::OtherName { .. })
     });
     let no_file = guarded.trusting("localhost", "nothing.pem");
-    check(&no_file, |why| matches!(why, SharedOpenError::Roots { .. }));
+    check(&no_file, |why| {
+        matches!(why, SharedCrawlError::Roots { .. })
+    });
     fs::write(guarded.file("empty.pem"), "no certificate\n").unwrap();
     let empty = guarded.trusting("localhost", "empty.pem");
-    check(&empty, |why| matches!(why, SharedOpenError::Roots { .. }));
+    check(&empty, |why| matches!(why, SharedCrawlError::Roots { .. }));
     // The server accepts the role of workers only with TLS.
     let plain = guarded.workers("localhost", "sslmode=disable");
-    check(&plain, |why| matches!(why, SharedOpenError::Refused { .. }));
+    check(&plain, |why| {
+        matches!(why, SharedCrawlError::Refused { .. })
+    });
 
     let served = Served::new();
     let without = format!("{}?sslmode=verify-full", served.url);
-    check(&without, |why| matches!(why, SharedOpenError::NoTls { .. }));
+    check(&without, |why| {
+        matches!(why, SharedCrawlError::NoTls { .. })
+    });
 }
 
 #[test]
@@ -253,10 +259,10 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     let plain = options(&new_crawl(), "w1");
     assert!(matches!(
         refused(&url, &plain),
-        SharedOpenError::Refused { .. }
+        SharedCrawlError::Refused { .. }
     ));
     let wrong = SharedFrontierOptions {
-        credentials: Credentials {
+        credentials: PasswordSources {
             password: Some(Password::new("sesame")),
             password_file: None,
         },
@@ -264,17 +270,17 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     };
     assert!(matches!(
         refused(&url, &wrong),
-        SharedOpenError::Refused { .. }
+        SharedCrawlError::Refused { .. }
     ));
     let in_string = url.replace("crawl_worker@", "crawl_worker:sesame@");
     assert!(matches!(
         refused(&in_string, &plain),
-        SharedOpenError::Refused { .. }
+        SharedCrawlError::Refused { .. }
     ));
 
     let path = guarded.file("pgpass");
     let by_file = SharedFrontierOptions {
-        credentials: Credentials {
+        credentials: PasswordSources {
             password: None,
             password_file: Some(path.clone()),
         },
@@ -288,7 +294,7 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     );
     assert!(matches!(
         refused(&url, &by_file),
-        SharedOpenError::PasswordFile { .. }
+        SharedCrawlError::PasswordFile { .. }
     ));
     written(
         &path,
@@ -297,7 +303,7 @@ fn the_password_comes_from_the_caller_or_a_private_file() {
     );
     assert!(matches!(
         refused(&url, &by_file),
-        SharedOpenError::Refused { .. }
+        SharedCrawlError::Refused { .. }
     ));
     written(
         &path,

@@ -8,9 +8,9 @@ use crawl_frontier::conformance::helpers::{
 };
 use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
 use crawl_frontier::{Admission, Frontier as _, FrontierError, LeaseOutcome, Reason};
-use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions, SharedOpenError};
+use crawl_shared_frontier::{SharedCrawlError, SharedFrontier, SharedFrontierOptions};
 
-use crate::bench::{end_leases, new_crawl, options};
+use crate::crash_harness::{end_leases, new_crawl, options};
 use crate::postgres::{Postgres, Served, Setup, execute, number};
 use crate::proxy::{Cut, Proxy};
 
@@ -104,7 +104,7 @@ fn a_name_is_used_once_at_a_time() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     let refused = SharedFrontier::open(&served.url, &options(&crawl, "w1"));
-    assert!(matches!(refused, Err(SharedOpenError::WorkerInUse { .. })));
+    assert!(matches!(refused, Err(SharedCrawlError::WorkerInUse { .. })));
     // Another worker's name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);

@@ -30,7 +30,7 @@ use html5ever::tokenizer::{
 };
 use http::{HeaderMap, HeaderValue, Version, header};
 use libdeflater::{CompressionLvl, Compressor};
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::{Workspace, run};
 
 use super::measured_program::{BuildProfile, Program, build, cpu_of_this_process};
@@ -66,7 +66,7 @@ pub(super) fn parts(workspace: &Workspace, args: &CostBreakdownArgs) -> Result<(
     if args.here {
         return measure(workspace, args);
     }
-    debian::fetch(workspace)?;
+    debian_packages::fetch(workspace)?;
     let program = build(workspace, BuildProfile::Release, Program::Trials)?;
     let mut command = workspace.program(program);
     command.args(["bench", "parts", "--here", "--runs", &args.runs.to_string()]);
@@ -174,9 +174,9 @@ fn table(rows: &[Row]) -> String {
 fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     let mut files = Vec::new();
     for (name, folder) in [
-        ("python", debian::python_docs(workspace)?),
-        ("java", debian::java_docs(workspace)?.join("api")),
-        ("git", debian::git_docs(workspace)?),
+        ("python", debian_packages::python_docs(workspace)?),
+        ("java", debian_packages::java_docs(workspace)?.join("api")),
+        ("git", debian_packages::git_docs(workspace)?),
     ] {
         let mut paths = Vec::new();
         corpus::html_files(&folder, &mut paths)?;

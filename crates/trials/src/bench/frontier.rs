@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::{Workspace, output, run};
 
 /// Maximum bytes on disk per known URL. Includes temporary files: while sorted runs are merged, the
@@ -66,7 +66,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
 pub(super) fn share(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
     command.args(["--bench", "shared"]);
-    for (name, value) in debian::environment(workspace)? {
+    for (name, value) in debian_packages::environment(workspace)? {
         command.env(name, value);
     }
     run(&mut command)

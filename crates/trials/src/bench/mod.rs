@@ -2,10 +2,10 @@
 
 mod cost_breakdown;
 mod crawl;
-mod extract;
+mod field_extraction;
 mod frontier;
 mod hostile_servers;
-mod long_pages;
+mod index_long_pages;
 mod measured_program;
 mod read_records;
 mod render;
@@ -23,7 +23,7 @@ pub(crate) enum Bench {
     Crawl(crawl::CrawlArgs),
     /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a
     /// table
-    Extract(extract::ExtractArgs),
+    Extract(field_extraction::ExtractArgs),
     /// Only fetch URLs: the baseline of `bench crawl`
     #[command(hide = true)]
     Floor(crawl::MinimumCostArgs),
@@ -38,7 +38,7 @@ pub(crate) enum Bench {
     /// Crawl hosts that misbehave; prints the crawler's peak memory
     Hostile(hostile_servers::HostileArgs),
     /// Crawl and index long pages; prints the crawler's peak memory
-    LongPages(long_pages::LongPagesArgs),
+    LongPages(index_long_pages::LongPagesArgs),
     /// Crawl many hosts through a failing and a healthy name server; prints a table
     Names(slow_name_server::SlowNamesArgs),
     /// Time each part of a crawl's work on real pages; prints a table
@@ -64,14 +64,14 @@ pub(crate) fn bench(bench: &Bench) -> Result<()> {
     let workspace = Workspace::find;
     match bench {
         Bench::Crawl(args) => crawl::crawl(&workspace()?, args),
-        Bench::Extract(args) => extract::measure(&workspace()?, args),
+        Bench::Extract(args) => field_extraction::measure(&workspace()?, args),
         Bench::Floor(args) => crawl::fetch_all(args),
         Bench::Frontier(args) => frontier::fill(&workspace()?, args),
         Bench::Shared => frontier::share(&workspace()?),
         Bench::Growth(args) => crawl::growth(&workspace()?, args),
         Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
         Bench::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
-        Bench::LongPages(args) => long_pages::crawl(&workspace()?, args),
+        Bench::LongPages(args) => index_long_pages::crawl(&workspace()?, args),
         Bench::Names(args) => slow_name_server::measure(&workspace()?, args),
         Bench::Parts(args) => cost_breakdown::parts(&workspace()?, args),
         Bench::Polite(args) => crawl::polite(&workspace()?, args),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{PageRow, WarcPlace};
 use crawl_archive::{
     Archive, ArchiveOptions, Capture, CaptureLine, CaptureMetadata, CapturedRequest, Encoder,
-    RecordIds, Revisit, Timestamp, WarcReader, WarcRecord,
+    RecordIds, RevisitProfile, Timestamp, WarcReader, WarcRecord,
 };
 use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
 use crawl_weburl::canonicalize;
@@ -38,7 +38,7 @@ pub(crate) struct Page<'a> {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
     pub(crate) body: &'a str,
-    pub(crate) revisit: Option<Revisit<'a>>,
+    pub(crate) revisit: Option<RevisitProfile<'a>>,
 }
 
 impl<'a> Page<'a> {

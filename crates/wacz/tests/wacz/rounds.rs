@@ -2,7 +2,7 @@
 
 use std::{fs, slice};
 
-use crawl_archive::{Revisit, RevisitOriginal, Timestamp};
+use crawl_archive::{RevisitOriginal, RevisitProfile, Timestamp};
 use crawl_wacz::WaczError;
 
 use crate::crawl::{Crawl, Page};
@@ -21,14 +21,14 @@ pub(crate) fn of_three_rounds() -> Crawl {
         round,
         status: 304,
         body: "",
-        revisit: Some(Revisit::NotModified(original)),
+        revisit: Some(RevisitProfile::NotModified(original)),
         ..Page::html(TEA, "")
     };
     crawl.page(Page::html(TEA, html));
     crawl.page(unmodified(2));
     crawl.page(Page {
         round: 2,
-        revisit: Some(Revisit::IdenticalPayload(original)),
+        revisit: Some(RevisitProfile::IdenticalPayload(original)),
         ..Page::html("http://e.example/copy", html)
     });
     crawl.page(unmodified(3));

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::buildah::{Buildah, Container};
-use crate::debian::DebianPackages;
+use crate::debian_packages::DebianPackages;
 use crate::workspace::{Workspace, output, run};
 
 /// Debian releases, as number and name, which image tags contain.
@@ -178,8 +178,8 @@ pub(super) fn build(
     let mut command: Command = buildah.writing("build");
     command
         .current_dir(&workspace.root)
-        .args(["--pull-never", "--file", crate::docker::RECIPE])
-        .args(["--ignorefile", crate::docker::IGNORED, "--tag", image]);
+        .args(["--pull-never", "--file", crate::dockerfile::RECIPE])
+        .args(["--ignorefile", crate::dockerfile::IGNORED, "--tag", image]);
     for (here, there) in seen {
         command.arg(format!("--volume={here}:{there}:ro"));
     }

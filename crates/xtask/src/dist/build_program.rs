@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::package_metadata::{PROGRAM, ProductMetadata};
 use super::{install_layout, notices, sbom};
-use crate::debian::make_empty;
+use crate::debian_packages::make_empty;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output, run};
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::debian::{self, DebianPackages};
+use crate::debian_packages::{self, DebianPackages};
 use crate::workspace::{Workspace, output, run};
 
 /// A policy that trusts all images, because every image in this storage was built here.
@@ -27,7 +27,11 @@ impl Buildah {
             program: root.join("usr/bin/buildah"),
             folder: folder.to_owned(),
         };
-        set_library_path(workspace, &buildah.program, &debian::libraries(&root)?)?;
+        set_library_path(
+            workspace,
+            &buildah.program,
+            &debian_packages::libraries(&root)?,
+        )?;
         std::fs::create_dir_all(buildah.caches())?;
         let storage = format!(
             "[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}/storage\"\nrunroot = \"{0}/run\"\n",
@@ -150,7 +154,7 @@ impl Drop for Container<'_> {
 /// without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
     let root = DebianPackages::of(workspace).unpack_whole("patchelf")?;
-    let own_libraries = debian::libraries(&root)?;
+    let own_libraries = debian_packages::libraries(&root)?;
     let patchelf = || {
         let mut command = Command::new(root.join("usr/bin/patchelf"));
         command.env("LD_LIBRARY_PATH", &own_libraries);

@@ -11,7 +11,7 @@ use super::chroot::Chroot;
 use super::install_layout;
 use super::package_metadata::{PROGRAM, ProductMetadata};
 use super::site::Site;
-use crate::debian::make_empty;
+use crate::debian_packages::make_empty;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output, run};
 
@@ -25,7 +25,7 @@ const PAGES: usize = 3;
 const OUTPUT: &str = "/tmp/crawled";
 
 /// The packages to check, and the program that they must contain.
-pub(super) struct Check<'a> {
+pub(super) struct PackageCheck<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) product: &'a ProductMetadata,
     /// The built program, which each package must contain unchanged.
@@ -34,7 +34,7 @@ pub(super) struct Check<'a> {
     pub(super) packages: &'a Path,
 }
 
-impl Check<'_> {
+impl PackageCheck<'_> {
     /// Checks every package.
     pub(super) fn run(&self) -> Result<()> {
         Site::build(self.workspace)?;
@@ -44,10 +44,10 @@ impl Check<'_> {
         for (what, install) in [
             (
                 "tarball",
-                Check::tarball as fn(&Self, &Path) -> Result<PathBuf>,
+                PackageCheck::tarball as fn(&Self, &Path) -> Result<PathBuf>,
             ),
-            ("wheel", Check::wheel),
-            ("npm package", Check::npm),
+            ("wheel", PackageCheck::wheel),
+            ("npm package", PackageCheck::npm),
         ] {
             let folder = folder.join(what.replace(' ', "-"));
             fs::create_dir_all(&folder)?;

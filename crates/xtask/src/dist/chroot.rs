@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::base_images;
-use crate::debian::make_empty;
+use crate::debian_packages::make_empty;
 use crate::workspace::{Workspace, output, run};
 
 /// A system that is unpacked for one check. Removed when dropped.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::service::Service;
+use super::compose_service::ComposeService;
 use crate::workspace::output;
 
 /// Maximum time to wait for a service. The time is long, because the machine may be busy.
@@ -31,7 +31,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(root: &Root, service: &Service, log: PathBuf) -> Result<Running> {
+    pub(super) fn start(root: &Root, service: &ComposeService, log: PathBuf) -> Result<Running> {
         let log_file = File::options().create(true).append(true).open(&log)?;
         let mut command = root.command(service, &service.argv);
         command
@@ -102,7 +102,7 @@ impl Drop for Running {
 }
 
 /// Runs a service's health check once.
-pub(super) fn is_healthy(root: &Root, service: &Service) -> bool {
+pub(super) fn is_healthy(root: &Root, service: &ComposeService) -> bool {
     output(&mut root.command(service, &service.health)).is_ok()
 }
 
@@ -126,7 +126,7 @@ impl Root {
     /// Returns a command that runs in the container, confined as the service requires. Doesn't use
     /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
     /// the command replaces itself by the next one, so the process becomes the service.
-    fn command(&self, service: &Service, argv: &[String]) -> Command {
+    fn command(&self, service: &ComposeService, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command
             .args(["--mount", "--", "sh", "-ec", &self.script(service)])
@@ -157,7 +157,7 @@ impl Root {
 
     /// Returns the shell script that mounts the file systems of the service and then becomes the
     /// service. `$0` is the root of the container.
-    fn script(&self, service: &Service) -> String {
+    fn script(&self, service: &ComposeService) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\
                           mount -t proc proc \"$0/proc\"\n"

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::build_program;
 use super::install_layout::{self, PackageContents};
 use super::package_metadata::{PROGRAM, ProductMetadata};
-use crate::debian::make_empty;
+use crate::debian_packages::make_empty;
 use crate::workspace::{Workspace, output, run};
 
 /// The revision of the package, which starts at 1 again for each version of the program.

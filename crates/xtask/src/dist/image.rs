@@ -14,9 +14,9 @@ use anyhow::{Context, Result, bail, ensure};
 use super::buildah::Buildah;
 use super::site::Site;
 use super::{base_images, image_trial};
-use crate::debian::DebianPackages;
+use crate::debian_packages::DebianPackages;
 use crate::workspace::{Workspace, output, run as run_program};
-use crate::{compose, docker, pinned_tools};
+use crate::{compose_files, dockerfile, pinned_tools};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -63,11 +63,11 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     pinned_tools::python(workspace)?;
     let begin = Instant::now();
-    let recipe = fs::read_to_string(workspace.root.join(docker::RECIPE))
-        .with_context(|| format!("cannot read {}", docker::RECIPE))?;
+    let recipe = fs::read_to_string(workspace.root.join(dockerfile::RECIPE))
+        .with_context(|| format!("cannot read {}", dockerfile::RECIPE))?;
     base_images::make(workspace, &buildah, &recipe)?;
     eprintln!("base images: {} s", begin.elapsed().as_secs());
-    let compose = compose::read(workspace)?;
+    let compose = compose_files::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
     let image = image.context("the service crawl names no image")?;
     let profile = folder.join("quick-profile.toml");

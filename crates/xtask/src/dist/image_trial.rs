@@ -16,10 +16,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::buildah::Buildah;
+use super::compose_service::{ComposeContext, ComposeService, ids};
 use super::container_service::{Root, Running, TIMEOUT, is_healthy, wait_for};
-use super::service::{ComposeContext, Service, ids};
 use super::site::Site;
-use crate::compose;
+use crate::compose_files;
 use crate::workspace::{Workspace, output};
 
 /// The crawl's contact, as a user sets it in the environment.
@@ -40,20 +40,20 @@ struct Trial {
     /// The configuration of the image.
     image: Value,
     root: Root,
-    crawl: Service,
-    serve: Service,
+    crawl: ComposeService,
+    serve: ComposeService,
     /// The URL of the site's first page.
     site: String,
 }
 
 /// Runs the services of `docker/compose.yaml`, and prints which claims were checked.
 pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Result<()> {
-    let compose = compose::read(workspace)?;
+    let compose = compose_files::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
     let image = image.context("the service crawl names no image")?;
     let configuration = buildah.configuration(image)?;
     let list = |key: &str| {
-        compose::strings(&configuration[key])
+        compose_files::strings(&configuration[key])
             .map(str::to_owned)
             .collect()
     };
@@ -79,8 +79,8 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
                 .unwrap_or("/")
                 .to_owned(),
         },
-        crawl: Service::read(&compose, "crawl", &surroundings)?,
-        serve: Service::read(&compose, "serve", &surroundings)?,
+        crawl: ComposeService::read(&compose, "crawl", &surroundings)?,
+        serve: ComposeService::read(&compose, "serve", &surroundings)?,
         folder: folder.clone(),
         image: configuration,
         site: site.url.clone(),
@@ -192,7 +192,7 @@ impl Trial {
         self.stop(serve, &self.serve)
     }
 
-    fn start(&self, service: &Service) -> Result<Running> {
+    fn start(&self, service: &ComposeService) -> Result<Running> {
         let name = &service.name;
         let log = self.folder.join(format!("{name}.log"));
         let mut running = Running::start(&self.root, service, log)?;
@@ -206,7 +206,7 @@ impl Trial {
     }
 
     /// Checks that the kernel confines the process as the service requires.
-    fn is_confined(&self, running: &Running, service: &Service) -> Result<()> {
+    fn is_confined(&self, running: &Running, service: &ComposeService) -> Result<()> {
         let name = &service.name;
         let (user, group) = service.user;
         let expected = [
@@ -239,7 +239,7 @@ impl Trial {
     }
 
     /// Stops a service as a container engine does, with the stop signal that the image names.
-    fn stop(&self, running: Running, service: &Service) -> Result<()> {
+    fn stop(&self, running: Running, service: &ComposeService) -> Result<()> {
         let name = &service.name;
         let signal = self.image["StopSignal"].as_str().unwrap_or("SIGTERM");
         let (status, took) = running.stop(signal)?;

@@ -6,6 +6,7 @@ mod build_program;
 mod buildah;
 mod check;
 mod chroot;
+mod compose_service;
 mod container_service;
 mod deb;
 mod image;
@@ -14,7 +15,6 @@ mod install_layout;
 mod notices;
 mod package_metadata;
 mod sbom;
-mod service;
 mod site;
 mod tarball_and_npm;
 
@@ -26,7 +26,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 use self::build_program::Place;
-use self::check::Check;
+use self::check::PackageCheck;
 use self::install_layout::PackageContents;
 use self::package_metadata::ProductMetadata;
 use crate::pinned_tools;
@@ -119,7 +119,7 @@ fn check(workspace: &Workspace) -> Result<()> {
         "there are no packages\nhint: cargo xtask dist packages"
     );
     let begin = Instant::now();
-    Check {
+    PackageCheck {
         workspace,
         product: &ProductMetadata::read(workspace)?,
         program: &place.program(),

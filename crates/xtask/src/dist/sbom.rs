@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::install_layout;
-use crate::debian::make_empty;
+use crate::debian_packages::make_empty;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, run};
 

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::settings::seeds::Seed;
+use crate::settings::typed_seed::Seed;
 use crate::settings::{HostNetwork, reach};
 
 /// The purpose of a crawl, which selects what is kept of it.

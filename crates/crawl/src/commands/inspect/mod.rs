@@ -4,7 +4,7 @@ mod content_json;
 
 use crawl_engine::extract_rows;
 use crawl_extractor::{
-    Content, ContentLimits, DocumentOddity, Page, PageContext, PageText, ReadingLimits, Sitemap,
+    Content, ContentLimits, DecodedPage, DocumentOddity, Page, PageContext, ReadingLimits, Sitemap,
     is_html, read_page, read_sitemap,
 };
 use crawl_fields::{PageFacts, Rules, tree_listing};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::args::InspectArgs;
 use crate::error::{CommandError, left_out};
 use crate::input::read_file;
-use crate::settings::{rules_of_file, seeds};
+use crate::settings::{rules_of_file, typed_seed};
 use crate::terminal::{note, print, print_json, print_json_lines};
 use content_json::text_object;
 
@@ -23,7 +23,7 @@ use content_json::text_object;
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
-    let base = seeds::read(&args.base).map_err(|why| {
+    let base = typed_seed::read(&args.base).map_err(|why| {
         CommandError::usage(format!("unusable --base `{}`: {why}", args.base)).hint(
             "give the URL of the page, such as `https://example.org/page` or `example.org/page`",
         )
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let body = read_file(&args.file, MAX_FILE_BYTES)?;
     let content_type = args.content_type.as_deref();
     if args.tree {
-        let text = PageText::decode(&body, content_type);
+        let text = DecodedPage::decode(&body, content_type);
         let tree = tree_listing(text.as_str()).ok_or_else(|| left_out("--tree", "extract"))?;
         return print(tree.as_bytes());
     }

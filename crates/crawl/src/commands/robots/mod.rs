@@ -18,7 +18,7 @@ use self::non_rule_lines::NonRuleLine;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::input::read_file;
-use crate::settings::{check_agent, seeds};
+use crate::settings::{check_agent, typed_seed};
 use crate::terminal::{print, print_json_lines};
 
 /// Maximum bytes read from the robots.txt file of `--file`. The policy crate has another, smaller
@@ -82,7 +82,7 @@ impl TypedUrl {
                 url: None,
             });
         }
-        let url = seeds::read_page(text)?.url;
+        let url = typed_seed::read_page(text)?.url;
         Ok(TypedUrl {
             text: url.to_string(),
             path: RequestPath::of(url.as_url()).into_owned(),

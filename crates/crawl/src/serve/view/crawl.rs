@@ -15,7 +15,7 @@ use super::layout::Frame;
 use super::times::{duration, moment};
 use crate::control::protocol::{HostWork, PhaseName, State};
 use crate::serve::guard::ControlAccess;
-use crate::serve::live_state::CrawlSnapshot;
+use crate::serve::live_state_feed::CrawlSnapshot;
 use crate::serve::state::App;
 
 /// Maximum hosts of the report to list, those with most requests first.

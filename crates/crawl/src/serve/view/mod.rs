@@ -19,7 +19,7 @@ use maud::{Markup, html};
 
 use super::api::readable;
 use super::guard::ControlAccess;
-use super::live_state::now;
+use super::live_state_feed::now;
 use super::problem::Problem;
 use super::search_request::{Parameters, SearchRequest};
 use super::state::{App, seconds_now};

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Error};
 use toml_parser::Source;
 use toml_parser::lexer::{Token, TokenKind};
 
-use super::{extract_rules, groups, key_of, sites};
+use super::{extract_rules, host_groups, key_of, sites};
 use crate::error::{NamedTable, UnreadSettings};
 use crate::settings::setting_definitions::TABLES;
 
@@ -138,13 +138,15 @@ fn unread(text: &str, statements: &[Statement], at: usize) -> UnreadSettings {
 fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
-    [sites::TABLE, groups::TABLE].into_iter().find_map(|kind| {
-        let DeValue::Table(names) = root.get_ref().get(kind)?.get_ref() else {
-            return None;
-        };
-        let (name, _) = names.iter().next()?;
-        Some((kind, name.get_ref().to_string()))
-    })
+    [sites::TABLE, host_groups::TABLE]
+        .into_iter()
+        .find_map(|kind| {
+            let DeValue::Table(names) = root.get_ref().get(kind)?.get_ref() else {
+                return None;
+            };
+            let (name, _) = names.iter().next()?;
+            Some((kind, name.get_ref().to_string()))
+        })
 }
 
 /// Splits a file into statements. Comments and empty lines belong to the statement before them.
@@ -211,7 +213,7 @@ fn is_known_head(text: &str, line: &[Token]) -> bool {
         text.get(span.start()..span.end())
     };
     let heads = TABLES.iter().map(|(table, _)| *table);
-    let mut heads = heads.chain([sites::TABLE, groups::TABLE, extract_rules::TABLE]);
+    let mut heads = heads.chain([sites::TABLE, host_groups::TABLE, extract_rules::TABLE]);
     word(0) == Some("[")
         && word(line.len() - 1) == Some("]")
         && [word(1), word(2).filter(|_| word(1) == Some("["))]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_scheduler::Tick;
-use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
+use crawl_weburl::{HostKey, HostPatternMap, Origin, canonicalize};
 
 use super::HostBudgetTracker;
 use crate::config::{Budgets, HostBudget, HostGroupBudget};
@@ -168,7 +168,7 @@ fn grouped() -> HostBudgetTracker {
         max_pages: Some(3),
         ..HostGroupBudget::default()
     });
-    let mut groups = HostTable::default();
+    let mut groups = HostPatternMap::default();
     for host in ["a.example", "b.example"] {
         groups.insert(host, Arc::clone(&group)).unwrap();
     }
@@ -240,7 +240,7 @@ fn a_spent_group_ends_the_crawl() {
 #[test]
 fn the_budget_of_a_site_goes_before_that_of_every_host() {
     let only_b = |budget| {
-        let mut table = HostTable::default();
+        let mut table = HostPatternMap::default();
         table.insert("b.example", budget).unwrap();
         table
     };

@@ -8,7 +8,7 @@ use crawl_frontier::FrontierError;
 use crawl_scheduler::{SnapshotCompleteness, Tick, stored_address};
 use crawl_weburl::HostKey;
 
-use super::super::worker_share::WorkerShare;
+use super::super::worker_coordination::WorkerCoordination;
 use super::Hosts;
 
 impl Hosts {
@@ -54,7 +54,7 @@ impl Hosts {
         &mut self,
         now: Tick,
         row: &RequestRow,
-        shared: &WorkerShare,
+        shared: &WorkerCoordination,
     ) -> Result<(), FrontierError> {
         let Ok(host) = HostKey::parse(&row.host) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Hosts {
     pub(crate) fn note_unknown_requests(
         &mut self,
         now: Tick,
-        shared: &WorkerShare,
+        shared: &WorkerCoordination,
     ) -> Result<(), FrontierError> {
         self.unknown_before = Some(now);
         for (origin, _) in self.frontier.origins() {

@@ -2,7 +2,7 @@
 //! are in memory.
 
 mod earlier_runs;
-mod natural_end;
+mod natural_run_end;
 mod operator_commands;
 mod residency;
 

@@ -9,7 +9,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::super::host_locks::HostLocks;
-use super::super::worker_share::WorkerShare;
+use super::super::worker_coordination::WorkerCoordination;
 use super::Hosts;
 use crate::config::Config;
 use crate::messages::Effect;
@@ -193,7 +193,7 @@ impl Hosts {
         &mut self,
         now: Tick,
         host: &HostKey,
-        shared: &WorkerShare,
+        shared: &WorkerCoordination,
     ) -> Result<(), FrontierError> {
         if self.scheduler.knows(host) {
             return Ok(());
@@ -265,7 +265,7 @@ impl Hosts {
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,
-        shared: &mut WorkerShare,
+        shared: &mut WorkerCoordination,
         out: &mut Vec<Effect>,
     ) -> HandedOverHost {
         let mut busy = shared.busy_buckets(self.residents.sent.keys());

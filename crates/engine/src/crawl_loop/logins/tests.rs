@@ -5,9 +5,9 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::session_evidence::MAX_VAIN_LOGINS;
-use super::{LoggedOutPageAction, LoginGate, Logins, MAX_LOGIN_REDIRECTS, without_query};
+use super::{LoggedOutPageAction, LoginRequirement, Logins, MAX_LOGIN_REDIRECTS, without_query};
 use crate::login::{
-    Credentials, LoginFailure, LoginMethod, PageSign, SessionStatus, SiteLogin, fixtures,
+    CredentialSource, LoginFailure, LoginMethod, PageSign, SessionStatus, SiteLogin, fixtures,
 };
 use crate::messages::login::{LoginRequest, LoginStep, PageSession};
 
@@ -27,7 +27,7 @@ fn login(method: LoginMethod) -> Arc<SiteLogin> {
     Arc::new(SiteLogin {
         site: "a.example".to_owned(),
         method,
-        credentials: Credentials::new(|| Ok(Vec::new())),
+        credentials: CredentialSource::new(|| Ok(Vec::new())),
         logged_in: Some(PageSign::text("Log out").unwrap()),
         logged_out: None,
         skips_actions: true,
@@ -56,18 +56,18 @@ fn answer(status: u16, location: Option<&str>, body: &'static str) -> Result<Exc
 
 fn next(logins: &mut Logins) -> LoginRequest {
     match logins.gate(&origin()).0 {
-        LoginGate::Login(request) => request,
+        LoginRequirement::Login(request) => request,
         corrected => panic!("no request of a login: {corrected:?}"),
     }
 }
 
 fn is_open(logins: &mut Logins) -> bool {
-    matches!(logins.gate(&origin()).0, LoginGate::Open)
+    matches!(logins.gate(&origin()).0, LoginRequirement::Open)
 }
 
 fn failure(logins: &mut Logins) -> String {
     match logins.gate(&origin()).0 {
-        LoginGate::Failed(failure) => failure.why,
+        LoginRequirement::Failed(failure) => failure.why,
         corrected => panic!("the login has not failed: {corrected:?}"),
     }
 }
@@ -88,7 +88,7 @@ fn submit(logins: &mut Logins) -> LoginRequest {
     );
     let reaction = logins.answered(&request, &answer(200, None, FORM));
     assert!(reaction.read.is_some() && logins.are_credentials_awaited());
-    assert!(matches!(logins.gate(&origin()).0, LoginGate::Wait));
+    assert!(matches!(logins.gate(&origin()).0, LoginRequirement::Wait));
     let reaction = logins.credentials_read(NOW, "a.example", secrets());
     assert_eq!(reaction.wake, [origin()]);
     let request = next(logins);
@@ -141,7 +141,7 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     let mut later = Logins::new(&[form()], &sessions, 2);
     assert!(is_open(&mut later));
     let corrected = url("https://b.example/").origin();
-    assert!(matches!(later.gate(&corrected).0, LoginGate::Open));
+    assert!(matches!(later.gate(&corrected).0, LoginRequirement::Open));
 }
 
 /// Reports a page that looks logged out. Returns whether the page is set aside.
@@ -267,7 +267,7 @@ fn refused_credentials_are_not_sent_again_until_they_change() {
     // The next run reads the credentials before it sends anything.
     let (mut same, _) = restored();
     let (gate, reaction) = same.gate(&origin());
-    assert!(matches!(gate, LoginGate::Wait) && reaction.read.is_some());
+    assert!(matches!(gate, LoginRequirement::Wait) && reaction.read.is_some());
     same.credentials_read(NOW, "a.example", secrets());
     assert_eq!(
         failure(&mut same),
@@ -346,7 +346,7 @@ fn plain_http_to_loopback_is_refused_behind_a_proxy() {
     for (is_proxied, is_allowed) in [(true, false), (false, true)] {
         let sessions = SiteSessions::new([("127.0.0.1", false)]).unwrap();
         let mut logins = Logins::new(&[login()], &sessions, 2).proxied(is_proxied);
-        let LoginGate::Login(request) = logins.gate(&origin).0 else {
+        let LoginRequirement::Login(request) = logins.gate(&origin).0 else {
             panic!("no request of a login");
         };
         let reaction = logins.answered(&request, &answer(200, None, to_loopback));
@@ -460,7 +460,7 @@ fn a_token_is_read_and_sent_without_a_request() {
     let header = "Authorization".to_owned();
     let (mut logins, sessions) = logins(login(LoginMethod::Token { header }));
     let (gate, reaction) = logins.gate(&origin());
-    assert!(matches!(gate, LoginGate::Wait) && reaction.read.is_some());
+    assert!(matches!(gate, LoginRequirement::Wait) && reaction.read.is_some());
     let token = vec![(String::new(), "t0ken\n".to_owned())];
     let reaction = logins.credentials_read(NOW, "a.example", Ok(token));
     assert_eq!(reaction.wake, [origin()]);
@@ -493,7 +493,7 @@ fn a_table_below_with_its_own_cookies_needs_no_login() {
     ] {
         let url = url(&format!("https://{host}/"));
         assert_eq!(logins.page_session(&url).is_some(), is_own, "{host}");
-        let is_open = matches!(logins.gate(&url.origin()).0, LoginGate::Open);
+        let is_open = matches!(logins.gate(&url.origin()).0, LoginRequirement::Open);
         assert_eq!(is_open, !is_own, "{host}");
     }
 }

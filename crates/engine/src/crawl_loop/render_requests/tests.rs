@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crawl_frontier::{Admission, Reason, RequestedState, UrlKind};
 use crawl_scheduler::RobotsState;
-use crawl_weburl::{CanonicalUrl, HostTable, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostPatternMap, Origin, canonicalize};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use tokio::sync::oneshot;
 
@@ -226,7 +226,7 @@ fn resources_follow_exclusions_that_came_after_they_were_asked_for() {
     let exclude = ["a.js".to_owned()];
     coordinator
         .scope
-        .set_exclusions(&[], &exclude, HostTable::default())
+        .set_exclusions(&[], &exclude, HostPatternMap::default())
         .unwrap();
     coordinator
         .hosts
@@ -336,7 +336,7 @@ fn excluded_resources_are_refused_and_listed() {
     let exclude = ["/excluded/".to_owned()];
     coordinator
         .scope
-        .set_exclusions(&[], &exclude, HostTable::default())
+        .set_exclusions(&[], &exclude, HostPatternMap::default())
         .unwrap();
     let mut out = Vec::new();
     let script = "http://b.example/excluded/a.js";

@@ -14,7 +14,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use super::super::fixtures::{at, config, context, coordinator, leased};
 use super::{
     KeptAnswers, MAX_BROWSER_FAILURES, MAX_KEPT_BYTES, MAX_PAGE_WAIT, MAX_POST_BYTES, MAX_TRIES,
-    MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, QueuedPageAction, Renders, ResourceAccess,
+    MAX_VAIN, MAX_VAIN_SCRIPTS, MAX_WAITING_PAGES, QueuedPageDestination, Renders, ResourceAccess,
     ResourceRequestState,
 };
 use crate::messages::page::FetchedPage;
@@ -91,8 +91,8 @@ fn open(renders: &mut Renders, path: &str) -> RenderId {
 /// Opens the next page, if a tab is free.
 fn next(renders: &mut Renders) -> Option<(RenderId, CanonicalUrl)> {
     match renders.next()? {
-        QueuedPageAction::Render { page, url, .. } => Some((page, url)),
-        QueuedPageAction::Read(page) => panic!("{page:?}"),
+        QueuedPageDestination::Render { page, url, .. } => Some((page, url)),
+        QueuedPageDestination::Read(page) => panic!("{page:?}"),
     }
 }
 
@@ -358,8 +358,10 @@ fn shell(scripts: u64) -> PageShell {
 fn render_in_vain(renders: &mut Renders, path: &str, scripts: u64) -> Option<()> {
     renders.add(page(path), shell(scripts));
     match renders.next().unwrap() {
-        QueuedPageAction::Render { page, .. } => renders.rendered(page, rendered()).map(|_| ()),
-        QueuedPageAction::Read(page) => {
+        QueuedPageDestination::Render { page, .. } => {
+            renders.rendered(page, rendered()).map(|_| ())
+        }
+        QueuedPageDestination::Read(page) => {
             assert!(matches!(page.rendering, RenderingStatus::Unneeded));
             None
         }
@@ -389,7 +391,10 @@ fn pages_that_waited_are_not_rendered_either() {
         let (page, _) = next(&mut renders).unwrap();
         renders.rendered(page, rendered()).unwrap();
     }
-    assert!(matches!(renders.next(), Some(QueuedPageAction::Read(_))));
+    assert!(matches!(
+        renders.next(),
+        Some(QueuedPageDestination::Read(_))
+    ));
 }
 
 #[test]
@@ -440,7 +445,7 @@ fn a_browser_that_keeps_failing_is_not_used_any_more() {
     }
     // Rows of later pages name the failure too.
     renders.add(page("/7"), PageShell::default());
-    let Some(QueuedPageAction::Read(page)) = renders.next() else {
+    let Some(QueuedPageDestination::Read(page)) = renders.next() else {
         panic!("it is rendered");
     };
     assert_eq!(row(&page).error.as_deref(), Some("browser_crashed"));

@@ -12,7 +12,7 @@ use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
-use super::super::worker_share::WorkerShare;
+use super::super::worker_coordination::WorkerCoordination;
 use super::{RobotsFollowUp, RobotsStates};
 use crate::messages::Job;
 
@@ -110,7 +110,7 @@ impl RobotsStates {
         &mut self,
         (of, request, hop): (&Origin, &FetchRequest, u8),
         result: &Result<Exchange, Failure>,
-        (scope, shared): (&RunScope, &WorkerShare),
+        (scope, shared): (&RunScope, &WorkerCoordination),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
             // Leave robots.txt to the next owner of the host, who may be able to follow redirects
@@ -217,7 +217,7 @@ impl RobotsStates {
 }
 
 /// Returns why a redirect of robots.txt must not lead to this host; `None` if it may.
-fn bar(host: &HostKey, scope: &RunScope, shared: &WorkerShare) -> Option<&'static str> {
+fn bar(host: &HostKey, scope: &RunScope, shared: &WorkerCoordination) -> Option<&'static str> {
     if scope.current().excluded_host(host).is_some() {
         Some(EXCLUDED_HOST)
     } else if !shared.keeps(host) {

@@ -197,7 +197,7 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
         committed.send(length).unwrap();
     }
     drop(committed);
-    let Outcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
+    let IndexerOutcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
         panic!("nothing was looked at")
     };
     assert_eq!((left.waiting_bytes, left.fault), (700, None));
@@ -210,7 +210,7 @@ fn a_late_or_removed_index_is_not_reported_as_damaged() {
         for folder in ["state", FOLDER] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        let indexing = Indexing::open(dir.path(), frontier, has_pages).unwrap();
+        let indexing = OpenedIndex::open(dir.path(), frontier, has_pages).unwrap();
         match indexing.start {
             Start::Without(fault) => Some(fault),
             Start::At(_) => None,

@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::super::recorded_crawl::{RecordedCrawl, tick};
-use super::{Answers, ReplayDifference, ReplayGaps, ReplayTiming, headers};
+use super::{ArchivedAnswers, ReplayDifference, ReplayGaps, ReplayTiming, headers};
 use crate::config::Config;
 
 const START: u64 = 1_795_000_000_000;
@@ -47,7 +47,7 @@ type Archived = (u64, &'static str, Option<Truncated>);
 
 /// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
 /// `archived`.
-fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> Answers {
+fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> ArchivedAnswers {
     let dir = tempfile::tempdir().unwrap().keep();
     let mut archive = Archive::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
     let url = canonicalize(None, URL).unwrap();
@@ -86,12 +86,12 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, Vec::new(), &dir);
     config.fetch.max_body = 10;
-    Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
+    ArchivedAnswers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
 }
 
 /// Sends a request one day after the last recorded one. Returns a description of its answer, its
 /// body and how long it took.
-fn result_of(answers: &mut Answers, path: &str) -> String {
+fn result_of(answers: &mut ArchivedAnswers, path: &str) -> String {
     let now = tick(START) + Duration::from_secs(86_400);
     let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let elapsed = |since: Tick| since.since(now).as_millis();
@@ -254,7 +254,7 @@ fn a_following_replay_has_the_recorded_times_until_it_differs() {
 #[test]
 fn differences_from_the_records_are_distinguished() {
     let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
-    let begin = |answers: &mut Answers, path: &str, after: u64| {
+    let begin = |answers: &mut ArchivedAnswers, path: &str, after: u64| {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         answers.begin(&FetchRequest::page(url.clone()), tick(START + after));
         url

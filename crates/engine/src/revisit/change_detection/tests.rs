@@ -64,7 +64,7 @@ fn visit_answer<'a>(
         body_digest: None,
         decoded_digest: None,
         text_digest: None,
-        fault: AnswerFault::None,
+        fault: IncomparableAnswer::None,
         is_guess: false,
         is_list: false,
     }
@@ -123,20 +123,20 @@ fn an_answer_is_compared_with_the_page_of_the_last_visit() {
 fn a_faulty_answer_is_inconclusive() {
     let (row, past, exchange) = (row(), past("one"), exchange(200, "two"));
     for (fault, has_past, change) in [
-        (AnswerFault::None, true, Some("changed")),
-        (AnswerFault::InPlace, true, None),
-        (AnswerFault::InPlace, false, None),
-        (AnswerFault::Undecoded, true, None),
+        (IncomparableAnswer::None, true, Some("changed")),
+        (IncomparableAnswer::InPlace, true, None),
+        (IncomparableAnswer::InPlace, false, None),
+        (IncomparableAnswer::Undecoded, true, None),
         // On a first visit, even an undecoded answer counts as a new page, because there is nothing
         // to compare it with.
-        (AnswerFault::Undecoded, false, Some("new")),
+        (IncomparableAnswer::Undecoded, false, Some("new")),
     ] {
         let answer = VisitAnswer {
             fault,
             ..visit_answer(&exchange, &row, has_past.then_some(&past))
         };
         let detected = ChangeDetector::new(answer).finish(None);
-        let is_unreadable = fault == AnswerFault::Undecoded && has_past;
+        let is_unreadable = fault == IncomparableAnswer::Undecoded && has_past;
         assert_eq!(
             detected.is_unreadable, is_unreadable,
             "{fault:?} {has_past}"

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawl_archive::Disk;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{HostKey, HostTable, canonicalize};
+use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 
 use super::super::config;
 use super::Dice;
@@ -193,7 +193,7 @@ fn rules(config: &Config, exclude: &[String]) -> AdjustableRules {
         budgets: config.budgets.clone(),
         include: Vec::new(),
         exclude: exclude.to_vec(),
-        exclude_hosts: HostTable::default(),
+        exclude_hosts: HostPatternMap::default(),
         config_text: String::new(),
         audited: serde_json::Map::new(),
     }

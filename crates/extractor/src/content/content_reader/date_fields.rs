@@ -2,7 +2,7 @@
 
 use super::ContentReader;
 use crate::content::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
-use crate::content::inline_elements::DateText;
+use crate::content::open_inline_elements::DateText;
 use crate::content::role_hints::RoleHints;
 use crate::html::element_name::{self, is_void};
 use crate::html::tokenizer::Tag;

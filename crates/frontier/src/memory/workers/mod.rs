@@ -20,7 +20,7 @@ use crate::error::{BoxError, FrontierError, SharedError};
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
-use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
 use crate::visit::Visit;
 use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
 
@@ -234,8 +234,8 @@ impl MemoryWorker {
     /// Returns a visitor that passes only URLs of this worker's hosts to `visit`.
     fn only_own<'a>(
         &'a self,
-        visit: &'a mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
-    ) -> impl FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a {
+        visit: &'a mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
+    ) -> impl FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a {
         let is_own = self.is_own();
         move |url| match is_own(url.url) {
             true => visit(url),
@@ -539,14 +539,14 @@ impl Frontier for MemoryWorker {
 
     fn each_deferred(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         self.crawl.frontier.each_deferred(&mut self.only_own(visit))
     }
 
     fn each_pending(
         &self,
-        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         self.crawl.frontier.each_pending(&mut self.only_own(visit))
     }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use self::page_texts::Texts;
-use self::word_collector::{Prior, WordCollector};
+use self::word_collector::{PriorRange, WordCollector};
 use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
 use crate::query_plan::WEIGHTS;
@@ -106,7 +106,7 @@ struct Manifest {
     /// The priors that differ from that of an ordinary page, such as those of change lists and of
     /// pages with many links to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    priors: Vec<Prior>,
+    priors: Vec<PriorRange>,
     /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::word_weights::{Counts, FIELDS};
-use crate::counted_sort::unnamed_file;
+use crate::summing_sort::unnamed_file;
 
 /// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
 /// a file.

@@ -63,7 +63,7 @@ pub(super) struct Words {
     pub(super) classes: Vec<StemClass>,
     pub(super) postings: Postings,
     pub(super) until: Vec<(u32, i64)>,
-    pub(super) priors: Vec<Prior>,
+    pub(super) priors: Vec<PriorRange>,
     /// True if the pages have a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
@@ -71,7 +71,7 @@ pub(super) struct Words {
 /// The prior of consecutive pages that are not ordinary: the number of the first page, the number
 /// of the last page, the prior in thousandths, and the prior for a query about changes in
 /// thousandths.
-pub(super) type Prior = (u32, u32, u64, u64);
+pub(super) type PriorRange = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
@@ -224,12 +224,12 @@ impl WordCollector {
 }
 
 /// Returns the priors of pages that are not ordinary, ordered by page number.
-fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<Prior> {
+fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PriorRange> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
     });
-    let mut priors: Vec<Prior> = priors
+    let mut priors: Vec<PriorRange> = priors
         .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
         .collect();
     priors.sort_unstable();

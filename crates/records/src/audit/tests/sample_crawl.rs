@@ -116,7 +116,7 @@ impl Sent {
 
 /// How settings came into force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begins {
+pub(super) enum SettingsTrigger {
     Run,
     Reread,
 }
@@ -136,7 +136,7 @@ pub(super) struct More {
     pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
     /// Lines of `state/delays.jsonl` with settings: the time since [`DAY`], how they came into
     /// force, and the settings in JSON.
-    pub(super) settings: &'static [(u64, Begins, &'static str)],
+    pub(super) settings: &'static [(u64, SettingsTrigger, &'static str)],
     pub(super) no_archive: bool,
 }
 
@@ -174,7 +174,7 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
             let settings: serde_json::Value = serde_json::from_str(settings).unwrap();
             let mut row = serde_json::json!({"at": DAY + at, "host": null, "delay": null,
                 "settings": settings});
-            if *begins == Begins::Reread {
+            if *begins == SettingsTrigger::Reread {
                 row["reread"] = serde_json::json!({});
             }
             row.to_string()

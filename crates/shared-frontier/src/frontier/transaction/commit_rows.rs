@@ -7,8 +7,8 @@ use crawl_frontier::parts::{CommittedCounts, EntryMove, LeaseChanges, QueueChang
 use crawl_weburl::Origin;
 
 use super::{Change, SharedTransaction};
-use crate::commit_statements::{StateChanges, TransactionColumns};
-use crate::row_keys::state_columns;
+use crate::commit_statements::{StateCountChanges, TransactionColumns};
+use crate::row_codec::state_columns;
 
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitRows {
@@ -21,8 +21,8 @@ pub(super) struct CommitRows {
 #[derive(Default)]
 struct Sums {
     /// The changes of counts, for each changed bucket.
-    buckets: BTreeMap<i32, StateChanges>,
-    totals: StateChanges,
+    buckets: BTreeMap<i32, StateCountChanges>,
+    totals: StateCountChanges,
     /// The queue changes of each origin. An origin whose queue is unchanged has an entry if its row
     /// may not be stored yet.
     queues: BTreeMap<Origin, QueueChange>,
@@ -168,7 +168,7 @@ impl SharedTransaction<'_> {
     }
 }
 
-fn changed_totals(totals: CommittedCounts, changes: StateChanges) -> CommittedCounts {
+fn changed_totals(totals: CommittedCounts, changes: StateCountChanges) -> CommittedCounts {
     let [pending, deferred, fetched, failed, excluded] = changes;
     CommittedCounts {
         pending: totals.pending.saturating_add_signed(pending),

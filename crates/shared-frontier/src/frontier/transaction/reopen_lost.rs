@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
 use crate::connection::params;
-use crate::row_keys::{BucketToReopen, ColumnReader, UrlKey, url_at};
+use crate::row_codec::{BucketToReopen, ColumnReader, UrlKey, url_at};
 use crate::sql_statements::Sql;
 
 /// Maximum number of buckets searched in one transaction. Each bucket costs a round trip.

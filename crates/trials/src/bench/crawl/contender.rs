@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
-use xtask::debian::{self, DebianPackages};
+use xtask::debian_packages::{self, DebianPackages};
 use xtask::pinned_tools::{self, CargoProgram};
 use xtask::workspace::Workspace;
 
@@ -125,7 +125,10 @@ impl Contender {
             _ => return Ok(Vec::new()),
         };
         let root = DebianPackages::of(workspace).unpack_whole(&package)?;
-        Ok(vec![("LD_LIBRARY_PATH", debian::libraries(&root)?)])
+        Ok(vec![(
+            "LD_LIBRARY_PATH",
+            debian_packages::libraries(&root)?,
+        )])
     }
 
     /// Returns the program and its arguments, for a crawl of `url` that writes below `dir/out`.

@@ -33,7 +33,7 @@ use server_log::ServedAnswers;
 use site::Site;
 pub(super) use tls::{TlsArgs, tls};
 pub(super) use tls_minimum_cost::{TlsMinimumCostArgs, fetch_all_over_tls};
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use super::measured_program::{BuildProfile, ProcessCost, Program, build, cost_until_end, pinned};
@@ -126,7 +126,7 @@ impl Bench<'_> {
         let server = self.dir.join("server");
         fs::create_dir_all(&server)?;
         let log = self.dir.join("access.log");
-        let (nginx, mime_types) = debian::nginx(self.workspace);
+        let (nginx, mime_types) = debian_packages::nginx(self.workspace);
         let nginx = Nginx::start(&NginxSpec {
             program: nginx,
             mime_types,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use xtask::debian::{self, DebianPackages};
+use xtask::debian_packages::{self, DebianPackages};
 use xtask::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,15 +29,23 @@ impl Site {
     /// Creates a folder that links to the parts of the site, with an index page that links to each
     /// part.
     pub(super) fn lay_out(self, workspace: &Workspace) -> Result<PathBuf> {
-        debian::fetch(workspace)?;
+        debian_packages::fetch(workspace)?;
         let root = workspace.target.join("bench-site");
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root)?;
-        let mut parts = vec![("python", debian::python_docs(workspace)?, "index.html")];
+        let mut parts = vec![(
+            "python",
+            debian_packages::python_docs(workspace)?,
+            "index.html",
+        )];
         if self != Site::Small {
-            let java = debian::java_docs(workspace)?.join("api");
+            let java = debian_packages::java_docs(workspace)?.join("api");
             parts.push(("java", java, "index.html"));
-            parts.push(("git", debian::git_docs(workspace)?, "gittutorial.html"));
+            parts.push((
+                "git",
+                debian_packages::git_docs(workspace)?,
+                "gittutorial.html",
+            ));
         }
         for (name, folder, _) in &parts {
             symlink(folder, root.join(name)).with_context(|| format!("cannot link to {name}"))?;

@@ -12,7 +12,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
 };
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use super::generated_pages::{GeneratedPages, ROBOTS, path};
@@ -80,7 +80,7 @@ impl TlsHosts {
         let dir = self.dir.join("server");
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir)?;
-        let (program, mime_types) = debian::nginx(workspace);
+        let (program, mime_types) = debian_packages::nginx(workspace);
         Nginx::start(&NginxSpec {
             program,
             mime_types,

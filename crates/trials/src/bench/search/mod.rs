@@ -24,7 +24,7 @@ use corpus::Corpus;
 use queries::JudgedQuery;
 use ranking_quality::{RankingQuality, worth};
 use result_tables::{MeasuredEngine, SearchMeasurements};
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 /// Minimum lead of our search over the stronger baseline, in MRR@10.
@@ -38,47 +38,47 @@ const DOCUMENTATIONS: [(&str, &str, Locate); 9] = [
     (
         "Python",
         include_str!("../../../queries/python-docs.tsv"),
-        debian::python_docs,
+        debian_packages::python_docs,
     ),
     (
         "Git",
         include_str!("../../../queries/git-docs.tsv"),
-        debian::git_docs,
+        debian_packages::git_docs,
     ),
     (
         "Postfix",
         include_str!("../../../queries/postfix-docs.tsv"),
-        debian::postfix_docs,
+        debian_packages::postfix_docs,
     ),
     (
         "PostgreSQL",
         include_str!("../../../queries/postgresql-docs.tsv"),
-        debian::postgresql_docs,
+        debian_packages::postgresql_docs,
     ),
     (
         "Apache",
         include_str!("../../../queries/apache-docs.tsv"),
-        debian::apache_docs,
+        debian_packages::apache_docs,
     ),
     (
         "SQLite",
         include_str!("../../../queries/sqlite-docs.tsv"),
-        debian::sqlite_docs,
+        debian_packages::sqlite_docs,
     ),
     (
         "Octave",
         include_str!("../../../queries/octave-docs.tsv"),
-        debian::octave_docs,
+        debian_packages::octave_docs,
     ),
     (
         "French",
         include_str!("../../../queries/aptitude-fr-docs.tsv"),
-        debian::french_docs,
+        debian_packages::french_docs,
     ),
     (
         "Django",
         include_str!("../../../queries/django-docs.tsv"),
-        debian::django_docs,
+        debian_packages::django_docs,
     ),
 ];
 

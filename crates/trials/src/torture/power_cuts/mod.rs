@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use self::disk_model::FolderImage;
@@ -96,7 +96,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         Some(program) => program.clone(),
         None => super::build(workspace, false)?,
     };
-    let (strace, libraries) = debian::strace(workspace)?;
+    let (strace, libraries) = debian_packages::strace(workspace)?;
     let lab = Lab {
         program: program.canonicalize()?,
         strace,

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_testweb::LogEntry;
 
-use super::{InjectedFault, Kind, LEASE, Rack};
+use super::{InjectedFault, InjectedFaultKind, LEASE, Rack};
 use crate::torture::breaches::{Breaches, Tally};
 use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth};
 use crate::torture::check_pace::CrawlDisturbances;
@@ -112,7 +112,8 @@ impl Rack<'_> {
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
         let long = self.faults.iter().filter(|fault| {
-            fault.kind == Kind::Frozen && fault.until.saturating_sub(fault.from) >= half
+            fault.kind == InjectedFaultKind::Frozen
+                && fault.until.saturating_sub(fault.from) >= half
         });
         long.map(|fault| fault.until).collect()
     }
@@ -142,7 +143,10 @@ impl Rack<'_> {
         let audit = self.crawl.run(&["audit", "--json", GATHERED])?;
         let audit: serde_json::Value = serde_json::from_slice(&audit.stdout)?;
         let rules = audit["by_rule"].as_object().context("audit: no by_rule")?;
-        let is_lost = self.faults.iter().any(|fault| fault.kind == Kind::LostDisk);
+        let is_lost = self
+            .faults
+            .iter()
+            .any(|fault| fault.kind == InjectedFaultKind::LostDisk);
         for rule in rules.keys() {
             let is_explained = match rule.as_str() {
                 "robots-first" | "excluded-row" | "page-row" => is_lost,
@@ -236,7 +240,7 @@ impl Rack<'_> {
         self.end_all(std::time::Instant::now())?;
         let more = self.crawl.web.web.log().len() - requests_before;
         ensure!(more == 0, "a finished crawl sent {more} requests");
-        let killed = |fault: &&InjectedFault| fault.kind == Kind::Killed;
+        let killed = |fault: &&InjectedFault| fault.kind == InjectedFaultKind::Killed;
         ensure!(
             self.deaths.len() >= self.faults.iter().filter(killed).count(),
             "a kill was not noted"

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
-use xtask::debian;
+use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use self::network_proxy::{NetworkState, Ports};
@@ -65,18 +65,18 @@ const DISK: i32 = 3;
 const USAGE: i32 = 2;
 
 /// The kinds of faults, with their frequencies in percent.
-const KINDS: [(Kind, u64); 7] = [
-    (Kind::Killed, 20),
-    (Kind::Frozen, 22),
-    (Kind::Cut, 14),
-    (Kind::Stalled, 12),
-    (Kind::FullDisk, 10),
-    (Kind::LostDisk, 12),
-    (Kind::Primary, 10),
+const KINDS: [(InjectedFaultKind, u64); 7] = [
+    (InjectedFaultKind::Killed, 20),
+    (InjectedFaultKind::Frozen, 22),
+    (InjectedFaultKind::Cut, 14),
+    (InjectedFaultKind::Stalled, 12),
+    (InjectedFaultKind::FullDisk, 10),
+    (InjectedFaultKind::LostDisk, 12),
+    (InjectedFaultKind::Primary, 10),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum InjectedFaultKind {
     Killed,
     Frozen,
     Cut,
@@ -87,8 +87,8 @@ pub(super) enum Kind {
     Primary,
 }
 
-impl Kind {
-    fn draw(dice: &mut SeededRandom) -> Kind {
+impl InjectedFaultKind {
+    fn draw(dice: &mut SeededRandom) -> InjectedFaultKind {
         let mut remaining = dice.below(KINDS.iter().map(|(_, weight)| weight).sum());
         for (kind, weight) in KINDS {
             match remaining.checked_sub(weight) {
@@ -96,25 +96,25 @@ impl Kind {
                 None => return kind,
             }
         }
-        Kind::Killed
+        InjectedFaultKind::Killed
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Killed => "workers killed",
-            Kind::Frozen => "workers frozen",
-            Kind::Cut => "workers cut off",
-            Kind::Stalled => "networks that stalled",
-            Kind::FullDisk => "full disks",
-            Kind::LostDisk => "disks lost",
-            Kind::Primary => "primaries killed",
+            InjectedFaultKind::Killed => "workers killed",
+            InjectedFaultKind::Frozen => "workers frozen",
+            InjectedFaultKind::Cut => "workers cut off",
+            InjectedFaultKind::Stalled => "networks that stalled",
+            InjectedFaultKind::FullDisk => "full disks",
+            InjectedFaultKind::LostDisk => "disks lost",
+            InjectedFaultKind::Primary => "primaries killed",
         }
     }
 }
 
 /// A fault that occurred, with times by the web's clock in microseconds.
 pub(super) struct InjectedFault {
-    pub(super) kind: Kind,
+    pub(super) kind: InjectedFaultKind,
     /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
@@ -164,7 +164,7 @@ struct Sum {
     crawls: u32,
     moves: Moves,
     ends: u32,
-    faults: Vec<Kind>,
+    faults: Vec<InjectedFaultKind>,
     tally: Tally,
 }
 
@@ -175,7 +175,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         Some(program) => program.clone(),
         None => build(workspace, args.release)?,
     };
-    let programs = PostgresPrograms::new(debian::postgres(workspace)?);
+    let programs = PostgresPrograms::new(debian_packages::postgres(workspace)?);
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
     let began = Instant::now();
@@ -424,8 +424,8 @@ impl Rack<'_> {
 
     /// Makes a fault that affects a worker without a current fault, or the engine.
     fn make_fault(&mut self) -> Result<()> {
-        let kind = Kind::draw(&mut self.dice);
-        if kind == Kind::Primary {
+        let kind = InjectedFaultKind::draw(&mut self.dice);
+        if kind == InjectedFaultKind::Primary {
             return self.kill_primary();
         }
         let free = self.workers.iter_mut();
@@ -443,9 +443,9 @@ impl Rack<'_> {
         let mut over = from + lasts.as_micros() as u64;
         let mut lost = BTreeSet::new();
         match kind {
-            Kind::Killed | Kind::LostDisk => {
+            InjectedFaultKind::Killed | InjectedFaultKind::LostDisk => {
                 worker.kill()?;
-                if kind == Kind::LostDisk {
+                if kind == InjectedFaultKind::LostDisk {
                     lost = self.crawl.lose(worker)?;
                 }
                 over = self.crawl.web.web.now_us();
@@ -459,25 +459,25 @@ impl Rack<'_> {
                     _ => until,
                 };
             }
-            Kind::Frozen => {
+            InjectedFaultKind::Frozen => {
                 worker.signal(Signal::SIGSTOP)?;
                 worker.under = Some(LastingFault::Frozen(until));
             }
-            Kind::Cut | Kind::Stalled => {
-                let is_cut = kind == Kind::Cut;
+            InjectedFaultKind::Cut | InjectedFaultKind::Stalled => {
+                let is_cut = kind == InjectedFaultKind::Cut;
                 worker.link.set(match is_cut {
                     true => NetworkState::Cut,
                     false => NetworkState::Stalled,
                 });
                 worker.under = Some(LastingFault::Apart(until));
             }
-            Kind::FullDisk => {
+            InjectedFaultKind::FullDisk => {
                 let rows = self.crawl.output(&worker.name).join("requests.jsonl");
                 let size = fs::metadata(rows).map_or(0, |file| file.len());
                 worker.limit_files(Some(size + self.dice.below(4000)))?;
                 worker.under = Some(LastingFault::FullDisk(until));
             }
-            Kind::Primary => {}
+            InjectedFaultKind::Primary => {}
         }
         self.faults.push(InjectedFault {
             kind,
@@ -498,7 +498,7 @@ impl Rack<'_> {
         group.fail_over()?;
         let until = self.crawl.web.web.now_us();
         self.faults.push(InjectedFault {
-            kind: Kind::Primary,
+            kind: InjectedFaultKind::Primary,
             worker: None,
             from,
             until,

@@ -6,11 +6,11 @@ use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
 use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
-use crawl_weburl::{HostTable, Origin};
+use crawl_weburl::{HostPatternMap, Origin};
 
 use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
-use super::super::super::worker_share::WorkerShare;
+use super::super::super::worker_coordination::WorkerCoordination;
 use super::super::{RobotsAvailability, RobotsFollowUp, RobotsStates};
 use super::{RobotsReaction, RobotsStep};
 use crate::config::{Config, ResourcePolicy};
@@ -30,7 +30,7 @@ fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
 fn scope(excluded: Option<&str>) -> RunScope {
     let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
     let mut scope = RunScope::new(scope, ResourcePolicy::Off);
-    let mut hosts = HostTable::default();
+    let mut hosts = HostPatternMap::default();
     if let Some(host) = excluded {
         hosts.insert(host, ()).unwrap();
     }
@@ -48,7 +48,7 @@ fn fetched(
     result: &Result<Exchange, Failure>,
     scope: &RunScope,
 ) -> RobotsReaction {
-    let (of, shared) = (origin(), WorkerShare::default());
+    let (of, shared) = (origin(), WorkerCoordination::default());
     let fetched = (&of, &request(), 0);
     robots
         .robots_fetched(fetched, result, (scope, &shared))

@@ -17,7 +17,7 @@ use super::{Happening, Life, World};
 use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{SharedNews, SharedRequest};
-use crate::sharing::Links;
+use crate::sharing::SharingState;
 
 /// How often a worker that is cut off tries to reach the database.
 pub(in super::super) const RECONNECTS: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ type SendEvent = Box<dyn Fn(Event) -> bool + Send>;
 pub(in super::super) struct SimulatedSharing {
     frontier: Arc<MemoryWorker>,
     guard: Arc<dyn SendDeadline>,
-    links: Links<SendEvent>,
+    links: SharingState<SendEvent>,
     /// Events that the thread has sent and that are not passed on yet.
     sent: Arc<Mutex<Vec<Event>>>,
     clock: VirtualClock,
@@ -106,7 +106,7 @@ impl SimulatedSharing {
         let lease = config.shared.as_ref().unwrap().lease;
         SimulatedSharing {
             guard: frontier.send_guard(),
-            links: Links::new(Arc::clone(&frontier) as _, config, send),
+            links: SharingState::new(Arc::clone(&frontier) as _, config, send),
             frontier,
             sent,
             clock,

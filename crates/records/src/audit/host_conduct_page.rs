@@ -1,0 +1,424 @@
+//! Renders a page that shows the owner of a host how a crawl treated it: every request with the
+//! pause before it, the robots.txt in force, and what the crawl kept.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use bytes::Bytes;
+use crawl_archive::Timestamp;
+use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
+use maud::{Markup, html};
+
+use super::robots_exchanges::{RobotsExchange, RobotsExchanges, key};
+use super::robots_responses::{MAX_HOPS, target};
+use super::text::undecided_words;
+use super::{Audit, ROUNDING_MS, readable};
+use crate::error::RecordsError;
+use crate::html::{Cell, Table, fold, page};
+use crate::number_format::{counted, grouped, size};
+use crate::row_files::{excluded, pages, requests};
+
+/// Everything that the page about a host shows.
+struct Conduct<'a> {
+    host: &'a HostKey,
+    audit: &'a Audit,
+    /// The requests to the host, in the order of their starts.
+    requests: Vec<RequestRow>,
+    /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
+    /// hash of the request's URL and start (see [`key`]).
+    pages: HashMap<u64, KeptPage>,
+    /// The robots.txt responses, in the order of their ends.
+    copies: Vec<RobotsText>,
+    /// Number of URLs that were not requested because of robots.txt, by the disallowing rule.
+    excluded: BTreeMap<String, u64>,
+    /// The reason why the page isn't signed, if it should be signed.
+    unsigned: Option<&'a str>,
+}
+
+/// The robots.txt verdict on a page, and a description of the copy that the crawl kept.
+struct KeptPage {
+    robots: Option<RobotsVerdict>,
+    words: String,
+}
+
+/// A robots.txt response of the host.
+struct RobotsText {
+    /// The origin that the robots.txt has rules for.
+    origin: Option<Origin>,
+    /// When the response ended, in milliseconds since 1970.
+    end: u64,
+    /// The file. `None` if there was none, or if it wasn't archived.
+    body: Option<Bytes>,
+    words: String,
+}
+
+/// Renders a self-contained HTML page about the requests of the crawl in `dir` to `host`. `audit`
+/// is the audit of the same crawl. `unsigned` is the reason why the page will not be signed
+/// although the crawl has keys. Returns `None` if the host got no request.
+///
+/// Memory: about 500 bytes for each request to the host, and for each redirect of a robots.txt.
+///
+/// # Errors
+/// The records can't be read.
+pub fn conduct_page(
+    dir: &Path,
+    host: &HostKey,
+    audit: &Audit,
+    unsigned: Option<&str>,
+) -> Result<Option<String>, RecordsError> {
+    let (mut own, mut hops) = (Vec::new(), Vec::new());
+    for row in requests(dir)? {
+        let Some(row) = readable(row)? else {
+            continue;
+        };
+        if row.purpose == "hop" {
+            hops.push(row.clone());
+        }
+        if row.host == host.as_str() {
+            own.push(row);
+        }
+    }
+    if own.is_empty() {
+        return Ok(None);
+    }
+    own.sort_by_key(|row| row.start);
+    hops.sort_by_key(|row| row.start);
+    let conduct = Conduct {
+        pages: kept_pages(dir, &own)?,
+        copies: copies(dir, &own, &hops)?,
+        excluded: excluded_by_robots(dir, host)?,
+        requests: own,
+        host,
+        audit,
+        unsigned,
+    };
+    Ok(Some(conduct.to_html()))
+}
+
+fn kept_pages(dir: &Path, requests: &[RequestRow]) -> Result<HashMap<u64, KeptPage>, RecordsError> {
+    let keys: HashSet<u64> = requests
+        .iter()
+        .map(|row| key(&row.url, row.start))
+        .collect();
+    let mut kept = HashMap::new();
+    for row in pages(dir)? {
+        let Some(row) = readable(row)? else {
+            continue;
+        };
+        let key = key(&row.url, row.fetched_at.as_millis());
+        if keys.contains(&key) {
+            let words = kept_words(&row);
+            let robots = row.robots;
+            kept.insert(key, KeptPage { robots, words });
+        }
+    }
+    Ok(kept)
+}
+
+fn kept_words(row: &PageRow) -> String {
+    let bytes = size(row.bytes);
+    match (&row.withheld, &row.unwanted, &row.warc) {
+        (Some(why), _, _) => format!("no copy, because of {why}"),
+        (None, Some(filter), _) => format!("no copy, because of {filter}"),
+        (None, None, Some(_)) if row.repeats_body() => {
+            "no new copy, because it is unchanged".to_owned()
+        }
+        (None, None, Some(_)) => format!("copy of {bytes}"),
+        (None, None, None) => format!("no copy; {bytes} were read"),
+    }
+}
+
+/// Reads the responses to the requests for the host's robots.txt from the archive. Follows their
+/// redirects, which may lead to other hosts. `hops` are all requests of the crawl that followed
+/// such a redirect.
+fn copies(
+    dir: &Path,
+    requests: &[RequestRow],
+    hops: &[RequestRow],
+) -> Result<Vec<RobotsText>, RecordsError> {
+    let fetches = requests.iter().filter(|row| row.purpose == "robots");
+    let wanted = fetches.clone().chain(hops);
+    let wanted = wanted.map(|row| key(&row.url, row.start)).collect();
+    let mut exchanges = RobotsExchanges::find(dir, &wanted)?;
+    let mut read = |row: &RequestRow| match &mut exchanges {
+        Some(exchanges) => exchanges.read(&row.url, row.start),
+        None => Ok(None),
+    };
+    let mut copies: Vec<RobotsText> = Vec::new();
+    for row in fetches {
+        let mut steps = vec![row];
+        let mut exchange = read(row)?;
+        while let Some(next) = next_hop(steps.last().copied(), exchange.as_ref(), hops) {
+            if steps.len() > usize::from(MAX_HOPS) {
+                break;
+            }
+            steps.push(next);
+            exchange = read(next)?;
+        }
+        let last = steps.last().copied().unwrap_or(row);
+        let is_archived = exchange.is_some();
+        let target = exchange.as_ref().and_then(|found| redirect(last, found));
+        let body = match last.status {
+            Some(200..=299) => exchange.and_then(|found| found.body),
+            // The file is unchanged, so use the body of the previous copy.
+            Some(304) => {
+                let origin = Origin::parse(&row.url).ok();
+                let mut earlier = copies.iter().rev().filter(|copy| copy.origin == origin);
+                earlier.find_map(|copy| copy.body.clone())
+            }
+            _ => None,
+        };
+        let is_followed = steps.len() > usize::from(MAX_HOPS);
+        let meaning = match (last.status, &body) {
+            (_, Some(_)) => "",
+            (Some(200..=399), None) if !is_archived => {
+                ", and is not archived, so the rules are not known here"
+            }
+            (Some(200..=299 | 304), None) => ", and can't be read",
+            (Some(400..=499), None) if last.challenged => ", and asked for a signature",
+            (Some(300..=399), None) if target.is_some() && !is_followed => {
+                ", and the answer of its target is not known"
+            }
+            (Some(429 | 500..) | None, None) => ", so nothing may be fetched",
+            _ => ", so there are no rules",
+        };
+        let mut words = format!("{}, {} answered {}", time(last.end), row.url, row.answer());
+        for step in steps.iter().skip(1) {
+            words += &format!(", then {} answered {}", step.url, step.answer());
+        }
+        copies.push(RobotsText {
+            origin: Origin::parse(&row.url).ok(),
+            end: last.end,
+            body,
+            words: words + meaning,
+        });
+    }
+    copies.sort_by_key(|copy| copy.end);
+    Ok(copies)
+}
+
+/// Returns the target of a redirect. If a server refused a request because it was not signed, the
+/// target is the same URL, because the request is sent again with a signature.
+fn redirect(row: &RequestRow, exchange: &RobotsExchange) -> Option<CanonicalUrl> {
+    let url = canonicalize(None, &row.url).ok()?;
+    match row.challenged {
+        true => Some(url),
+        false => target(row.status?, exchange, &url),
+    }
+}
+
+/// Returns the request that followed the redirect in `row`: the first later request to its target.
+fn next_hop<'a>(
+    row: Option<&RequestRow>,
+    exchange: Option<&RobotsExchange>,
+    hops: &'a [RequestRow],
+) -> Option<&'a RequestRow> {
+    let row = row?;
+    let target = redirect(row, exchange?)?;
+    let first = hops.partition_point(|hop| hop.start + ROUNDING_MS < row.end);
+    let mut later = hops.iter().skip(first);
+    later.find(|hop| hop.url == target.as_str())
+}
+
+fn excluded_by_robots(dir: &Path, host: &HostKey) -> Result<BTreeMap<String, u64>, RecordsError> {
+    let mut rules = BTreeMap::new();
+    for row in excluded(dir)? {
+        let Some(row) = readable(row)?.filter(|row| row.reason == "robots") else {
+            continue;
+        };
+        let url = canonicalize(None, &row.url);
+        if url.is_ok_and(|url| url.host_key() == *host) {
+            *rules.entry(row.rule.unwrap_or_default()).or_default() += 1;
+        }
+    }
+    Ok(rules)
+}
+
+impl Conduct<'_> {
+    fn to_html(&self) -> String {
+        let first = self.requests.first().map(|row| time(row.start));
+        let last = self.requests.last().map(|row| time(row.end));
+        let body = html! {
+            p.sums {
+                (counted(self.requests.len() as u64, "request", "requests")) " from "
+                (first.unwrap_or_default()) " to " (last.unwrap_or_default()) "."
+            }
+            @if let Some(why) = self.unsigned {
+                p { "This page is not signed, so its origin can't be verified: " (safe_line(why)) "." }
+            }
+            h2 { "Verdict of the audit" }
+            (self.verdict())
+            h2 { "What robots.txt kept away" }
+            (self.exclusions())
+            h2 { "Every request" }
+            (self.table().draw())
+            h2 { "The robots.txt in force" }
+            @for (number, copy) in (1..).zip(&self.copies) { (copy_text(number, copy)) }
+            @if self.copies.is_empty() { p { "No robots.txt of this host was requested." } }
+        };
+        page(
+            &format!("Requests to {}", safe_line(self.host.as_str())),
+            "Every request of a crawl to one host, with its gap and the rule that allowed it.",
+            &body,
+        )
+    }
+
+    fn verdict(&self) -> Markup {
+        let own = self.audit.breaches.iter();
+        let own: Vec<_> = own
+            .filter(|breach| breach.host == self.host.as_str())
+            .collect();
+        let all = self.audit.breach_count();
+        let unjudged = self.unjudged();
+        html! {
+            @if all > 0 {
+                p {
+                    (counted(all, "breach was", "breaches were")) " found in the whole crawl; "
+                    (counted(own.len() as u64, "one of the first twenty concerns", "of the first twenty concern"))
+                    " this host."
+                }
+                ul { @for breach in own { li { (safe_line(&breach.rule)) ": " (safe_line(&breach.what)) } } }
+            } @else if unjudged.is_empty() {
+                p { "No breach of a rule was found in the whole crawl." }
+            } @else {
+                p { "No breach of a rule was found in the part of the crawl that could be judged." }
+            }
+            @if !unjudged.is_empty() {
+                p { "Could not be judged:" }
+                ul { @for words in &unjudged { li { (safe_line(words)) } } }
+            }
+        }
+    }
+
+    /// Describes each kind of check in the whole crawl that the audit left undecided.
+    fn unjudged(&self) -> Vec<String> {
+        let audit = self.audit;
+        let rules = audit.rules_unchecked.iter();
+        let rules = rules.map(|why| format!("whether robots.txt was obeyed: {why}"));
+        let undecided = audit.undecided.iter().map(|(why, count)| {
+            let checks = counted(*count, "check", "checks");
+            format!("{checks}: {}", undecided_words(why))
+        });
+        let flaws = audit
+            .flaws
+            .iter()
+            .map(|flaw| format!("damaged records: {flaw}"));
+        let signatures = audit.signatures_unchecked.iter();
+        let signatures = signatures.map(|why| format!("the signatures of requests: {why}"));
+        rules
+            .chain(undecided)
+            .chain(flaws)
+            .chain(signatures)
+            .collect()
+    }
+
+    fn exclusions(&self) -> Markup {
+        let count = self.excluded.values().sum();
+        html! {
+            @if count == 0 {
+                p { "No known URL of this host is disallowed." }
+            } @else {
+                p { (counted(count, "known URL was", "known URLs were")) " not requested, because of these lines:" }
+                ul { @for (rule, urls) in &self.excluded { li { code { (safe_line(rule)) } ": " (grouped(*urls)) } } }
+            }
+        }
+    }
+
+    fn table(&self) -> Table<'_> {
+        let mut last_end: Option<u64> = None;
+        let rows = self.requests.iter().map(|row| {
+            let pause = last_end.map(|end| row.start.saturating_sub(end));
+            last_end = last_end.max(Some(row.end));
+            vec![
+                Cell::text(&time(row.start)),
+                Cell::link(&row.url),
+                Cell::text(&row.purpose),
+                Cell::text(&row.answer()),
+                match pause {
+                    Some(pause) => Cell::Words(
+                        pause,
+                        format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),
+                    ),
+                    None => Cell::text("first request"),
+                },
+                Cell::Markup(self.rule(row)),
+                self.kept(row),
+            ]
+        });
+        let rows = rows.collect();
+        Table {
+            name: "Requests",
+            columns: &[
+                "sent",
+                "URL",
+                "purpose",
+                "answer",
+                "pause before",
+                "allowed by",
+                "kept",
+            ],
+            rows,
+            more: 0,
+        }
+    }
+
+    /// Renders the reason why a request was allowed: the robots.txt in force, and the line of its
+    /// rule.
+    fn rule(&self, row: &RequestRow) -> Markup {
+        if matches!(row.purpose.as_str(), "robots" | "hop" | "tdmrep") {
+            return html! { "needed for the rules" };
+        }
+        let origin = Origin::parse(&row.url).ok();
+        let earlier = self.copies.partition_point(|copy| copy.end <= row.start);
+        let earlier = self.copies.get(..earlier).unwrap_or_default();
+        let number = earlier.iter().rposition(|copy| copy.origin == origin);
+        let number = number.map_or(0, |index| index + 1);
+        let page = self.pages.get(&key(&row.url, row.start));
+        let robots = page.and_then(|page| page.robots.as_ref());
+        html! {
+            @if number > 0 { a href=(format!("#robots-{number}")) { "copy " (number) } }
+            @match robots.and_then(|robots| Some((robots.line?, robots.rule.as_deref()?))) {
+                Some((line, rule)) => { ", line " (line) ": " code { (safe_line(rule)) } }
+                None if robots.is_some() => { ", no line forbids it" }
+                None => {}
+            }
+        }
+    }
+
+    fn kept(&self, row: &RequestRow) -> Cell {
+        match self.pages.get(&key(&row.url, row.start)) {
+            Some(page) => Cell::text(&page.words),
+            None if row.purpose == "robots" || row.purpose == "hop" => Cell::text("the rules"),
+            None => Cell::text("no copy"),
+        }
+    }
+}
+
+/// Renders a robots.txt with numbered lines.
+fn copy_text(number: usize, copy: &RobotsText) -> Markup {
+    let text = copy.body.as_deref().map(String::from_utf8_lossy);
+    let lines = text.as_deref().map(|text| {
+        let lines = (1..).zip(text.lines());
+        lines
+            .map(|(line, text)| format!("{line:>4}  {}\n", safe_line(text)))
+            .collect::<String>()
+    });
+    html! {
+        div id=(format!("robots-{number}")) {
+            @match &lines {
+                Some(lines) => {
+                    (fold(
+                        &format!("Copy {number}: {}", safe_line(&copy.words)),
+                        &html! { pre tabindex="0" { (lines) } },
+                    ))
+                }
+                None => p { "Copy " (number) ": " (safe_line(&copy.words)) "." },
+            }
+        }
+    }
+}
+
+fn time(millis: u64) -> String {
+    Timestamp::from_micros(millis.saturating_mul(1000)).rfc3339_millis()
+}
