@@ -548,17 +548,17 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("input", &["error"]),
             ("values", &[]),
             // Starts other programs without our secrets.
-            ("child", &[]),
+            ("command_without_secrets", &[]),
             ("rendering", &["error", "values"]),
-            ("shared_frontier", &["child", "error"]),
+            ("shared_frontier", &["command_without_secrets", "error"]),
             ("rendering_left_out", &["error", "values"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
-            ("identity", &["child", "clock", "error"]),
+            ("identity", &["command_without_secrets", "clock", "error"]),
             (
                 "settings",
                 &[
-                    "child",
+                    "command_without_secrets",
                     "error",
                     "identity",
                     "input",
@@ -579,7 +579,14 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ),
             (
                 "serve",
-                &["child", "cli", "control", "error", "search_index", "values"],
+                &[
+                    "command_without_secrets",
+                    "cli",
+                    "control",
+                    "error",
+                    "search_index",
+                    "values",
+                ],
             ),
             // `mcp` only reads, so it needs no access to `control`.
             ("mcp", &["cli", "clock", "error", "search_index"]),
@@ -602,7 +609,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "commands",
                 &[
-                    "child",
+                    "command_without_secrets",
                     "cli",
                     "clock",
                     "control",
