@@ -14,7 +14,8 @@ pub struct NginxSpec {
     pub program: PathBuf,
     /// The path of nginx's list of media types, `mime.types`.
     pub mime_types: PathBuf,
-    /// The folder of the files. Symbolic links in it are followed.
+    /// The folder of the files. Symbolic links in it are followed. If there is a `FILE.gz` beside a
+    /// file, clients that accept gzip get that.
     pub root: PathBuf,
     /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,
@@ -203,6 +204,7 @@ http {{
         listen {listen};
         root {root};
         index index.html;
+        gzip_static on;
     }}
 }}
 "#,

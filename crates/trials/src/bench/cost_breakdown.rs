@@ -40,8 +40,6 @@ use super::search::corpus;
 const GROUP: usize = 64;
 /// gzip levels to try for the archive's body. Level 1 is in use.
 const LEVELS: [i32; 3] = [1, 3, 6];
-/// The gzip level that most servers use.
-const SERVER_LEVEL: u32 = 6;
 const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 /// The step that all other steps are compared with.
 const YARDSTICK: &str = "tokenise, html5ever";
@@ -231,7 +229,7 @@ fn page(url: &str, file: PathBuf) -> Result<Option<Page>> {
 /// Compresses a page as a server does.
 fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut gzipped = Vec::new();
-    GzEncoder::new(bytes, Compression::new(SERVER_LEVEL)).read_to_end(&mut gzipped)?;
+    GzEncoder::new(bytes, Compression::new(super::SERVER_LEVEL)).read_to_end(&mut gzipped)?;
     Ok(gzipped)
 }
 

@@ -17,6 +17,9 @@ use clap::Subcommand;
 
 use xtask::workspace::Workspace;
 
+/// The level of gzip at which a usual server compresses.
+const SERVER_LEVEL: u32 = 6;
+
 #[derive(Subcommand)]
 pub(crate) enum Bench {
     /// Crawl a site of documentation with this program and others; prints a table

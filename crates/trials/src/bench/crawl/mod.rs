@@ -43,6 +43,13 @@ pub(crate) struct CrawlArgs {
     /// Site to crawl
     #[arg(long, value_enum, default_value_t = Site::Docs)]
     site: Site,
+    /// Serve pages in gzip, as most servers do
+    #[arg(long)]
+    gzip: bool,
+    /// Folder for the crawls; on a tmpfs, the disk's speed doesn't count [default: the target
+    /// folder]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
     /// Programs to compare, in this order; `floor` fetches the URLs that earlier ones found
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = contender::USUAL)]
     programs: Vec<Contender>,
@@ -68,13 +75,17 @@ struct Run {
 }
 
 pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
+    let folder = args.folder.as_ref().unwrap_or(&workspace.target);
+    let is_floor_wanted = args.programs.contains(&Contender::Floor);
+    let floor =
+        is_floor_wanted.then(|| build(workspace, BuildProfile::of(args.dev), Program::Trials));
     let mut bench = Bench {
         workspace,
-        dir: workspace.target.join("bench-crawl"),
+        dir: folder.join("bench-crawl"),
         crawl: build(workspace, BuildProfile::of(args.dev), Program::Crawl)?,
-        floor: build(workspace, BuildProfile::of(args.dev), Program::Trials)?,
+        floor: floor.transpose()?.unwrap_or_default(),
         limit: Duration::from_secs(args.seconds),
-        root: args.site.lay_out(workspace)?,
+        root: args.site.lay_out(workspace, args.gzip)?,
         found: ServedAnswers::default(),
     };
     let mut absent = Vec::new();
@@ -111,7 +122,7 @@ struct Bench<'a> {
     /// The path of the crawler's program.
     crawl: PathBuf,
     /// The path of this program, which runs the contender `floor`. Built in the same profile as the
-    /// crawler.
+    /// crawler; empty if there is no such contender.
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,

@@ -1,13 +1,18 @@
 //! The sites to crawl: third-party documentation.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use xtask::debian_packages::{self, DebianPackages};
 use xtask::workspace::Workspace;
+
+use crate::bench::SERVER_LEVEL;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Site {
@@ -27,8 +32,8 @@ const MORE: [(&str, &str); 2] = [
 
 impl Site {
     /// Creates a folder that links to the parts of the site, with an index page that links to each
-    /// part.
-    pub(super) fn lay_out(self, workspace: &Workspace) -> Result<PathBuf> {
+    /// part. If `is_gzipped`, pages are there in gzip too.
+    pub(super) fn lay_out(self, workspace: &Workspace, is_gzipped: bool) -> Result<PathBuf> {
         debian_packages::fetch(workspace)?;
         let root = workspace.target.join("bench-site");
         let _ = fs::remove_dir_all(&root);
@@ -47,8 +52,12 @@ impl Site {
                 "gittutorial.html",
             ));
         }
+        let place = |folder: &Path, name: &str| match is_gzipped {
+            true => gzip_pages(folder, &root.join(name)),
+            false => Ok(symlink(folder, root.join(name))?),
+        };
         for (name, folder, _) in &parts {
-            symlink(folder, root.join(name)).with_context(|| format!("cannot link to {name}"))?;
+            place(folder, name).with_context(|| format!("cannot link to {name}"))?;
         }
         let mut links: Vec<String> = parts
             .iter()
@@ -56,20 +65,44 @@ impl Site {
             .collect();
         if self != Site::Small {
             // Git's documentation has no index of all pages, so link to each page.
-            links.extend(pages_below(&root.join("git"), "git")?);
+            links.extend(pages_below(&debian_packages::git_docs(workspace)?, "git")?);
         }
         if self == Site::Large {
             let debian = DebianPackages::of(workspace);
             for (package, name) in MORE {
                 debian.unpack(package, &[package])?;
                 let folder = debian.root().join("usr/share/doc").join(name);
-                symlink(&folder, root.join(name))?;
+                place(&folder, name)?;
                 links.extend(pages_below(&folder, name)?);
             }
         }
         fs::write(root.join("index.html"), index(&links))?;
         Ok(root)
     }
+}
+
+/// Creates the folder `to` with links to all files in and below `from`. Each page also gets a
+/// `PAGE.gz`, as a server would send it.
+fn gzip_pages(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let link = to.join(path.file_name().context("a file without a name")?);
+        if path.is_dir() {
+            gzip_pages(&path, &link)?;
+            continue;
+        }
+        if link
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::new(SERVER_LEVEL));
+            encoder.write_all(&fs::read(&path)?)?;
+            fs::write(link.with_added_extension("gz"), encoder.finish()?)?;
+        }
+        symlink(&path, link)?;
+    }
+    Ok(())
 }
 
 /// Returns links to all pages below a folder, for a folder without an index page.
