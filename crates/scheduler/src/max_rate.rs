@@ -33,7 +33,10 @@ pub struct MaxRate {
     limiter: Option<Limiter>,
     /// The sequence number of the last request that was counted.
     last: u64,
+    /// The earliest time for the next request by the counted requests.
     opens_at: Tick,
+    /// The earliest time for the next request by the requests of [`MaxRate::note_earlier`].
+    earlier_until: Tick,
 }
 
 type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<GovernorInstant>>;
@@ -54,6 +57,7 @@ impl MaxRate {
             limiter: None,
             last: 0,
             opens_at: Tick::ZERO,
+            earlier_until: Tick::ZERO,
         }
     }
 
@@ -77,14 +81,14 @@ impl MaxRate {
     /// process sent it or its host was evicted since.
     pub(crate) fn note_earlier(&mut self, at: Tick) {
         if let Some(interval) = self.interval {
-            self.opens_at = self.opens_at.max(at + interval);
+            self.earlier_until = self.earlier_until.max(at + interval);
         }
     }
 
     /// Returns the earliest time for the next request.
     #[must_use]
     pub fn opens_at(&self) -> Tick {
-        self.opens_at
+        self.opens_at.max(self.earlier_until)
     }
 
     /// Counts a request sent now and returns its sequence number.
@@ -220,6 +224,16 @@ mod tests {
         assert_eq!(rate.opens_at(), Tick::ZERO + second + second);
         rate.give_back(last);
         assert_eq!(rate.opens_at(), Tick::ZERO);
+    }
+
+    #[test]
+    fn a_request_given_back_keeps_the_waits_of_earlier_requests() {
+        let second = Duration::from_secs(1);
+        let mut rate = MaxRate::new(Some(1.0));
+        let number = rate.take(Tick::ZERO);
+        rate.note_earlier(Tick::ZERO + 5 * second);
+        rate.give_back(number);
+        assert_eq!(rate.opens_at(), Tick::ZERO + 6 * second);
     }
 
     #[test]

@@ -159,6 +159,12 @@ impl Scheduler {
         self.host_limits.len()
     }
 
+    /// Returns whether the operator set a delay for this host alone.
+    #[must_use]
+    pub fn has_own_delay(&self, host: &HostKey) -> bool {
+        self.host_limits.contains_key(host)
+    }
+
     /// Returns the hosts in memory, in no particular order.
     pub fn known_hosts(&self) -> impl Iterator<Item = &HostKey> {
         self.by_host.keys()

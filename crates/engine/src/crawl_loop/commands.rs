@@ -53,10 +53,13 @@ impl Coordinator {
             Command::Add(url) => usable(&url, &self.config)
                 .and_then(|url| self.scope.add_seed(&url, &*self.frontier)),
             Command::Park(host) => self.hosts.park(now, &host),
-            Command::Unpark(host) => match self.retry_login(now, &host) {
-                true => Ok(self.hosts.parked_order()),
-                false => self.hosts.unpark(now, &host),
-            },
+            Command::Unpark(host) => {
+                let is_login_retried = self.retry_login(now, &host);
+                match self.hosts.unpark(now, &host) {
+                    Err(_) if is_login_retried => Ok(self.hosts.parked_order()),
+                    order => order,
+                }
+            }
         };
         match order {
             Ok(order) => {

@@ -22,6 +22,7 @@ use crate::control::{
     Command, CommandAnswer, CommandRefusal, MAX_PARKED, Phase, PostedCommand, StopRequest,
 };
 use crate::error::EngineError;
+use crate::login::LoginFailure;
 use crate::messages::{CommittedGroup, DurableCommand, Effect, Event, Job, WriterMessage};
 use crate::shared_traps::put_aside;
 use crate::simulated::scripted_servers::{answer, failure};
@@ -515,6 +516,13 @@ fn delays_of_hosts_are_limited() {
         // There are two effects: one for the log of delays, and one for replays.
         assert_eq!(out.len(), if number < MAX_DELAYS { 2 } else { 0 });
     }
+    // The delay of a host that has one may change.
+    let again = Command::Delay {
+        host: Some(origin("0.example").host_key()),
+        delay: 4 * SECOND,
+    };
+    let (answer, _) = send(&mut coordinator, again);
+    assert!(matches!(answer, Some(Ok(CommandAnswer::Done))));
     // A delay for every host doesn't count towards the maximum number of delays.
     let delay = 3 * SECOND;
     let (answer, out) = send(&mut coordinator, Command::Delay { host: None, delay });
@@ -562,7 +570,7 @@ fn parked_hosts_are_limited() {
     let mut coordinator = coordinator(|_| {});
     for number in 0..MAX_PARKED {
         let host = HostKey::parse(&format!("{number}.example")).unwrap();
-        coordinator.hosts.scheduler().park(at(20), &host);
+        coordinator.hosts.park_again(at(20), [&host]);
     }
     let again = HostKey::parse("0.example").unwrap();
     coordinator
@@ -601,6 +609,33 @@ fn parked_hosts_are_limited() {
     }
     let (answer, _) = send(&mut coordinator, Command::Unpark(again.clone()));
     assert!(matches!(answer, Some(Err(CommandRefusal::NotParked(host))) if host == again));
+}
+
+#[test]
+fn a_parked_host_stays_parked_when_its_login_begins_again() {
+    let mut coordinator = coordinator(|_| {});
+    let origin = origin("b.example");
+    let host = origin.host_key();
+    coordinator.hosts.set_pending(at(20), &origin, 1);
+    let failure = LoginFailure {
+        why: "no form".to_owned(),
+        is_refused: false,
+    };
+    coordinator.hosts.stop_for_login(at(20), &host, &failure);
+    assert_eq!(coordinator.hosts.parked().count(), 0);
+    let (answer, _) = send(&mut coordinator, Command::Park(host.clone()));
+    assert!(answer.is_none(), "it is answered when it is durable");
+    assert_eq!(coordinator.hosts.parked().collect::<Vec<_>>(), [&host]);
+    coordinator.hosts.unpark_after_login(at(20), |_| true);
+    assert!(coordinator.hosts.is_parked(&host));
+    send(&mut coordinator, Command::Unpark(host.clone()));
+    assert!(!coordinator.hosts.is_parked(&host));
+
+    // A host that an operator parked and unparked still waits for its login.
+    send(&mut coordinator, Command::Park(host.clone()));
+    coordinator.hosts.stop_for_login(at(20), &host, &failure);
+    send(&mut coordinator, Command::Unpark(host.clone()));
+    assert!(coordinator.hosts.is_parked(&host));
 }
 
 #[test]

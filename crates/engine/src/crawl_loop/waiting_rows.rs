@@ -121,7 +121,7 @@ mod tests {
         let [full, parked, resting, _] = urls.map(|url| url.host_key());
         coordinator.hosts.budgets_mut().settled(&full);
         assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
-        coordinator.hosts.scheduler().park(at(20), &parked);
+        coordinator.hosts.park_again(at(20), [&parked]);
         let unreachable = EndReason::Unreachable(vec![UnreachableHost {
             host: resting,
             why: "it sent a Retry-After".to_owned(),

@@ -191,8 +191,7 @@ impl AgentRules {
         &self.reading.oddities
     }
 
-    /// Returns the approximate memory in bytes, for a cache with a memory limit. Rules, sitemaps
-    /// and oddities are counted.
+    /// Returns the approximate memory in bytes, for a cache with a memory limit.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let readings = self
@@ -232,9 +231,9 @@ impl ParsedRobots {
     }
 
     fn memory_bytes(&self) -> usize {
-        let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
         self.rules.memory_bytes()
-            + sitemaps.sum::<usize>()
+            + self.group.memory_bytes()
+            + self.file.memory_bytes()
             + self.oddities.capacity() * size_of::<RobotsOddity>()
     }
 }

@@ -99,6 +99,36 @@ pub(super) struct WholeFileLines {
     pub(super) preferences: Vec<UsageLine>,
 }
 
+impl OtherGroupLines {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.request_rates.capacity() * size_of::<RequestRate>()
+            + self.visit_times.capacity() * size_of::<VisitTime>()
+            + usage_bytes(&self.preferences)
+    }
+}
+
+impl WholeFileLines {
+    pub(super) fn memory_bytes(&self) -> usize {
+        let sitemaps = self.sitemaps.iter().map(|line| line.url.capacity());
+        let hosts = self.hosts.iter().map(|(host, _)| host.capacity());
+        let clean_params = self.clean_params.iter().map(|line| {
+            let params = line.params.iter().map(String::capacity);
+            let list = line.params.capacity() * size_of::<String>();
+            params.sum::<usize>() + list + line.path.capacity()
+        });
+        sitemaps.chain(hosts).chain(clean_params).sum::<usize>()
+            + self.sitemaps.capacity() * size_of::<SitemapLine>()
+            + self.hosts.capacity() * size_of::<(String, u32)>()
+            + self.clean_params.capacity() * size_of::<CleanParam>()
+            + usage_bytes(&self.preferences)
+    }
+}
+
+fn usage_bytes(lines: &Vec<UsageLine>) -> usize {
+    let values = lines.iter().map(|line| line.value.capacity());
+    values.sum::<usize>() + lines.capacity() * size_of::<UsageLine>()
+}
+
 /// An uninterpreted line about the use of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UsageLine {

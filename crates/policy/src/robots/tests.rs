@@ -203,7 +203,7 @@ fn records_of_groups_with_the_same_name_add_up() {
 }
 
 #[test]
-fn memory_includes_rules_and_sitemaps() {
+fn memory_includes_all_lines() {
     let rules: String = (0..500).map(|n| format!("Disallow: /{n}/*/x\n")).collect();
     let sitemaps: String = (0..100).map(|n| format!("Sitemap: /{n}.xml\n")).collect();
     let few = parse("User-agent: *\nDisallow: /a\n").memory_bytes();
@@ -217,6 +217,20 @@ fn memory_includes_rules_and_sitemaps() {
         more - many
     );
     assert!(parse("").memory_bytes() < few);
+    for line in [
+        "Clean-param: a&b&c /x",
+        "Host: www.example.org",
+        "Request-rate: 1/5",
+        "Visit-time: 0100-0200",
+        "Content-Usage: ai=n",
+    ] {
+        let file = format!(
+            "User-agent: *\nDisallow: /a\n{}",
+            format!("{line}\n").repeat(500)
+        );
+        let bytes = parse(&file).memory_bytes();
+        assert!(bytes >= few + 500 * 8, "{line}: {bytes}");
+    }
     let odd = parse(&format!(
         "User-agent: *\nDisallow: /a\n{}",
         "odd: 1\n".repeat(500)

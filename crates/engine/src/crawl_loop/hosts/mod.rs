@@ -6,7 +6,7 @@ mod natural_run_end;
 mod operator_commands;
 mod residency;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +75,8 @@ pub(crate) struct Hosts {
     unknown_before: Option<Tick>,
     /// The time until which hosts wait because of requests that the log lacks.
     unknown_until: Tick,
+    /// Hosts that an operator parked. They get no requests.
+    parked: BTreeSet<HostKey>,
     /// Hosts that get no requests because the login to their site failed in this run, with the
     /// reason.
     without_login: HashMap<HostKey, String>,
@@ -92,6 +94,7 @@ impl Hosts {
             requests: RequestsInFlight::default(),
             unknown_before: None,
             unknown_until: Tick::ZERO,
+            parked: BTreeSet::new(),
             without_login: HashMap::new(),
         }
     }

@@ -28,6 +28,7 @@ impl Hosts {
         hosts: impl IntoIterator<Item = &'a HostKey>,
     ) {
         for host in hosts {
+            self.parked.insert(host.clone());
             self.scheduler.park(now, host);
         }
     }
@@ -43,9 +44,10 @@ impl Hosts {
         host: &HostKey,
     ) -> Result<DurableCommand, CommandRefusal> {
         self.require_known(host)?;
-        if !self.scheduler.is_parked(host) && self.scheduler.parked().len() >= MAX_PARKED {
+        if !self.parked.contains(host) && self.parked.len() >= MAX_PARKED {
             return Err(CommandRefusal::TooManyParked(MAX_PARKED));
         }
+        self.parked.insert(host.clone());
         self.scheduler.park(now, host);
         self.free_if_idle(host);
         Ok(self.parked_order())
@@ -64,37 +66,41 @@ impl Hosts {
     }
 
     /// Unparks the hosts that [`stop_for_login`](Self::stop_for_login) parked and for which `is_of`
-    /// returns true, because the login to their site begins again.
+    /// returns true, because the login to their site begins again. Hosts that an operator parked
+    /// too stay parked.
     pub(crate) fn unpark_after_login(&mut self, now: Tick, is_of: impl Fn(&HostKey) -> bool) {
-        let scheduler = &mut self.scheduler;
+        let (scheduler, parked) = (&mut self.scheduler, &self.parked);
         self.without_login.retain(|host, _| {
             let is_stopped = !is_of(host);
-            if !is_stopped {
+            if !is_stopped && !parked.contains(host) {
                 scheduler.unpark(now, host);
             }
             is_stopped
         });
     }
 
-    /// Unparks a host. Returns the new list of parked hosts, for the writer to store.
+    /// Unparks a host that an operator parked. It still gets no requests if the login to its site
+    /// failed. Returns the new list of parked hosts, for the writer to store.
     ///
     /// # Errors
-    /// The host is not parked.
+    /// No operator parked the host.
     pub(crate) fn unpark(
         &mut self,
         now: Tick,
         host: &HostKey,
     ) -> Result<DurableCommand, CommandRefusal> {
-        match self.scheduler.unpark(now, host) {
-            true => Ok(self.parked_order()),
-            false => Err(CommandRefusal::NotParked(host.clone())),
+        if !self.parked.remove(host) {
+            return Err(CommandRefusal::NotParked(host.clone()));
         }
+        if !self.without_login.contains_key(host) {
+            self.scheduler.unpark(now, host);
+        }
+        Ok(self.parked_order())
     }
 
-    /// Returns the hosts that an operator parked.
+    /// Returns the hosts that an operator parked, sorted by name.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &HostKey> {
-        let parked = self.scheduler.parked();
-        parked.filter(|host| !self.without_login.contains_key(host))
+        self.parked.iter()
     }
 
     /// Returns whether a host gets no requests, because the operator parked it or its login failed.
@@ -123,7 +129,7 @@ impl Hosts {
     ) -> Result<DelayRow, CommandRefusal> {
         if let Some(host) = host {
             self.require_known(host)?;
-            if self.scheduler.own_delays() >= MAX_DELAYS {
+            if !self.scheduler.has_own_delay(host) && self.scheduler.own_delays() >= MAX_DELAYS {
                 return Err(CommandRefusal::TooManyDelays(MAX_DELAYS));
             }
         }
