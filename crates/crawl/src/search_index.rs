@@ -1,7 +1,7 @@
 //! The search index in a crawl's directory, opened for reading.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crawl_index::{SearchIndex, SearchRules};
@@ -11,7 +11,8 @@ use crate::error::{CommandError, no_crawl};
 
 /// The index folder in a crawl's directory.
 const FOLDER: &str = "index";
-/// Maximum bytes read of a file of search rules.
+/// Maximum bytes of a file of search rules.
+/// Beyond the limit: refused.
 const MAX_RULES_BYTES: u64 = 4 << 20;
 
 /// Opens the index of the crawl in `dir`. Searches apply the rules in the file `rules`, if given.
@@ -32,8 +33,13 @@ fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {
     let name = path.display();
     let read = fs::File::open(path).and_then(|file| {
         let mut text = String::new();
-        file.take(MAX_RULES_BYTES).read_to_string(&mut text)?;
-        Ok(text)
+        file.take(MAX_RULES_BYTES + 1).read_to_string(&mut text)?;
+        match text.len() as u64 > MAX_RULES_BYTES {
+            true => Err(io::Error::other(format!(
+                "longer than {MAX_RULES_BYTES} bytes"
+            ))),
+            false => Ok(text),
+        }
     });
     let text = read.map_err(|error| {
         CommandError::usage(format!("can't read --search-rules {name}: {error}")).hint(

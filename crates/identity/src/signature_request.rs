@@ -11,7 +11,7 @@ pub const TAG: &str = "web-bot-auth";
 /// Maximum components that a server may request.
 /// Beyond the limit: [`UnmetRequest::TooLarge`].
 const MAX_COMPONENTS: usize = 16;
-/// Maximum bytes of a requested label or nonce.
+/// Maximum bytes of a requested label, nonce or component.
 /// Beyond the limit: [`UnmetRequest::TooLarge`].
 const MAX_TEXT_BYTES: usize = 256;
 /// The default label of a signature, used unless the server requests another one.

@@ -28,7 +28,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Opens a file and truncates it after its last whole line, since a power cut may have torn the
-    /// line after that.
+    /// line after that. A file without any line is not a log, so it stays whole.
     pub(super) fn open(
         path: &Path,
         max_bytes: Option<u64>,
@@ -36,10 +36,7 @@ impl LogFile {
         warn: impl Fn(&str) + Send + 'static,
     ) -> io::Result<LogFile> {
         let mut file = opened(path)?;
-        let bytes = whole_lines(&mut file)?;
-        if file.metadata()?.len() > bytes {
-            file.set_len(bytes)?;
-        }
+        let bytes = end_last_line(&mut file)?;
         // A pipe can't be rotated.
         let max_bytes =
             max_bytes.filter(|_| file.metadata().is_ok_and(|metadata| metadata.is_file()));
@@ -143,8 +140,9 @@ fn opened(path: &Path) -> io::Result<File> {
     options.create(true).append(true).read(is_file).open(path)
 }
 
-/// Returns the length of a file up to the end of its last whole line.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
+/// Truncates a file after its last whole line. If its last `MAX_LINE_BYTES` have no line end, ends
+/// its last line instead. Returns the new length.
+fn end_last_line(file: &mut File) -> io::Result<u64> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
         return Ok(metadata.len());
@@ -153,14 +151,15 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(from))?;
     let mut end = Vec::new();
     (&*file).take(MAX_LINE_BYTES).read_to_end(&mut end)?;
-    let last = end.iter().rposition(|byte| *byte == b'\n');
-    Ok(match last {
-        Some(last) => from + last as u64 + 1,
-        None if from == 0 => 0,
-        // The file has no line end in its last `MAX_LINE_BYTES`, so it is not one of our logs.
-        // Don't truncate it.
-        None => metadata.len(),
-    })
+    let Some(last) = end.iter().rposition(|byte| *byte == b'\n') else {
+        file.write_all(b"\n")?;
+        return Ok(metadata.len() + 1);
+    };
+    let length = from + last as u64 + 1;
+    if length < metadata.len() {
+        file.set_len(length)?;
+    }
+    Ok(length)
 }
 
 #[cfg(test)]
@@ -224,7 +223,7 @@ mod tests {
         for (before, after) in [
             ("a\nb", "a\nc\n"),
             ("a\n", "a\nc\n"),
-            ("b", "c\n"),
+            ("b", "b\nc\n"),
             ("", "c\n"),
         ] {
             fs::write(&path, before).unwrap();
@@ -235,7 +234,7 @@ mod tests {
         // A file without a line end in its last part is not a log, so it is not truncated.
         fs::write(&path, "x".repeat(3 << 20)).unwrap();
         LogFile::open(&path, None, 1, |_| {}).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().len(), 3 << 20);
+        assert_eq!(fs::metadata(&path).unwrap().len(), (3 << 20) + 1);
     }
 
     #[test]

@@ -232,6 +232,9 @@ fn a_failed_search_gives_its_reason() {
             .stderr
             .contains("can't read --search-rules none.toml")
     );
+    dir.write("long.toml", &"#".repeat((4 << 20) + 1));
+    let long = cmd.run(&["search", "c", "tea", "--search-rules", "long.toml"]);
+    assert!(long.stderr.contains("longer than 4194304 bytes"));
     dir.write("c/index/format.json", "{\"format\":0}");
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::retry_after::retry_after;
 
 /// Maximum redirects to follow to a robots.txt (RFC 9309 section 2.3.1.2).
-/// Beyond the limit: unavailable, as for a 404, so everything is allowed.
+/// Beyond the limit: unavailable, so all is allowed.
 pub const MAX_HOPS: u8 = 5;
 /// Maximum bytes of a robots.txt to fetch and decode. This is more than the parser's own limit of
 /// 512 KiB (RFC 9309 section 2.5 requires 500). If a file is cut here, the parser therefore still

@@ -1,4 +1,4 @@
-// The files of a bundle, as written by `shards.rs` and `texts.rs`.
+// The files of a bundle, as written by `word_files.rs` and `page_texts.rs`.
 
 const MAX_BEGINNINGS = 48;
 const TEXTS_KEPT = 120;
@@ -12,7 +12,7 @@ async function unpacked(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Decodes a file of words, as written by `shards.rs`.
+// Decodes a file of words, as written by `word_files.rs`.
 function decode(bytes) {
   let at = 0;
   const number = () => {

@@ -1,5 +1,5 @@
 // Ranks the pages that match a query and makes their excerpts. The numbers are those of the index:
-// see `weights.rs`, which also has the values of WEIGHTS.
+// see `word_weights.rs`, which also has the values of WEIGHTS.
 
 const MIN_OPEN_LETTERS = 3;
 // With at least this many pages, a word on more than this share of them is common. On a small
