@@ -61,7 +61,8 @@ impl Workspace {
         command
     }
 
-    /// Returns the folder where `make` is unpacked, as if it were `/`.
+    /// Returns the folder that the package of `make` is unpacked into. The program is then at
+    /// `usr/bin/make` below it.
     pub fn make_root(&self) -> PathBuf {
         self.target.join("make/root")
     }

@@ -214,7 +214,7 @@ mod tests {
         (dir, around)
     }
 
-    /// Writes a crawl.toml as a run of this user would.
+    /// Writes the `crawl.toml` that a run by the user with the folders `around` would write.
     fn store(dir: &TempDir, around: &UserFolders, text: &str) {
         let settings = parse(text, "x").unwrap().settle();
         let mark = own_mark(&settings, dir.path(), around).unwrap();

@@ -35,7 +35,7 @@ Exit codes:
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
 
-/// The line at which the flags of a crawl begin.
+/// The line of a help text at which the flags shared with `crawl` begin.
 const SHARED: &str = "Operator [operator]:";
 
 /// Appends the help of a command and its subcommands to the page.

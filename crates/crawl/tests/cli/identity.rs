@@ -353,8 +353,8 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
     );
 }
 
-/// The logs are of nginx 1.22, with the formats of docs/identity.md, crawled with `signature =
-/// "always"`.
+/// nginx 1.22 wrote these logs, in the formats of docs/identity.md, while a crawl with
+/// `signature = "always"` visited it.
 #[test]
 fn verify_reads_the_logs_that_nginx_writes() {
     const JSON: &str = include_str!("logs/nginx-json.log");

@@ -53,7 +53,8 @@ struct HostSpending {
 }
 
 impl HostSpending {
-    /// Returns the larger value of each amount, since the stored spending may be older or newer.
+    /// Returns, for each amount, the larger of this value and the stored one, because either may be
+    /// the newer one.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),

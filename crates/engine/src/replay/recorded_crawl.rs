@@ -297,7 +297,7 @@ impl RecordedCrawl {
         next.is_some_and(|next| !next.is_head && (!has_record || next.start == head.start))
     }
 
-    /// Returns the first archived answer to a request for the same URL that ended after `request`.
+    /// Returns the first archived answer among the requests for `url` that ended after `request`.
     pub(super) fn later_record_of(
         &self,
         url: &str,

@@ -112,8 +112,8 @@ impl Replay {
         }
     }
 
-    /// Continues without the logged order. The requests in flight now end by the replay's own
-    /// clock.
+    /// Continues without the logged order. From here on, the replay's own clock decides when the
+    /// requests in flight end.
     fn go_free(&mut self, under_way: Vec<InFlightRequest>, held: Vec<WriterMessage>) {
         self.coordinator.lead_no_more();
         self.items.extend(held);

@@ -22,7 +22,7 @@ For anyone who wonders what a broken or hostile server costs a crawl. For exampl
 up after `--first-byte-timeout`, leaves nothing in the archive, and is tried again.
 
 - *Held until*: the limit that ends the exchange; `--timeout` bounds every exchange.
-- *Kept*: how much of the body is archived; a part of it is marked by `WARC-Truncated`.
+- *Kept*: how much of the body is archived; `WARC-Truncated` marks an incomplete body.
 - *Coverage*: the [coverage verdict](rows.md#hostsjsonl) of a host with only this page, and what is missing.
 - *Retried*: whether the URL is retried, `--retries` times, before this becomes its outcome. A host without a
   connection rests, and its URLs stay pending.
@@ -46,7 +46,7 @@ fn doorways() -> [Doorway; 3] {
     [
         doorway("refuses connections", "http", ConnectionBehaviour::Refused),
         doorway(
-            "accepts TLS and sends nothing",
+            "accepts connections for https and sends nothing",
             "https",
             ConnectionBehaviour::Silent,
         ),
@@ -87,7 +87,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("half a body, then nothing", TimeLimit::Idle),
     ("chunks without the last one, then nothing", TimeLimit::Idle),
     ("a body one byte at a time", TimeLimit::Total),
-    ("accepts TLS and sends nothing", TimeLimit::Connect),
+    ("accepts connections for https and sends nothing", TimeLimit::Connect),
 ];
 
 /// The kind of misbehaviour that keeps a processor busy until a time limit ends it.
@@ -256,7 +256,7 @@ fn held(records_of_host: &HostRecords) -> &'static str {
         Some("connect_timeout") => "connect time",
         Some("body_truncated") => "max-body",
         Some("headers_too_large") => "the bound on heads",
-        _ => "what it sends",
+        _ => "the server ends it",
     }
 }
 

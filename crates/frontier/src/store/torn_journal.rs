@@ -208,8 +208,8 @@ impl<R: Read> BatchReader<R> {
         }
         let items = u32::from_le_bytes(items);
         if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
-            // The remaining bytes can't contain this many items. This check makes `holds_batch`
-            // fast, which tries to read a batch at every offset.
+            // The remaining bytes can't contain this many items. `holds_batch` tries to read a
+            // batch at every offset; this check keeps it fast.
             return Ok(false);
         }
         for _ in 0..items {

@@ -113,8 +113,8 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a provisional sequence number, which is higher than that of every queued entry. No
-    /// block has such a high number.
+    /// Returns a provisional sequence number. It is higher than any number in a stored block, so new
+    /// entries are sorted last.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order

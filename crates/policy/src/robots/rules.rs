@@ -456,7 +456,8 @@ mod tests {
         FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, NormalizedPath, Rules, SpecialCharacters,
     };
 
-    /// Returns the lines that decide about the paths, before and after sorting the rules.
+    /// Returns for each path the number of the line that decides it: first with unsorted rules, then
+    /// with sorted ones.
     fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
         let ballast = (0..super::FEW).map(|n| format!("-/q{n}/*"));
         let file: Vec<String> = ballast.chain(lines.iter().cloned()).collect();
