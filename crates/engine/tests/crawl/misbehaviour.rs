@@ -87,7 +87,10 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("half a body, then nothing", TimeLimit::Idle),
     ("chunks without the last one, then nothing", TimeLimit::Idle),
     ("a body one byte at a time", TimeLimit::Total),
-    ("accepts connections for https and sends nothing", TimeLimit::Connect),
+    (
+        "accepts connections for https and sends nothing",
+        TimeLimit::Connect,
+    ),
 ];
 
 /// The kind of misbehaviour that keeps a processor busy until a time limit ends it.
