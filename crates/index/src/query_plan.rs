@@ -393,6 +393,9 @@ impl QueryPlanner<'_> {
             return Ok(vec![unit]);
         }
         unit.is_unknown = false;
+        // No page has a form of the word as typed.
+        unit.forms.clear();
+        unit.inflections.clear();
         unit.written.clone_from(&near[0]);
         unit.is_correction = true;
         for (n, near) in near.into_iter().enumerate() {

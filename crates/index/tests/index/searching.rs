@@ -310,6 +310,28 @@ fn misspellings_that_keep_the_consonants_are_corrected() {
 }
 
 #[test]
+fn a_corrected_word_counts_as_adjacent() {
+    let pages = [
+        page(
+            "http://a.example/apart",
+            "One",
+            "Copper shines if the kettle is polished often.",
+        ),
+        page(
+            "http://a.example/adjacent",
+            "Two",
+            "It shines if the copper kettle is polished often.",
+        ),
+    ];
+    let (_dir, index) = indexed(&pages);
+    assert_eq!(found(&index, "copper kettle"), "/adjacent /apart");
+    assert_eq!(
+        found(&index, "copper kettel"),
+        "/adjacent /apart (copper kettle?)"
+    );
+}
+
+#[test]
 fn excluded_words_are_not_corrected() {
     check("tea -kettel", expect!["/black /green"]);
     check("kettle -user_agent", expect!["/docs/kettle"]);
