@@ -192,8 +192,8 @@ const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
 const SWITCHES: [&str; 29] = [
     "--headless",
     "--remote-debugging-pipe",
-    // Give the proxy a host name, which the first rule maps. The second rule would block even its
-    // address 127.0.0.1.
+    // Refer to the proxy by a host name, which the first rule maps to 127.0.0.1. The second rule
+    // would block an address, even 127.0.0.1.
     "--host-resolver-rules=MAP wall.invalid 127.0.0.1, MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",

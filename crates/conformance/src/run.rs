@@ -38,8 +38,8 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// The crawler under test, and how to start it.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// The program and its arguments. The runner replaces `{url}` by the start URL, `{host}` by its
-    /// address and port, and `{dir}` by a directory for the state.
+    /// The program and its arguments. The runner replaces `{url}` with the start URL, `{host}` with
+    /// the address and port of that URL, and `{dir}` with a directory for the state.
     pub words: &'a [OsString],
     /// Additional arguments for a second visit.
     pub again: &'a [OsString],

@@ -272,7 +272,7 @@ fn kind(kind: RequestKind) -> ResourceKind {
 }
 
 /// Answers a preflight request: allows the page to send the request to another origin. robots.txt
-/// and the scope are checked only when the page sends the request itself.
+/// and the scope are checked only when the page sends the actual request.
 fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [

@@ -15,7 +15,7 @@ pub struct NginxSpec {
     /// The path of nginx's list of media types, `mime.types`.
     pub mime_types: PathBuf,
     /// The folder of the files. Symbolic links in it are followed. If there is a `FILE.gz` beside a
-    /// file, clients that accept gzip get that.
+    /// file, clients that accept gzip get `FILE.gz` instead.
     pub root: PathBuf,
     /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,

@@ -114,8 +114,7 @@ impl Rounds<'_> {
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Continue the same round for unreachable hosts if one may be retried before the next
-            // round.
+            // Resume the same round if an unreachable host may be retried before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,

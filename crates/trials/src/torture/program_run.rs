@@ -58,8 +58,7 @@ pub(super) enum KillTrigger {
         times: u64,
         after: Duration,
     },
-    /// Kill this long after the program began to write the archive's index, which it does at its
-    /// end.
+    /// Kill this long after the program began to write the archive's index, shortly before it ends.
     Ending(Duration),
 }
 
@@ -173,8 +172,8 @@ impl Program {
         self
     }
 
-    /// Returns the same command, run by another program. The other program takes the command after
-    /// its own options.
+    /// Returns the same command, started by another program such as `strace`, which takes the
+    /// command after its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,

@@ -47,7 +47,7 @@ enum Libraries<'a> {
 }
 
 impl Place {
-    /// Returns this clone, to be built in `target/dist`.
+    /// Returns the place of the usual build: the sources of this clone, built in `target/dist`.
     pub(super) fn usual(workspace: &Workspace) -> Place {
         Place {
             sources: workspace.root.clone(),

@@ -455,7 +455,7 @@ impl Reading<'_> {
     fn path(&self, call: &SystemCall<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;
-        // A folder's descriptor directly precedes its path.
+        // The folder that a path is relative to comes directly before the path, as a descriptor.
         let quoted = call.args().position(|arg| arg.starts_with('"'));
         let folder = match call.name {
             "mkdirat" | "unlinkat" | "renameat" | "renameat2" | "linkat" => {

@@ -129,7 +129,7 @@ struct Rack<'a> {
     crawl: WorkerSettings<'a>,
     /// The engines of each group.
     engines: Vec<PostgresPair<'a>>,
-    /// The current move of hosts, with the process of its command while that runs.
+    /// The current move of hosts, with the process of the move's command while the command runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<WorkerProcess>,
