@@ -154,7 +154,7 @@ impl TestWeb {
         self.shared.site.answer(host, path)
     }
 
-    /// From now on, replaces the replies of a host to requests for one path.
+    /// Replaces the replies of a host to later requests for one path.
     pub fn script(&self, host: u32, path: &str, script: impl Into<ReplyScript>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }

@@ -41,8 +41,8 @@ const ALWAYS: [(HeaderName, &str); 8] = [
     ),
 ];
 
-/// Sets the header fields that all responses have, and adds the defaults of those that a response
-/// may override.
+/// Sets the header fields that are the same in all responses. Adds default values for other header
+/// fields that the response doesn't set.
 pub(crate) fn complete(response: &mut Response) {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {

@@ -169,8 +169,8 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if
-/// parts of them are missing.
+/// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if a
+/// value that [`CheckedSettings`] needs is missing or unusable.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<CheckedSettings> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);

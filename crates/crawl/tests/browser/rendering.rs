@@ -74,7 +74,8 @@ fn script(text: &str) -> HttpAnswer {
         .body(text)
 }
 
-/// A site whose pages are empty until scripts fill them, and a static page.
+/// Returns the settings of a site whose pages, apart from a static one, are empty until scripts
+/// fill them.
 fn site(app: &str) -> Spec {
     let links: Vec<String> = (1..PAGES).map(|page| format!("\"/{page}\"")).collect();
     let mut spec = TestWeb::builder()

@@ -59,7 +59,7 @@ impl Talk {
     }
 }
 
-/// A site that is fetched one page at a time.
+/// Starts a site that is fetched one page at a time.
 fn site() -> TestWeb {
     TestWeb::builder().seed(5).hosts(1).pages(30).start()
 }

@@ -353,8 +353,8 @@ fn verify_reads_compressed_logs_and_the_combined_format() {
     );
 }
 
-/// The logs are of nginx 1.22, with the formats of docs/identity.md, crawled with `signature =
-/// "always"`.
+/// Reads logs that nginx 1.22 wrote in the formats of docs/identity.md, during a crawl with
+/// `signature = "always"`.
 #[test]
 fn verify_reads_the_logs_that_nginx_writes() {
     const JSON: &str = include_str!("logs/nginx-json.log");
@@ -387,7 +387,8 @@ fn verify_reads_the_logs_that_nginx_writes() {
     }
 }
 
-/// A WARC file has the URL of each request, so a signature for another host shows without `--host`.
+/// A WARC file has the URL of each request, so a signature for another host is detected without
+/// `--host`.
 #[test]
 fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let (dir, cmd) = setup("identity-warc-host");

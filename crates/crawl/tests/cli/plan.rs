@@ -18,7 +18,7 @@ fn plan<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["plan", "--seed", seed, "--output", "c"], more].concat()
 }
 
-/// A site of four pages, three of them in its sitemap, and two disallowed ones.
+/// Starts a site of four pages, three of them in its sitemap, and two disallowed ones.
 fn web() -> TestWeb {
     let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
     let url = |path: &str| web.url(0, path);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::server::{Server, program};
 use crate::site::Site;
 
-/// A site with redirects, failures and disallowed pages.
+/// Starts a site with redirects, failures and disallowed pages.
 fn web() -> TestWeb {
     let links = [
         "/a",

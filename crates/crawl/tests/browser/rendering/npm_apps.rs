@@ -28,7 +28,7 @@ const DRAFTS: &str = "/drafts";
 /// The article that names another article as its canonical URL.
 const SERVING: &str = "/serving";
 
-/// The JSON of an article.
+/// Returns the JSON of an article.
 fn article(path: &str, word: &str, links: &[&str]) -> Value {
     let links = links.iter();
     json!({

@@ -374,7 +374,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// If hosts are being moved, runs the command of the move again and again until it succeeds.
+    /// Runs the command of the current move of hosts again if it has ended without success. Does
+    /// nothing if no hosts are being moved.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {
