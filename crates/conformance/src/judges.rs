@@ -39,8 +39,9 @@ pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
 
 /// Judges the gaps between consecutive entries. `entries` must be of one host and ordered by start.
 ///
-/// The average gap must be at least nine tenths of `gap`, and each gap at least half of it. A
-/// crawler that measures from start to start on a busy machine may send single requests early.
+/// The average gap must be at least nine tenths of `gap`, and each gap at least half of `gap`. The
+/// tolerance is for crawlers that measure from start to start: on a busy machine, they may send a
+/// few requests early.
 pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> Verdict {
     if entries.len() < 3 {
         return Verdict::not_shown("fewer than three requests, so no gaps are shown");

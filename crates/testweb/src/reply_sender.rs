@@ -51,7 +51,7 @@ impl<'a> ReplySender<'a> {
             ReplyContent::Answer(answer) => self.answer(answer, head_only).await,
             ReplyContent::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             ReplyContent::Raw(steps) => self.raw(steps).await,
-            // Unreachable: the server has replaced `Usual` by an answer.
+            // Unreachable: the server has replaced `Usual` with an answer.
             ReplyContent::Usual => Ok(AfterReply::Close),
         }
     }

@@ -162,7 +162,7 @@ impl ControlHandler {
         let (delays, again) = (state.delays.clone(), commander.clone());
         tokio::spawn(async move {
             for delay in delays {
-                // The run refuses a delay for a host that it doesn't know, which is harmless.
+                // Ignore the refusal of a delay for a host that the run doesn't know.
                 let _ = again.ask(delay).await;
             }
         });

@@ -30,7 +30,7 @@ pub(crate) use unreached::{nothing_reached, unreached_hosts};
 /// write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// The progress mode. Never `Auto`, which `new` replaces by the mode that suits stderr.
+    /// The progress mode. Never `Auto`, which `new` replaces with the mode that suits stderr.
     mode: ProgressMode,
     quiet: bool,
     line: StatusLine,

@@ -66,7 +66,8 @@ fn site() -> TestWeb {
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-/// Arguments of a crawl that can't end before it gets its commands, on any machine.
+/// Returns arguments for a crawl that can't end before it gets its commands, even on a fast
+/// machine.
 fn args(seed: &str) -> Vec<&str> {
     let slow = ["--delay", "5s", "--delay-factor", "0", "--progress", "off"];
     [&["--seed", seed, "--output", "c"], &slow[..]].concat()

@@ -19,7 +19,7 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// Replaces the delay in the flags by a second, so that the crawl can be interrupted.
+/// Replaces the delay in the flags with one second, so that the crawl can be interrupted.
 fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
     let slow = quick.iter().map(|arg| match *arg {
         "0s" => "1s",

@@ -17,7 +17,7 @@ use clap::Subcommand;
 
 use xtask::workspace::Workspace;
 
-/// The level of gzip at which a usual server compresses.
+/// The gzip level that web servers typically use.
 const SERVER_LEVEL: u32 = 6;
 
 #[derive(Subcommand)]

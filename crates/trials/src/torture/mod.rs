@@ -1,4 +1,4 @@
-//! Crawls that are killed again and again, and compared with what the web requires.
+//! Crawls that are killed repeatedly, and whose results are compared with what the web requires.
 //!
 //! The built program crawls a random web of several hosts, is killed with SIGKILL at random moments
 //! (just started, well under way, right after a file grew, at its end) and restarted by the same
@@ -209,7 +209,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Starts the program again and again, with kills, until it ends on its own.
+    /// Starts the program repeatedly, with kills, until it ends on its own.
     fn lives(
         &self,
         program: &Program,

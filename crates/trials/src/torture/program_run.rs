@@ -1,5 +1,5 @@
 //! A run of the program: the process is started, and killed at a random moment unless it ends
-//! before.
+//! first.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -78,7 +78,7 @@ fn serve(app: &str) -> TestWeb {
     spec.start()
 }
 
-/// Exports the pages as Markdown, and returns all of it.
+/// Exports the pages as Markdown, and returns the text of all exported files.
 fn markdown(crawl: &TempDir) -> String {
     let folder = crawl.path();
     run(

@@ -268,8 +268,8 @@ impl Drop for Rack<'_> {
 }
 
 impl Rack<'_> {
-    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the others finish
-    /// without faults.
+    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the other workers
+    /// finish without faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
         let began = Instant::now();
         let mut next = began + self.dice.millis(1500);
@@ -454,7 +454,7 @@ impl Rack<'_> {
                     before: from,
                     after: over,
                 });
-                // Some workers restart at once, others after their hosts were taken over.
+                // Some workers restart immediately, others after their hosts were taken over.
                 worker.starts_at = match self.dice.below(2) {
                     0 => Instant::now(),
                     _ => until,

@@ -11,7 +11,7 @@ use anyhow::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NetworkState {
     Whole,
-    /// Existing connections are closed, and new connections are closed at once.
+    /// Existing connections are closed, and new connections are closed immediately.
     Cut,
     /// Nothing arrives, but connections stay open.
     Stalled,
