@@ -71,7 +71,7 @@ pub enum CheckError {
     /// The program can't be started.
     #[error("can't start {program}")]
     Start {
-        /// The program.
+        /// The program, as named in the command.
         program: String,
         /// The cause.
         source: io::Error,

@@ -306,7 +306,8 @@ fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     headers
 }
 
-/// Returns the value of a header field.
+/// Returns the value of the first header field with this name. `None` if there is no such field, or
+/// if its value is invalid.
 fn field(headers: &[(String, String)], name: &str) -> Option<HeaderValue> {
     let mut values = headers
         .iter()

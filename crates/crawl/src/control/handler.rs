@@ -210,7 +210,7 @@ impl ControlHandler {
             Ok(None) => self.reload().await.map_err(Refused::of),
             Err(refused) => Err(refused),
         };
-        // The next `state` must reflect this command.
+        // Drop the cached state, so that the next `state` reflects this command.
         *self.last_state.lock().await = None;
         done
     }

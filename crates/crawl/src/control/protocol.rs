@@ -112,7 +112,6 @@ impl Refused {
 pub(crate) enum Answer {
     /// The state of the crawl.
     State(Box<State>),
-    /// A command was refused.
     Refused(Refused),
     /// A command was carried out.
     Done {
@@ -124,7 +123,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// The phase of the crawl.
+/// The phase of a crawl, by its name in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {

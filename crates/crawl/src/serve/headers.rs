@@ -55,7 +55,7 @@ pub(crate) fn complete(response: &mut Response) {
     let defaults = [
         (header::CONTENT_SECURITY_POLICY, policy),
         (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
-        // The index changes while a crawl runs.
+        // Make caches revalidate, because the index changes while a crawl runs.
         (header::CACHE_CONTROL, "no-cache"),
     ];
     for (name, value) in defaults {

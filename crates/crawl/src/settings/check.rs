@@ -515,7 +515,7 @@ pub(crate) fn check_seed(typed: &str) -> Result<Seed, CommandError> {
 /// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
 /// from `[site]`. The error doesn't repeat the password.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    // URL parsers ignore these characters (WHATWG URL, section 4.4).
+    // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
     let seed = seed.trim().replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
     let rest = rest.trim_start_matches(['/', '\\']);

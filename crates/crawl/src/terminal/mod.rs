@@ -69,7 +69,7 @@ impl Terminal {
     /// since they may come from servers.
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
-        // A closed stderr is no reason to stop a crawl.
+        // Ignore errors: a closed stderr is no reason to stop a crawl.
         self.line.suspend(|| {
             let _ = io::stderr().write_all(safe_lines(&lines).as_bytes());
         });

@@ -345,7 +345,7 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
     assert_eq!(rule(&web.url(3, "/")), "host");
     let explained = cmd.run(&["explain", "c", &web.url(2, "/")]).ok();
     assert!(explained.contains(&excluded), "{explained}");
-    // The directory no longer needs the files.
+    // The directory no longer needs the list files, because `crawl.toml` has the hosts themselves.
     let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
     let listed = stored["scope"]["host"].as_array().unwrap();
     assert_eq!(listed.len(), 2);

@@ -112,7 +112,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
-    // The crawls run in another folder.
+    // Make the path absolute, because the crawls run in another folder.
     let dir = std::path::absolute(dir)?;
     let started = Instant::now();
     let rack = Rack {

@@ -167,7 +167,8 @@ impl Place {
                 format!("/rustc/{commit}"),
             ),
         ];
-        // The folder names of registries depend on how this machine reaches crates.io.
+        // Replace the folder names of registries, because they depend on how this machine reaches
+        // crates.io.
         hidden.extend(
             registries()?
                 .into_iter()

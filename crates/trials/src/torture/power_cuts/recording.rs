@@ -386,7 +386,7 @@ impl Reading<'_> {
         let (Some(from), Some(to)) = (self.path(call, 0)?, self.path(call, 1)?) else {
             return self.unknown(call);
         };
-        // Sockets and the like are not tracked.
+        // Skip sockets and the like, which are not tracked.
         let Some(node) = self.take_entry(&from)? else {
             return Ok(());
         };

@@ -7,7 +7,6 @@ use std::thread;
 
 use anyhow::Result;
 
-/// The state of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NetworkState {
     Whole,
@@ -70,7 +69,7 @@ impl WorkerNetwork {
         state.network = network;
         if network == NetworkState::Cut {
             for stream in state.open.drain(..) {
-                // The stream may be closed already.
+                // Ignore errors: the stream may already be closed.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
