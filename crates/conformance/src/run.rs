@@ -275,7 +275,8 @@ fn judge(
     Ok(Judged::new(clause, verdict))
 }
 
-/// Waits until the command ends. Kills it at the time limit, or when the clause requires a restart.
+/// Waits until the command ends. Kills it at the time limit, or `KILL_AFTER` after `is_due` returns
+/// true.
 fn wait(
     mut started: Started,
     setup: &CheckOptions<'_>,

@@ -146,17 +146,19 @@ pub struct QuotedRequest {
 impl Eq for QuotedRequest {}
 
 impl Verdict {
-    /// Creates a verdict that the crawler keeps the clause.
+    /// Creates a verdict that the crawler keeps the clause. `proof` contains the requests of
+    /// `trace` to quote as evidence.
     pub fn pass(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
         Verdict::of(Outcome::Pass, reason.into(), trace, proof)
     }
 
-    /// Creates a verdict that the crawler breaks the clause.
+    /// Creates a verdict that the crawler breaks the clause. `proof` contains the requests of
+    /// `trace` to quote as evidence.
     pub fn fail(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
         Verdict::of(Outcome::Fail, reason.into(), trace, proof)
     }
 
-    /// Creates a verdict with the outcome `NotShown`.
+    /// Creates a verdict with the outcome `NotShown` and without evidence.
     pub fn not_shown(reason: &str) -> Verdict {
         Verdict {
             outcome: Outcome::NotShown,

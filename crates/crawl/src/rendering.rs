@@ -297,7 +297,8 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
 }
 
 /// Adds CORS header fields that let the page's script read a response. The server's own CORS fields
-/// may not: our requests have no `Origin` field, so the server doesn't know which origin to allow.
+/// don't suffice: our requests have no `Origin` field, so the server doesn't know which origin to
+/// allow.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -110,7 +110,8 @@ impl TestWeb {
             .collect()
     }
 
-    /// Returns the expected result of a crawl that starts at the root of host 0.
+    /// Returns the expected result of a crawl that starts at the root of host 0 and may enter the
+    /// hosts in `reach`.
     pub fn truth(&self, reach: AllowedHosts) -> Truth {
         walk(&self.shared.site, reach)
     }
