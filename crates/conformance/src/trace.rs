@@ -131,7 +131,8 @@ pub struct QuotedRequest {
     pub at: f64,
     /// Seconds that the answer took. `None` if the server was still answering.
     pub took: Option<f64>,
-    /// Seconds since the end of the previous request to the same host. Negative if they overlap.
+    /// Seconds since the end of the previous request to the same host. Negative if the two requests
+    /// overlap.
     pub gap: Option<f64>,
     /// `ADDRESS:PORT` of the host.
     pub host: String,

@@ -26,8 +26,8 @@ pub(crate) struct ReplySender<'a> {
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The time just before the last write. No client can have received the whole reply before this
-    /// time.
+    /// The time just before the last write, in microseconds on the log's scale. No client can have
+    /// received the whole reply before this time.
     pub(crate) last_us: Option<u64>,
 }
 

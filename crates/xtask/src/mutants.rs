@@ -293,7 +293,7 @@ fn name(mutant: &Value) -> Result<String> {
 #[derive(Default)]
 struct Outcomes {
     caught: usize,
-    /// Mutants that don't compile.
+    /// Number of mutants that don't compile.
     unviable: usize,
     missed: Vec<String>,
     /// Mutants under which the tests did not end, which count as caught.

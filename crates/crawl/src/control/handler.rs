@@ -48,7 +48,7 @@ pub(crate) struct ControlHandler {
 #[derive(Debug)]
 struct ControlState {
     mode: Mode,
-    /// How often the mode has changed.
+    /// Number of times that the mode has changed.
     mode_changes: u64,
     /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,

@@ -169,7 +169,7 @@ pub(crate) struct State {
     pub(crate) bytes: u64,
     /// Pages per second in this run.
     pub(crate) pages_per_second: f64,
-    /// Duration of this run so far.
+    /// Duration of this run so far, in milliseconds.
     pub(crate) elapsed_ms: u64,
     /// When the next round begins (RFC 3339), while the crawl waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

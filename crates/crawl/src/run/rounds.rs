@@ -91,7 +91,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Starts a round after each interval `every`, until the crawl is stopped or a round fails.
+    /// Runs rounds, whose starts are `every` apart, until the crawl is stopped or a round fails.
     /// `has_waited` is true if this process has already waited for its first round.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRoundCounts::default();

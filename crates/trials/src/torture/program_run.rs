@@ -96,9 +96,9 @@ impl KillTrigger {
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KillInterval {
-    /// A time shortly before the kill, when the program was still running.
+    /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
-    /// A time shortly after the kill, when the program had ended.
+    /// A time shortly after the kill, when the program had ended, in microseconds.
     pub(super) after: u64,
 }
 

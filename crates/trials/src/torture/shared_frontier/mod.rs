@@ -118,7 +118,8 @@ pub(super) struct InjectedFault {
     /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
-    /// When the fault ended. If the fault outlasted the crawl, this is the end of the crawl.
+    /// When the fault ended, in microseconds. If the fault outlasted the crawl, this is the end of
+    /// the crawl.
     pub(super) until: u64,
     /// URLs requested by a worker whose disk is lost, according to its records.
     pub(super) lost: BTreeSet<String>,
@@ -154,7 +155,7 @@ struct Move {
 struct Moves {
     done: u32,
     killed: u32,
-    /// Commands that ended because an engine failed.
+    /// Number of commands that ended because an engine failed.
     failed: u32,
 }
 
