@@ -1,6 +1,6 @@
 //! The processes of a browser: their arguments, their profile, and their end.
 //!
-//! The browser is started by a shell, which leads its process group. The shell waits until this
+//! A shell starts the browser and leads the browser's process group. The shell waits until this
 //! program closes a socket (the lifeline), then kills the group and removes the profile. If this
 //! program is killed, the system closes the socket, so the browser ends too.
 
@@ -23,10 +23,10 @@ use crate::{BrowserConfig, BrowserError};
 /// Number of bytes to keep from the end of the browser's output.
 const MAX_OUTPUT: usize = 2000;
 
-/// The shell's script. The arguments are the profile and the command line of the browser. The shell
-/// gets the socket for commands as standard input. The browser expects it as descriptor 3 (to read
-/// commands) and 4 (to write replies). The script makes these copies before it starts the browser,
-/// because a background job loses its standard input.
+/// The shell's script. The arguments are the profile and the command line of the browser. Standard
+/// input is the socket for commands, which the browser expects as descriptors 3 (to read commands)
+/// and 4 (to write replies). The script copies the socket to these descriptors before it starts the
+/// browser, because a background job loses its standard input.
 const GUARDIAN: &str = r#"profile=$1; shift
 exec 3<&0 4<&0 5<&1 </dev/null >/dev/null
 "$@" 5<&- &
@@ -68,7 +68,8 @@ impl BrowserProcesses {
         let path = profile.path.clone();
         let started = spawn(config, program, profile, wall_port);
         started.map_err(|error| {
-            // Ignore errors: the failed start is reported, which is more important.
+            // Ignore errors of the removal: the error of the failed start is more important, and is
+            // returned.
             let _ = std::fs::remove_dir_all(&path);
             failed(program)(error)
         })
@@ -104,7 +105,8 @@ impl Drop for BrowserProcesses {
     }
 }
 
-/// Waits for the shell, which kills itself and its group once the lifeline is closed.
+/// Waits until the shell has ended, and removes the profile if it still exists. The shell kills its
+/// process group, including itself, once the lifeline is closed.
 fn reap(mut shell: Child, profile: &Profile) {
     // Ignore errors: they mean that the shell doesn't exist any more.
     let _ = shell.wait();
@@ -192,8 +194,8 @@ const NO_PREFETCHES: &str = "PrefetchSchedulerTesting:\
 const SWITCHES: [&str; 29] = [
     "--headless",
     "--remote-debugging-pipe",
-    // Give the proxy a host name, which the first rule maps. The second rule would block even its
-    // address 127.0.0.1.
+    // Refer to the proxy by a host name, which the first rule maps to 127.0.0.1. The second rule
+    // would block an address, even 127.0.0.1.
     "--host-resolver-rules=MAP wall.invalid 127.0.0.1, MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",

@@ -133,8 +133,8 @@ impl BrowserConfig {
         paths.into_iter().find(|path| path.is_file())
     }
 
-    /// Removes profiles that earlier runs left behind. This happens if the program and the shell of
-    /// its browser are killed at the same time.
+    /// Removes profiles that earlier runs left behind. A profile remains if the program and the
+    /// shell that started the browser are killed at the same time.
     pub fn remove_abandoned_profiles(&self) {
         profile::remove_abandoned(&self.profile_parent);
     }

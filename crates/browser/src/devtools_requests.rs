@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
 
-/// Response headers that are not passed to the browser. Some describe the transfer, but the body is
-/// already decoded. Most of the others make the browser send requests that the page doesn't make
-/// itself: prefetches, preconnects, reports, upgrades to https.
+/// Response headers that are not passed to the browser. Some describe the encoded body, but the
+/// browser gets the decoded one. Most of the others make the browser send requests that the page
+/// doesn't make itself: prefetches, preconnects, reports, upgrades to https.
 const DROPPED_HEADERS: [&str; 15] = [
     "accept-ch",
     "alt-svc",
@@ -99,7 +99,7 @@ fn body(request: &Value) -> Option<Bytes> {
     }
 }
 
-/// Converts a fetched page to the answer to the browser's request for it.
+/// Converts a fetched page to the answer to the browser's request for the page's document.
 pub(crate) fn document(page: PageToRender) -> PageAnswer {
     let mut headers = page.headers;
     // Remove this header, because the browser would save the page as a file instead of showing it.

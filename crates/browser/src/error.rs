@@ -33,7 +33,7 @@ pub enum BrowserError {
     /// The program ended, or did not answer the first command in time.
     #[error("the browser {program} does not answer{output}")]
     Silent {
-        /// The program.
+        /// The path of the browser's program.
         program: PathBuf,
         /// The last output of the program, for the message. Empty if there was none.
         output: String,

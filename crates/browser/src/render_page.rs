@@ -57,7 +57,7 @@ pub(crate) async fn render(
     let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
     let mut rendered = rendering.run().await;
     if matches!(rendered, Err(RenderError::Timeout)) {
-        // The page may be in an endless loop and then handles no other command, so crash it.
+        // Crash the page, because a page in an endless loop handles no other command.
         let session = rendering.main_session.as_deref();
         drop(running.connection.send(session, "Page.crash", json!({})));
     }
@@ -107,7 +107,7 @@ impl Context<'_> {
             .send(None, "Target.disposeBrowserContext", context)
     }
 
-    /// Closes the context and its page. Returns false if the browser doesn't do so in time.
+    /// Closes the context and its page. Returns false if the browser doesn't close them in time.
     async fn close(mut self) -> bool {
         let mut disposed = self.dispose();
         timeout(CLOSE_PATIENCE, disposed.get()).await.is_ok()
@@ -335,7 +335,7 @@ impl<'a> Rendering<'a> {
         let captured = self.command("Page.captureScreenshot", options);
         let image = match timeout(SCREENSHOT_PATIENCE, captured).await {
             Err(_) | Ok(Err(RenderError::Timeout)) => {
-                // The page may be busy forever and then doesn't close, so crash it.
+                // Crash the page, because a page that is busy forever doesn't close.
                 self.send_to_page("Page.crash", json!({}));
                 return Err(ScreenshotError::Timeout);
             }
@@ -456,7 +456,8 @@ impl<'a> Rendering<'a> {
             _ => Role::Unwanted,
         };
         self.sessions.insert(session.to_owned(), role);
-        // Requests of a dedicated worker are reported in the session of its page.
+        // Intercept the requests of this session. The requests of a dedicated worker are reported
+        // in the session of its page.
         self.send(
             session,
             "Fetch.enable",
@@ -466,7 +467,7 @@ impl<'a> Rendering<'a> {
         self.send(session, "Target.setAutoAttach", attach);
         if is_main && self.main_session.is_none() {
             self.main_session = Some(session.to_owned());
-            // Don't resume the page here: `open` does so once it has installed the scripts.
+            // Don't resume the page here: `open` resumes it once the scripts are installed.
             return;
         }
         let restrict = RESTRICT.replace("SEED", &(self.config.seed as u32).to_string());

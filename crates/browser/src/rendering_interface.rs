@@ -93,9 +93,9 @@ pub enum RequestKind {
 pub enum PageAnswer {
     /// A response. If it is a redirect, the browser makes another request.
     Response {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// The headers.
+        /// The header fields, as names and values.
         headers: Vec<(String, String)>,
         /// The body, with its content coding removed.
         body: Bytes,

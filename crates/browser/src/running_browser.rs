@@ -50,8 +50,8 @@ impl RunningBrowser {
         let (process, socket) = BrowserProcesses::start(config, &program, wall.port())?;
         let group = process.group();
         let process = Arc::new(Mutex::new(process));
-        // The browser sends the DOM as JSON, in which a byte may take six bytes. Allow at least 64
-        // MiB for screenshots.
+        // The browser sends the DOM as JSON, in which one byte of the DOM may take six bytes. Allow
+        // at least 64 MiB for screenshots.
         let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
         let connection = Connection::new(socket, max_message);
         let is_too_large = Arc::new(AtomicBool::new(false));

@@ -69,7 +69,7 @@ pub struct Page {
 /// A request to a clause's web.
 #[derive(Debug)]
 pub struct ClauseRequest<'a> {
-    /// The request.
+    /// The request as the host received it.
     pub request: &'a ReceivedRequest,
     /// The number of earlier requests for this path on this host.
     pub earlier: u32,

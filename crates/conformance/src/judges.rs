@@ -10,8 +10,8 @@ use crawl_testweb::LogEntry;
 
 use crate::trace::{RunEnd, Trace, Verdict, seconds};
 
-/// A wait may be shorter than required by a fraction of `1 / GAP_TOLERANCE` (a tenth), because
-/// timers are coarse.
+/// A wait may be shorter than required by up to `1 / GAP_TOLERANCE` (a tenth), because timers are
+/// coarse.
 const GAP_TOLERANCE: u32 = 10;
 
 /// A request this soon after an answer is not judged if the crawler sends several requests at a
@@ -39,8 +39,9 @@ pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
 
 /// Judges the gaps between consecutive entries. `entries` must be of one host and ordered by start.
 ///
-/// The average gap must be at least nine tenths of `gap`, and each gap at least half of it. A
-/// crawler that measures from start to start on a busy machine may send single requests early.
+/// The average gap must be at least nine tenths of `gap`, and each gap at least half of `gap`. The
+/// tolerance is for crawlers that measure from start to start: on a busy machine, they may send a
+/// few requests early.
 pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> Verdict {
     if entries.len() < 3 {
         return Verdict::not_shown("fewer than three requests, so no gaps are shown");
@@ -184,8 +185,8 @@ pub(crate) fn waits_over_restart(
 }
 
 /// Checks that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
-/// start with `prefix`. The outcome is `NotShown` if fewer than two did, or if the command was
-/// killed before the limit was reached.
+/// start with `prefix`. The outcome is `NotShown` if fewer than two requests did, or if the command
+/// was killed before the limit was reached.
 pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
@@ -251,8 +252,8 @@ pub(crate) fn only_robots(trace: &Trace) -> Verdict {
 
 /// Returns whether the crawler ended an exchange while its process was still running. The server
 /// notices a closed connection only when it sends the next byte. So an exchange that ended less
-/// than `NOTICED_WITHIN` before the last run doesn't count: the end of the process may have ended
-/// it.
+/// than `NOTICED_WITHIN` before the end of the last run doesn't count: the end of the process may
+/// have closed its connection.
 fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
     let run_end = trace.runs.last().map(|run| run.end_us);
     entry

@@ -201,7 +201,7 @@ pub(crate) fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Returns the requests that prove a verdict, one per line.
+/// Returns the requests that prove a verdict, one per line. Each line begins with `indent`.
 pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
     let mut lines: Vec<String> = verdict
         .evidence

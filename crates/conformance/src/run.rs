@@ -38,8 +38,8 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// The crawler under test, and how to start it.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// The program and its arguments. The runner replaces `{url}` by the start URL, `{host}` by its
-    /// address and port, and `{dir}` by a directory for the state.
+    /// The program and its arguments. The runner replaces `{url}` with the start URL, `{host}` with
+    /// the address and port of that URL, and `{dir}` with a directory for the state.
     pub words: &'a [OsString],
     /// Additional arguments for a second visit.
     pub again: &'a [OsString],
@@ -71,7 +71,7 @@ pub enum CheckError {
     /// The program can't be started.
     #[error("can't start {program}")]
     Start {
-        /// The program.
+        /// The program, as named in the command.
         program: String,
         /// The cause.
         source: io::Error,
@@ -275,7 +275,8 @@ fn judge(
     Ok(Judged::new(clause, verdict))
 }
 
-/// Waits until the command ends. Kills it at the time limit, or when the clause requires a restart.
+/// Waits until the command ends. Kills it at the time limit, or `KILL_AFTER` after `is_due` returns
+/// true.
 fn wait(
     mut started: Started,
     setup: &CheckOptions<'_>,

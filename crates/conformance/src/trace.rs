@@ -131,7 +131,8 @@ pub struct QuotedRequest {
     pub at: f64,
     /// Seconds that the answer took. `None` if the server was still answering.
     pub took: Option<f64>,
-    /// Seconds since the end of the previous request to the same host. Negative if they overlap.
+    /// Seconds since the end of the previous request to the same host. Negative if the two requests
+    /// overlap.
     pub gap: Option<f64>,
     /// `ADDRESS:PORT` of the host.
     pub host: String,
@@ -146,17 +147,19 @@ pub struct QuotedRequest {
 impl Eq for QuotedRequest {}
 
 impl Verdict {
-    /// Creates a verdict that the crawler keeps the clause.
+    /// Creates a verdict that the crawler keeps the clause. `proof` contains the requests of
+    /// `trace` to quote as evidence.
     pub fn pass(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
         Verdict::of(Outcome::Pass, reason.into(), trace, proof)
     }
 
-    /// Creates a verdict that the crawler breaks the clause.
+    /// Creates a verdict that the crawler breaks the clause. `proof` contains the requests of
+    /// `trace` to quote as evidence.
     pub fn fail(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
         Verdict::of(Outcome::Fail, reason.into(), trace, proof)
     }
 
-    /// Creates a verdict with the outcome `NotShown`.
+    /// Creates a verdict with the outcome `NotShown` and without evidence.
     pub fn not_shown(reason: &str) -> Verdict {
         Verdict {
             outcome: Outcome::NotShown,

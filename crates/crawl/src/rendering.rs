@@ -272,7 +272,7 @@ fn kind(kind: RequestKind) -> ResourceKind {
 }
 
 /// Answers a preflight request: allows the page to send the request to another origin. robots.txt
-/// and the scope are checked only when the page sends the request itself.
+/// and the scope are checked only when the page sends the actual request.
 fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [
@@ -297,7 +297,8 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
 }
 
 /// Adds CORS header fields that let the page's script read a response. The server's own CORS fields
-/// may not: our requests have no `Origin` field, so the server doesn't know which origin to allow.
+/// don't suffice: our requests have no `Origin` field, so the server doesn't know which origin to
+/// allow.
 fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     let origin = field(sent, "origin").unwrap_or(ANYTHING);
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -306,7 +307,8 @@ fn readable(mut headers: HeaderMap, sent: &[(String, String)]) -> HeaderMap {
     headers
 }
 
-/// Returns the value of a header field.
+/// Returns the value of the first header field with this name. `None` if there is no such field, or
+/// if its value is invalid.
 fn field(headers: &[(String, String)], name: &str) -> Option<HeaderValue> {
     let mut values = headers
         .iter()

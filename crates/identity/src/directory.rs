@@ -155,7 +155,7 @@ pub struct CardDetails {
     pub rfc9309_product_token: String,
     /// The robots.txt directives that the crawler obeys.
     pub rfc9309_compliance: Vec<String>,
-    /// The cause of the requests: `crawler` if no user causes them.
+    /// The trigger of the requests: `crawler` if they aren't triggered by users.
     pub trigger: String,
     /// The purpose for which pages are fetched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use super::{BaseError, SignableMessage};
 use crate::key::KeySet;
 use crate::test_key::JWK;
 
-/// The request of RFC 9421 appendix B.2.
+/// Returns the request of RFC 9421 appendix B.2.
 fn test_request() -> SignableMessage {
     let fields = [
         ("Host", "example.com"),

@@ -5,8 +5,8 @@ use data_encoding::BASE64;
 
 use crate::key::{PublicKey, SigningKey};
 
-/// The start of the comment that is appended to a document. The signature covers the document, and
-/// the part of the comment that precedes the signature itself.
+/// The start of the HTML comment that is appended to a document. The signature covers the document,
+/// and the part of the comment that precedes the signature itself.
 const START: &str = "<!-- signature: keyid=\"";
 const SIGNATURE: &str = " ed25519=";
 const END: &str = " -->\n";

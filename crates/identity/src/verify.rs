@@ -186,8 +186,8 @@ impl Fault {
 }
 
 impl Verdict {
-    /// Returns true if the key that the signature names did make it. The signature may be outside
-    /// of its period of validity.
+    /// Returns true if the signature was made with the key that it names, even if it was made or
+    /// received outside its period of validity.
     fn is_of_the_key(&self) -> bool {
         self.result.as_ref().err().is_none_or(Fault::is_of_the_key)
     }
@@ -239,8 +239,8 @@ impl SeenNonces {
 
 /// Verifies each signature of a request. A request without signatures has no verdicts.
 ///
-/// The signature must be made with a key that has the thumbprint named by the signature, and that
-/// is in the directory in `known` whose URL the signature covers.
+/// `known` must contain the directory whose URL the signature covers, and this directory must
+/// contain a key with the thumbprint that the signature names.
 #[must_use]
 pub fn verify(
     message: &SignableMessage,
@@ -346,7 +346,8 @@ impl Signed<'_> {
         if !key.verifies(base.map_err(Fault::Base)?.as_bytes(), signature) {
             return Err(Fault::Wrong);
         }
-        // Check times last. So if the fault concerns a time, the key did sign the request.
+        // Check times last, so that a fault that concerns a time implies that the key made the
+        // signature.
         key_in_use(key, terms)?;
         let (first, last) = (
             terms.at.saturating_sub(terms.before),

@@ -14,8 +14,8 @@ pub struct NginxSpec {
     pub program: PathBuf,
     /// The path of nginx's list of media types, `mime.types`.
     pub mime_types: PathBuf,
-    /// The folder of the files. Symbolic links in it are followed. If there is a `FILE.gz` beside a
-    /// file, clients that accept gzip get that.
+    /// The folder of the files. Symbolic links in it are followed. If there is a `FILE.gz` next to
+    /// a file, clients that accept gzip get `FILE.gz` instead.
     pub root: PathBuf,
     /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,
@@ -27,7 +27,7 @@ pub struct NginxSpec {
     pub log_line: &'static str,
 }
 
-/// The address and protocol on which nginx serves. The port is a free one.
+/// The address and protocol on which nginx serves. The port is any free port.
 #[derive(Clone, Debug)]
 pub enum NginxEndpoint {
     /// HTTP/1.1 on 127.0.0.1.
@@ -80,8 +80,8 @@ impl Nginx {
     /// If a file can't be written or the program can't be started.
     pub fn start(spec: &NginxSpec) -> io::Result<Nginx> {
         // Pass nginx a socket that already listens, as nginx itself does when its program is
-        // replaced at run time. So no other process can take the port, and clients can connect at
-        // once.
+        // replaced at run time. So no other process can take the port, and clients can connect
+        // immediately.
         let socket = TcpListener::bind(spec.endpoint.address(0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();

@@ -135,7 +135,7 @@ impl ScriptedReply {
         ScriptedReply::act(ReplyContent::Raw(steps.into()))
     }
 
-    /// Creates a reply that sends the head at once, then `bytes` of the body at a time, pausing
+    /// Creates a reply that sends the head immediately, then `bytes` of the body at a time, pausing
     /// before each piece.
     pub fn drip(answer: HttpAnswer, bytes: usize, pause: Duration) -> ScriptedReply {
         ScriptedReply::act(ReplyContent::Drip(answer, bytes.max(1), pause))

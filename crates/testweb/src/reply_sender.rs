@@ -26,8 +26,8 @@ pub(crate) struct ReplySender<'a> {
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The time just before the last write. No client can have received the whole reply before this
-    /// time.
+    /// The time just before the last write, in microseconds on the log's scale. No client can have
+    /// received the whole reply before this time.
     pub(crate) last_us: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> ReplySender<'a> {
             ReplyContent::Answer(answer) => self.answer(answer, head_only).await,
             ReplyContent::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             ReplyContent::Raw(steps) => self.raw(steps).await,
-            // Unreachable: the server has replaced `Usual` by an answer.
+            // Unreachable: the server has replaced `Usual` with an answer.
             ReplyContent::Usual => Ok(AfterReply::Close),
         }
     }

@@ -187,7 +187,7 @@ impl Spec {
         self
     }
 
-    /// Starts the web. It is listening when this function returns.
+    /// Starts the web, which is listening when this function returns.
     ///
     /// # Errors
     /// If an address or port can't be bound, or there are too few file handles.
@@ -195,7 +195,7 @@ impl Spec {
         TestWeb::try_start(self)
     }
 
-    /// Starts the web, which is listening when the function returns. May be called in an async
+    /// Starts the web, which is listening when this function returns. May be called in an async
     /// context.
     ///
     /// # Panics

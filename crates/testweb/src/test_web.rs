@@ -110,7 +110,8 @@ impl TestWeb {
             .collect()
     }
 
-    /// Returns the expected result of a crawl that starts at the root of host 0.
+    /// Returns the expected result of a crawl that starts at the root of host 0 and may enter the
+    /// hosts in `reach`.
     pub fn truth(&self, reach: AllowedHosts) -> Truth {
         walk(&self.shared.site, reach)
     }
@@ -154,7 +155,7 @@ impl TestWeb {
         self.shared.site.answer(host, path)
     }
 
-    /// From now on, replaces the replies of a host to requests for one path.
+    /// Replaces the replies of a host to later requests for one path.
     pub fn script(&self, host: u32, path: &str, script: impl Into<ReplyScript>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }

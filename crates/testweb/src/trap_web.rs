@@ -54,7 +54,7 @@ impl TrapWeb {
         TrapWeb { seed }
     }
 
-    /// Starts the web, which is listening when this returns.
+    /// Starts the web, which is listening when this function returns.
     ///
     /// # Panics
     /// If no address is available.

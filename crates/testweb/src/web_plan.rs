@@ -81,8 +81,8 @@ impl LinkMix {
     }
 }
 
-/// A kind of place (URL). Places of other kinds than `Page` have the number of the ordinary page
-/// that leads to them, or that precedes them in the sitemap.
+/// A kind of place (URL). A place of any kind except `Page` has the number of the ordinary page
+/// that leads to it, or that precedes it in the sitemap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PlannedUrlKind {
     Page,

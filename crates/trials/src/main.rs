@@ -1,7 +1,8 @@
 //! Long trial runs of the crawler: a simulated web, kills, power cuts, benchmarks.
 //!
-//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is not a part
-//! of xtask, because it depends on most of the workspace, and xtask must be built before that.
+//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. This program is
+//! not part of xtask, because it depends on most of the workspace, and xtask must be built before
+//! the rest of the workspace.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod bench;

@@ -239,7 +239,7 @@ fn simulate(plan: Plan) -> Outcome {
     }
 }
 
-/// Separates thousands by a space.
+/// Formats a number with a space between groups of three digits.
 fn group(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -338,7 +338,7 @@ fn ours(workspace: &Workspace) -> PathBuf {
     workspace.target.join("debug/crawl")
 }
 
-/// Replaces the tables of the page by tables of the results.
+/// Replaces the tables of the page with tables of the results.
 fn write_page(workspace: &Workspace, results: &Path) -> Result<()> {
     let mut reports = Vec::new();
     for peer in &PEERS {

@@ -276,7 +276,7 @@ impl Target<'_> {
         )
     }
 
-    /// Replaces the corpus by the shortest inputs that together reach all code that the current
+    /// Replaces the corpus with the shortest inputs that together reach all code that the current
     /// inputs reach.
     fn minimize(&self) -> Result<()> {
         let merged = self.inputs.with_extension("merged");

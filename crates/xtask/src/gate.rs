@@ -393,10 +393,10 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // Include examples, because their dependencies give the libraries the same features as for
-    // clippy, so that the libraries are not rebuilt. Exclude programs other than `crawl-trials`,
-    // because each of these programs has the name of its library, so the program's documentation
-    // would overwrite the library's.
+    // Include examples: their dependencies enable the same features of the libraries as the clippy
+    // run, so the libraries are not rebuilt. Exclude programs other than `crawl-trials`, because
+    // each of these programs has the name of its library, so the program's documentation would
+    // overwrite the library's.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);

@@ -144,7 +144,6 @@ fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<St
     breaches
 }
 
-/// A source file of a crate.
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) module: Module,

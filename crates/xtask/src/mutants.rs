@@ -43,7 +43,8 @@ const PARTS: [Part; 7] = [
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
     part("crawl-scope", "crates/scope/src/**", "--tests", &[]),
     part("crawl-traps", "crates/traps/src/**", "--tests", &[]),
-    // Skip torn commits, failing disks and the benchmark, which take as long as all other tests.
+    // Skip the tests of torn commits and failing disks, and the benchmark, because these take as
+    // long as all other tests.
     part(
         "crawl-frontier",
         "crates/frontier/src/**",
@@ -140,7 +141,7 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Draws the sample. Returns the mutants of each list whose rank is in `part`, in list order.
+/// Draws the sample. Returns, for each list, the mutants whose rank is in `part`, in list order.
 ///
 /// The seed and the mutant's name alone determine the order of ranks. So a larger sample includes
 /// every smaller sample with the same seed, and most of a sample stays the same when code changes
@@ -292,7 +293,7 @@ fn name(mutant: &Value) -> Result<String> {
 #[derive(Default)]
 struct Outcomes {
     caught: usize,
-    /// Mutants that don't compile.
+    /// Number of mutants that don't compile.
     unviable: usize,
     missed: Vec<String>,
     /// Mutants under which the tests did not end, which count as caught.

@@ -78,8 +78,9 @@ impl Workspace {
         std::env::join_paths(folders).ok()
     }
 
-    /// Builds all programs of the workspace. Builds examples too, because their dependencies give
-    /// the libraries the same features as for tests, so that the libraries are not built again.
+    /// Builds all programs of the workspace. Builds examples too: their dependencies enable the
+    /// same features of the libraries as the tests do, so the libraries are not rebuilt for the
+    /// tests.
     ///
     /// # Errors
     /// Fails if a program does not build.

@@ -291,7 +291,8 @@ async fn the_sandbox_is_never_left_out_silently() {
         assert!(error.to_string().contains("\nhint: "), "{error}");
         return;
     }
-    // Without user namespaces the browser refuses to start.
+    // Launching may fail, because the browser refuses to start if the sandbox lacks user
+    // namespaces.
     if let Ok(browser) = launched {
         let main = main_process(folder.path());
         let command = fs::read(format!("/proc/{main}/cmdline")).unwrap();

@@ -192,7 +192,7 @@ const UNWANTED: [&str; 17] = [
     "/map.json",
 ];
 
-/// The results of attempts, as the page records them.
+/// The results that the page records of its attempts to send requests or open windows.
 const NOTES: [&str; 16] = [
     "[post: 200]",
     "[cors: TypeError: Failed to fetch]",

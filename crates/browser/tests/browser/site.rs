@@ -32,7 +32,7 @@ pub(crate) fn config(folder: &Path) -> BrowserConfig {
             ),
             ("FONTCONFIG_FILE".into(), variable("CRAWL_CHROMIUM_FONTS")),
         ],
-        // Tests may run as root in a container.
+        // Disable the sandbox, because tests may run as root in a container.
         sandbox: false,
         // A long timeout, so that tests don't depend on the machine's speed. Only the tests of the
         // timeout set a shorter one.

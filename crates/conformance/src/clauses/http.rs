@@ -241,7 +241,8 @@ fn first_busy(
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())
 }
 
-/// Answers `/open` with a validator, or with 304 if the request contains that validator.
+/// Answers a request for `/open` with a page and the given header field, which is a validator.
+/// Answers with 304 if the header field `condition` of the request contains this validator.
 fn edition(
     ask: &ClauseRequest<'_>,
     condition: &str,

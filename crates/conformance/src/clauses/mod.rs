@@ -44,7 +44,7 @@ const fn rule(
     }
 }
 
-/// Returns an HTML page.
+/// Returns a page with status 200 and an HTML body.
 const fn html(path: &'static str, body: &'static str) -> Page {
     Page {
         path,

@@ -49,8 +49,9 @@ pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), Co
 
 /// Sets `dir` to one directory that has the whole crawl.
 ///
-/// A single directory is used unchanged, and `None` is returned. Several directories of workers are
-/// gathered into a temporary directory. It is removed when the returned folder is dropped.
+/// If `dirs` has a single directory, uses it unchanged and returns `None`. Otherwise, gathers the
+/// workers' directories into a temporary directory, which is removed when the returned folder is
+/// dropped.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
@@ -65,7 +66,7 @@ pub(crate) fn as_one(
     let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;
     // Name the folder after the workers' directories, because exported tables and archives are
-    // named after it.
+    // named after this folder.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
     let gathered = crawl_gather::gather(dirs, dir, &GatherPurpose::Reading);

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
             args.timeout.saturating_add(1),
         ),
         (Resource::RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
-        // The process writes no files and no core dump.
+        // Prevent the process from writing files or a core dump.
         (Resource::RLIMIT_FSIZE, 0, 0),
         (Resource::RLIMIT_CORE, 0, 0),
     ];

@@ -48,7 +48,7 @@ pub(crate) struct ControlHandler {
 #[derive(Debug)]
 struct ControlState {
     mode: Mode,
-    /// How often the mode has changed.
+    /// Number of times that the mode has changed.
     mode_changes: u64,
     /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,
@@ -162,7 +162,7 @@ impl ControlHandler {
         let (delays, again) = (state.delays.clone(), commander.clone());
         tokio::spawn(async move {
             for delay in delays {
-                // The run refuses a delay for a host that it doesn't know, which is harmless.
+                // Ignore the refusal of a delay for a host that the run doesn't know.
                 let _ = again.ask(delay).await;
             }
         });
@@ -210,7 +210,7 @@ impl ControlHandler {
             Ok(None) => self.reload().await.map_err(Refused::of),
             Err(refused) => Err(refused),
         };
-        // The next `state` must reflect this command.
+        // Drop the cached state, so that the next `state` reflects this command.
         *self.last_state.lock().await = None;
         done
     }

@@ -112,7 +112,6 @@ impl Refused {
 pub(crate) enum Answer {
     /// The state of the crawl.
     State(Box<State>),
-    /// A command was refused.
     Refused(Refused),
     /// A command was carried out.
     Done {
@@ -124,7 +123,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// The phase of the crawl.
+/// The phase of a crawl, by its name in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
@@ -170,7 +169,7 @@ pub(crate) struct State {
     pub(crate) bytes: u64,
     /// Pages per second in this run.
     pub(crate) pages_per_second: f64,
-    /// Duration of this run so far.
+    /// Duration of this run so far, in milliseconds.
     pub(crate) elapsed_ms: u64,
     /// When the next round begins (RFC 3339), while the crawl waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

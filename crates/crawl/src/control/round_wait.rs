@@ -10,7 +10,6 @@ use tokio::sync::watch;
 pub(crate) struct RoundWait {
     /// When the next round begins.
     pub(crate) at: Timestamp,
-    /// The counts of the last round.
     pub(crate) last: LastRoundCounts,
     /// How to wait for the next round.
     pub(crate) wait_mode: watch::Sender<WaitMode>,

@@ -121,7 +121,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
             Ok(place) => {
                 let client = Client::of(stream, Arc::clone(&handler));
                 clients.spawn(async move {
-                    // A client that disconnects is not an error.
+                    // Ignore errors, because a client may disconnect at any time.
                     let _ = client.serve().await;
                     drop(place);
                 });

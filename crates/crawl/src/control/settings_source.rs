@@ -15,7 +15,7 @@ pub(crate) trait SettingsSource: Debug + Send + Sync {
     /// Every problem in the settings.
     fn read_again(&self) -> Result<NewSettings, CommandError>;
 
-    /// Replaces the current settings by `new`, for later rounds too.
+    /// Replaces the current settings with `new`, for later rounds too.
     fn take(&self, new: NewSettings);
 }
 

@@ -231,7 +231,8 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// Returns the value of the name most similar to `word`, if any is similar enough.
+/// Returns the value of the name in `known` that is most similar to `word`. `None` if no name is
+/// similar enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
     let candidates = known.into_iter().map(likeness);

@@ -18,9 +18,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Length of a signature's nonce, in bytes.
 const NONCE_BYTES: usize = 32;
 
-/// Signs each request with the key that is valid at that time. Rereads the key file when it has
-/// changed. While the file can't be read, the previous keys keep signing. If no key is valid,
-/// requests go unsigned with a warning.
+/// Signs each request with the key that is valid when the request is sent. Rereads the key file
+/// when it has changed. While the file can't be read, the previous keys keep signing. If no key is
+/// valid, requests go unsigned with a warning.
 pub(crate) struct RotatingSigner {
     source: KeySource,
     /// The URL of the published keys.

@@ -21,7 +21,7 @@ use super::page::Page;
 ///
 /// The crawl pauses while the consumer falls behind. The stream ends when no URL is left or a
 /// budget is spent; then [`Pages::summary`] has the result. An error is the last item. Dropping the
-/// stream ends the crawl at once: requests in flight are abandoned, and a crawl with an output
+/// stream ends the crawl immediately: requests in flight are abandoned, and a crawl with an output
 /// directory can be resumed there.
 #[derive(Debug)]
 pub struct Pages(State);

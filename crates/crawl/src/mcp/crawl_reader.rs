@@ -137,8 +137,7 @@ impl CrawlReader {
         Ok(Answer { text, data })
     }
 
-    /// Returns, as Markdown, the part of a page's text that the page's directives allow to be
-    /// shown.
+    /// Returns the part of a page's text that the page's directives allow to be shown, as Markdown.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),

@@ -188,7 +188,7 @@ fn tool(
         Value::Object(schema) => schema,
         _ => JsonObject::new(),
     };
-    // Tools only read local files.
+    // All tools only read local files.
     let hints = ToolAnnotations::with_title(title)
         .read_only(true)
         .idempotent(true)

@@ -107,8 +107,8 @@ async fn metrics(
         let text = format!("too many requests: try again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    // With DNS rebinding, a page of another site can send requests to this server, but their `Host`
-    // field has that site's name.
+    // Reject the names of other hosts: with DNS rebinding, a page of another site can send requests
+    // to this server, but their `Host` field has that site's name.
     if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
         let text = "this server accepts only the names of this machine, such as 127.0.0.1\n";
         return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());

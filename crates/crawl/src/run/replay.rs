@@ -18,7 +18,6 @@ use crate::settings::{
 };
 use crate::terminal::{Terminal, start_log};
 
-/// A finished replay.
 pub(crate) struct FinishedReplay {
     pub(crate) replayed: Replayed,
     /// Descriptions of the settings that differ from the crawl's.

@@ -91,7 +91,8 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Runs rounds until the crawl is stopped or a round fails.
+    /// Runs rounds, whose starts are `every` apart, until the crawl is stopped or a round fails.
+    /// `has_waited` is true if this process has already waited for its first round.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRoundCounts::default();
         let mut began = clock::now();
@@ -114,8 +115,7 @@ impl Rounds<'_> {
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Continue the same round for unreachable hosts if one may be retried before the next
-            // round.
+            // Resume the same round if an unreachable host may be retried before the next round.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,

@@ -1,7 +1,8 @@
 //! Handling of SIGINT, SIGTERM and SIGHUP.
 //!
 //! The first signal drains the crawl: it waits for requests in flight. A second SIGINT or SIGTERM
-//! stops the crawl at once, and a third ends the process. Two signals within a second count as one.
+//! stops the crawl immediately, and a third ends the process. Two signals within a second count as
+//! one.
 //!
 //! SIGHUP means that the terminal was closed. Since the system and the shell may both send SIGHUP,
 //! a repeated one is ignored. A crawl without a terminal reloads its settings on SIGHUP instead, as

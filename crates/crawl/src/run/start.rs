@@ -192,7 +192,8 @@ mod tests {
     use crate::settings::typed_seed::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
-    /// Guards against comparing each seed with every other, which would take minutes for this many.
+    /// Guards against comparing each seed with every other one, which would take minutes for
+    /// 100,000 seeds.
     #[test]
     fn a_hundred_thousand_seeds_are_resolved_and_reported_by_number() {
         const SEEDS: usize = 100_000;

@@ -98,8 +98,8 @@ impl GapBeforeExit {
     }
 
     /// Waits for `gap`, but at most for `MAX_REST`, or until the user stops the program. If the run
-    /// is already draining, only a further signal ends the wait. If the run was stopped at once,
-    /// doesn't wait.
+    /// is already draining, only a further signal ends the wait. Doesn't wait if the user stopped
+    /// the run immediately instead of draining it.
     pub(super) async fn keep(mut self, gap: Duration) {
         if *self.0.borrow_and_update() == StopRequest::Now {
             return;

@@ -58,7 +58,8 @@ pub(crate) struct ServerConnectionLimits {
     pub(crate) per_client: Option<usize>,
 }
 
-/// Listens on the address given by `flag`. Returns the listener and the address with its port.
+/// Listens on `address`, which the user set with `flag`. Returns the listener and its address with
+/// the actual port.
 pub(crate) async fn listen(
     address: SocketAddr,
     flag: &str,
@@ -87,7 +88,8 @@ fn unheard(address: SocketAddr, flag: &str, why: &io::Error) -> CommandError {
     }
 }
 
-/// Serves connections until `stop` is set, and then waits for their open requests.
+/// Serves connections until `stop` is set. Then waits up to `DRAIN_TIMEOUT` for requests in
+/// progress.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,

@@ -60,7 +60,8 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    // Pages of other sites can't send this type without a preflight request (Fetch Standard, CORS).
+    // Require this type, because pages of other sites can't send it without a preflight request
+    // (Fetch Standard, CORS).
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(
             Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body isn't JSON")

@@ -77,7 +77,7 @@ impl Guard {
     /// Returns the address of the client whose rate limit a request counts against.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let forwarded = || {
-            // Our own proxy wrote the last entry. Clients can forge all others.
+            // Use the last entry, which our own proxy wrote. Clients can forge all others.
             let field = headers.get_all("x-forwarded-for").iter().next_back()?;
             let last = field.to_str().ok()?.rsplit(',').next()?.trim();
             host_address(last)

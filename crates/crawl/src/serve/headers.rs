@@ -41,8 +41,8 @@ const ALWAYS: [(HeaderName, &str); 8] = [
     ),
 ];
 
-/// Sets the header fields that all responses have, and adds the defaults of those that a response
-/// may override.
+/// Sets the header fields that are the same in all responses. Adds default values for other header
+/// fields that the response doesn't set.
 pub(crate) fn complete(response: &mut Response) {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
@@ -55,7 +55,7 @@ pub(crate) fn complete(response: &mut Response) {
     let defaults = [
         (header::CONTENT_SECURITY_POLICY, policy),
         (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
-        // The index changes while a crawl runs.
+        // Make caches revalidate, because the index changes while a crawl runs.
         (header::CACHE_CONTROL, "no-cache"),
     ];
     for (name, value) in defaults {

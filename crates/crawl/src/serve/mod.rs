@@ -93,6 +93,6 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
 }
 
 fn say(message: &str) {
-    // A closed stderr is no reason to stop serving.
+    // Ignore errors: a closed stderr is no reason to stop serving.
     let _ = writeln!(io::stderr(), "{message}");
 }

@@ -88,8 +88,8 @@ pub(crate) struct CheckedSettings {
 }
 
 impl CheckedSettings {
-    /// Replaces the seeds by `seeds`, the URLs chosen for the typed seeds, such as their http URLs,
-    /// in the same order. Removes duplicates.
+    /// Replaces the seeds with `seeds`, the URLs chosen for the typed seeds, such as their http
+    /// URLs, in the same order. Removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -169,8 +169,8 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if
-/// parts of them are missing.
+/// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if a
+/// value that [`CheckedSettings`] needs is missing or unusable.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<CheckedSettings> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
@@ -515,7 +515,7 @@ pub(crate) fn check_seed(typed: &str) -> Result<Seed, CommandError> {
 /// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
 /// from `[site]`. The error doesn't repeat the password.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    // URL parsers ignore these characters (WHATWG URL, section 4.4).
+    // Remove these characters, because URL parsers ignore them (WHATWG URL, section 4.4).
     let seed = seed.trim().replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
     let rest = rest.trim_start_matches(['/', '\\']);

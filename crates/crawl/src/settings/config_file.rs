@@ -564,7 +564,6 @@ fn in_order(table: DeTable<'_>) -> Vec<Entry<'_>> {
     entries
 }
 
-/// Returns a table with one entry.
 fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
     let span = value.span();
     Spanned::new(span, DeValue::Table(DeTable::from_iter([(name, value)])))

@@ -26,7 +26,7 @@ pub(super) struct HostList<'l> {
     pub(super) hosts: &'l mut Vec<ListedHost>,
 }
 
-/// Replaces each `@FILE` in the lists by the hosts in the file.
+/// Replaces each `@FILE` in the lists with the hosts in the file.
 pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
     for HostList { key, group, hosts } in lists {
         let listed = std::mem::take(hosts).into_iter();

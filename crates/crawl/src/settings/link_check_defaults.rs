@@ -1,5 +1,5 @@
-//! The defaults of `crawl check` that differ from those of a crawl, and checks of the directory
-//! that it continues in.
+//! The defaults of `crawl check` that differ from those of a crawl, and checks of the directory in
+//! which a link check continues.
 
 use std::path::Path;
 

@@ -6,8 +6,8 @@ use super::config_file::key_of;
 use super::listing::default_of;
 use crate::values::{BadValue, DocumentBounds, IndexTypes, Size, Span};
 
-/// Returns which documents to index and how to read them. The document types are those in
-/// `requested`. If it is `None`, they are those in `table`, the settings of the crawl.
+/// Returns which documents to index and how to read them. The document types come from `requested`,
+/// or from `table` (the settings of the crawl) if `requested` is `None`.
 pub(crate) fn document_rules(
     table: &toml::Table,
     requested: Option<&IndexTypes>,

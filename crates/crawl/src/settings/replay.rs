@@ -1,5 +1,5 @@
 //! The settings of a replay: how they are filled in from the replayed crawl, and how they differ
-//! from its settings.
+//! from the settings of that crawl.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ use crate::values::Switch;
 /// The key that marks a crawl.toml as that of a replay, and names the replayed crawl.
 pub(super) const REPLAY_OF: &str = "replay-of";
 
-/// Tables that don't affect what is fetched, or when, except for [`AGENT`].
+/// Tables without keys that affect what is fetched, or when. The only exception is the key
+/// [`AGENT`].
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
 /// Keys of `[render]` that describe the browser and the machine. A replay may change them.
 const BROWSER_KEYS: [&str; 4] = [

@@ -25,8 +25,8 @@ pub(super) fn check_signing(operator: &Operator) -> Result<Option<Signing>, Comm
     Ok(Some(Signing { signer, when }))
 }
 
-/// Returns the URL of the crawler's published keys. For a URL without a path, it is the
-/// well-known path of that host.
+/// Returns the URL of the crawler's published keys. If `--signature-agent` is a URL without a path,
+/// the returned URL has the well-known path.
 ///
 /// # Errors
 /// The URL is missing, not https, or not a URL.

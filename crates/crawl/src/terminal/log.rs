@@ -89,7 +89,8 @@ fn from(level: LevelFilter) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(OURS, level)
-        // Silence this crate: the records and the report name certificates that can't be verified.
+        // Silence this crate, because the records and the report already name certificates that
+        // can't be verified.
         .with_target("rustls_platform_verifier", LevelFilter::OFF)
 }
 

@@ -37,7 +37,7 @@ impl LogFile {
     ) -> io::Result<LogFile> {
         let mut file = opened(path)?;
         let bytes = end_last_line(&mut file)?;
-        // A pipe can't be rotated.
+        // Set no maximum for a pipe, because a pipe can't be rotated.
         let max_bytes =
             max_bytes.filter(|_| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Ok(LogFile {
@@ -90,7 +90,7 @@ impl LogFile {
 }
 
 impl Write for LogFile {
-    /// Writes a line.
+    /// Writes a whole line. If the line doesn't fit into the file, rotates the file first.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let after = self.bytes + line.len() as u64;
         if let Some(max_bytes) = self.max_bytes
@@ -135,7 +135,7 @@ impl Write for LogFile {
 
 fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // Files that aren't regular, such as pipes, can't be read back.
+    // Open only regular files for reading too, because others, such as pipes, can't be read back.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     options.create(true).append(true).read(is_file).open(path)
 }

@@ -30,7 +30,7 @@ pub(crate) use unreached::{nothing_reached, unreached_hosts};
 /// write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// The progress mode. Never `Auto`, which `new` replaces by the mode that suits stderr.
+    /// The progress mode. Never `Auto`, which `new` replaces with the mode that suits stderr.
     mode: ProgressMode,
     quiet: bool,
     line: StatusLine,
@@ -69,7 +69,7 @@ impl Terminal {
     /// since they may come from servers.
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
-        // A closed stderr is no reason to stop a crawl.
+        // Ignore errors: a closed stderr is no reason to stop a crawl.
         self.line.suspend(|| {
             let _ = io::stderr().write_all(safe_lines(&lines).as_bytes());
         });

@@ -235,7 +235,6 @@ fn object(now: &Progress) -> serde_json::Value {
         "bytes": now.bytes,
         "pages_per_second": now.pages_per_second,
         "elapsed_ms": millis(now.elapsed),
-        // Round the share to thousandths.
         "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
         "left_by": now.left.map(|_| match now.is_left_by_slowest_host {

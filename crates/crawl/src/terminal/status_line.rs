@@ -100,7 +100,8 @@ pub(super) fn columns() -> usize {
         .saturating_sub(1)
 }
 
-/// Returns the spinner, followed by as much of `text` as fits into the columns.
+/// Returns a character of the spinner, followed by as much of `text` as fits into the columns.
+/// `draws` is the number of earlier draws, which selects the character.
 fn fitted(draws: usize, text: &str, columns: usize) -> String {
     let spinner = SPINNER[draws % SPINNER.len()];
     let whole = [spinner, ' '].into_iter().chain(text.chars());

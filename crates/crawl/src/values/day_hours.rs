@@ -11,7 +11,7 @@ use super::text_serde::as_string;
 pub(crate) struct DayHours {
     /// Start of the span, in minutes since midnight.
     pub(crate) from: u16,
-    /// End of the span, in minutes since midnight, exclusive.
+    /// End of the span, in minutes since midnight. The span does not include this minute.
     pub(crate) until: u16,
 }
 

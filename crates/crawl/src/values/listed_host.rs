@@ -12,7 +12,7 @@ use super::text_serde::as_string;
 /// An entry of a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListedHost {
-    /// A host: its name or its address, on loopback with a port.
+    /// A host: its name or address, and on loopback also its port.
     Host(String),
     /// `@FILE`: a file that lists hosts.
     File(PathBuf),

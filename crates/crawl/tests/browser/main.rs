@@ -283,8 +283,9 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     web.script(0, "/dark", HttpAnswer::html(&dark));
 }
 
-/// Crawls a small site that uses everything that could keep a file from working, and exports it as
-/// a mirror. Returns the file of its first page.
+/// Crawls a small site whose pages use features that don't work in pages opened from files, such as
+/// `<base>` and a content security policy. Exports the crawl as a mirror, and returns the file of
+/// its first page.
 fn mirror(site: &Site) -> PathBuf {
     let typed = |content_type: &str, body: &str| {
         HttpAnswer::of(200)

@@ -74,7 +74,8 @@ fn script(text: &str) -> HttpAnswer {
         .body(text)
 }
 
-/// A site whose pages are empty until scripts fill them, and a static page.
+/// Returns the settings of a site whose pages, apart from a static one, are empty until scripts
+/// fill them.
 fn site(app: &str) -> Spec {
     let links: Vec<String> = (1..PAGES).map(|page| format!("\"/{page}\"")).collect();
     let mut spec = TestWeb::builder()
@@ -203,7 +204,7 @@ fn no_request_of_a_page_goes_out_by_itself() {
     expected.sort();
     assert!(seen.keys().eq(&expected), "{seen:?}");
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
-    // The server measures each gap with a precision of a few milliseconds.
+    // Allow for 5 ms, because the server measures each gap with a precision of a few milliseconds.
     let shortest = gaps(&web.log()).into_iter().min().unwrap();
     assert!(shortest >= 95_000, "{shortest}");
     let audit = run(folder.path(), &["audit", "out"]);
@@ -367,7 +368,7 @@ fn a_crash_loses_nothing() {
         "-q",
     ];
     let mut killed = crawl(folder.path()).args(args).spawn().unwrap();
-    // Once the page's script is requested, the browser is running.
+    // Wait until the page's script is requested, which shows that the browser is running.
     let limit = std::time::Duration::from_secs(60);
     assert!(web.wait_for(limit, |log| log.iter().any(|entry| entry.path == "/app.js")));
     killed.kill().unwrap();

@@ -222,7 +222,7 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // A run with the same settings as the previous one doesn't record them again.
+    // A run doesn't record its settings if they are the same as those of the previous run.
     assert_eq!(cmd.run(&["--output", "c"]).code, 0);
     let mut rows = dir.rows("c/state/delays.jsonl");
     let recorded = |rows: &[Value]| -> Vec<bool> {
@@ -248,8 +248,8 @@ fn killed_and_started_again() {
         unknown.stdout
     );
 
-    // A crawl that workers shared and that now continues alone has rows with a worker's name. This
-    // run must still record its own settings.
+    // Simulate a crawl that workers shared and that now continues alone: name a worker in each row.
+    // The next run must still record its own settings.
     for row in &mut rows {
         row["worker"] = "w1".into();
     }

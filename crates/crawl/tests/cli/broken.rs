@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Cmd, setup};
 
-/// A site with a missing page that two pages link to, one of them through a redirect.
+/// Starts a site with a missing page that two pages link to, one of them through a redirect.
 fn site() -> TestWeb {
     TestWeb::builder()
         .pages(1)

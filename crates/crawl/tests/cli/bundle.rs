@@ -22,7 +22,7 @@ study = \"How pages: link\"
 study-page = \"https://example.org/study\"
 ";
 
-/// A study of two hosts, with secrets in its configuration.
+/// Crawls two hosts for a study, with secrets in its configuration.
 fn study(dir: &Dir, cmd: &mut Cmd) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>";
     let web = TestWeb::builder()

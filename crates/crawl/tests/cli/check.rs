@@ -324,7 +324,8 @@ fn each_link_is_requested_politely(web: &TestWeb) {
     }
 }
 
-/// A site with a broken link, a redirect, and a link that robots.txt of the other host disallows.
+/// Starts a site with a broken link, a redirect, and a link to another host whose robots.txt
+/// disallows the target.
 fn small_site() -> TestWeb {
     let web = TestWeb::scripted(2)
         .robots(OTHER, "User-agent: *\nDisallow: /secret\n")
@@ -470,7 +471,7 @@ fn each_format_goes_to_stdout_for_another_program() {
     assert!(!dir.file("crawl-127.0.0.1").exists());
 }
 
-/// A web of two sites. `other` answers the requests to the second one.
+/// Starts a web of two sites. `other` answers the requests to the second one.
 fn two_sites() -> TestWeb {
     TestWeb::scripted(2).handler(OTHER, other).start()
 }

@@ -106,7 +106,7 @@ fn site_tables_are_read_and_checked() {
         let head = "seed = [\"https://example.org/\"]\n[operator]\ncontact = \"a@e.example\"\n";
         dir.write("c.toml", &format!("{head}{table}"));
     };
-    // Errors are found before any request is sent, so each run ends at once.
+    // Errors are found before any request is sent, so each run ends immediately.
     let check = |table: &str| {
         write(table);
         cmd.run(&["--config", "c.toml", "--max-time", "0s", "-q"])

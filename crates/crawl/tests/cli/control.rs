@@ -59,14 +59,15 @@ impl Talk {
     }
 }
 
-/// A site that is fetched one page at a time.
+/// Starts a site that is fetched one page at a time.
 fn site() -> TestWeb {
     TestWeb::builder().seed(5).hosts(1).pages(30).start()
 }
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-/// Arguments of a crawl that can't end before it gets its commands, on any machine.
+/// Returns arguments for a crawl that can't end before it gets its commands, even on a fast
+/// machine.
 fn args(seed: &str) -> Vec<&str> {
     let slow = ["--delay", "5s", "--delay-factor", "0", "--progress", "off"];
     [&["--seed", seed, "--output", "c"], &slow[..]].concat()

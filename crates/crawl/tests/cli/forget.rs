@@ -20,8 +20,9 @@ const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", 
 /// A word that only the forgotten page contains.
 const WORDS: &str = "zwetschgenkuchen";
 
-/// A site with the page `/gone-page`, to which other pages link and redirect. `/gone-page` links to
-/// other pages and to a disallowed one. All links are relative, so no other page contains its URL.
+/// Sets the pages of a host. Other pages link and redirect to `/gone-page`, which links to other
+/// pages and to a disallowed one. All links are relative, so no other page contains the URL of
+/// `/gone-page`.
 fn site(web: &TestWeb, host: u32) {
     let page = |links: &str| HttpAnswer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
@@ -398,8 +399,8 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
 /// file: one of the first new files, a row file, or a state table, depending on the limit.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// With a limit of [`KILLED_AT`], the process is killed while it creates new files. Without one, it
-/// is killed after the commit, while it replaces old files.
+/// With a limit of [`KILLED_AT`], the process is killed while it creates new files. Without a
+/// limit, the process is killed after the commit, while it replaces old files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");

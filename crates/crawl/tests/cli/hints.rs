@@ -11,7 +11,7 @@ fn check(dir: &Dir, cmd: &Cmd, words: &[&str], expect: Expect) {
     expect.assert_eq(&ran.refusal(dir));
 }
 
-/// A crawl with an index in `c`.
+/// Runs a crawl with an index in `c`.
 fn crawled() -> (Dir, Cmd) {
     let (dir, cmd) = setup("hints");
     let web = TestWeb::builder()

@@ -221,7 +221,7 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     );
     assert_eq!(rows[0]["challenged"], true);
     assert_eq!(rows[1]["purpose"], "hop");
-    // The crawl respects the robots.txt that it got by the signed request.
+    // The crawl respects the robots.txt that it fetched with the signed request.
     assert!(
         rows.iter()
             .all(|row| !row["url"].as_str().unwrap().ends_with("/page"))
@@ -387,7 +387,8 @@ fn verify_reads_the_logs_that_nginx_writes() {
     }
 }
 
-/// A WARC file has the URL of each request, so a signature for another host shows without `--host`.
+/// A WARC file has the URL of each request, so a signature for another host is detected without
+/// `--host`.
 #[test]
 fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let (dir, cmd) = setup("identity-warc-host");

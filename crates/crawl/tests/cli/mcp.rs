@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, Ran, setup};
 
-/// A crawl of pages that state how they may be used.
+/// Crawls pages that state how they may be used.
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("mcp");
     let page = |title: &str, words: &str| {

@@ -16,7 +16,7 @@ fn typed(content_type: &str, body: &str) -> HttpAnswer {
         .body(body)
 }
 
-/// A crawl of a site whose pages use style sheets, scripts, images and redirects.
+/// Crawls a site whose pages use style sheets, scripts, images and redirects.
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("mirror");
     let home = "<!doctype html><html><head><base href=/docs/><title>\u{e9}</title>\

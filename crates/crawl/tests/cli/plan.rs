@@ -18,7 +18,7 @@ fn plan<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["plan", "--seed", seed, "--output", "c"], more].concat()
 }
 
-/// A site of four pages, three of them in its sitemap, and two disallowed ones.
+/// Starts a site of four pages, three of them in its sitemap, and two disallowed ones.
 fn web() -> TestWeb {
     let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
     let url = |path: &str| web.url(0, path);
@@ -85,7 +85,7 @@ fn a_plan_compares_preferences_with_the_purpose() {
     let ran = cmd.run(&plan(&seed, &["--json", "--purpose", "train-ai"]));
     let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
     // Only the seed and the sitemap are excluded. The URLs in the sitemap stay unknown, because a
-    // plan doesn't fetch what its crawl would not.
+    // plan doesn't fetch a sitemap that the planned crawl would not fetch.
     assert_eq!(plan_of["excluded"]["usage"], 2, "{}", ran.stdout);
     let host = &plan_of["hosts"][0];
     assert_eq!(host["pages"], 0);

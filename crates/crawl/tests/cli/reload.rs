@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::control::Talk;
 use crate::harness::{Cmd, Dir, Running, setup};
 
-/// A page that links to many pages of two kinds.
+/// Starts a site whose first page links to many pages of two kinds.
 fn site() -> TestWeb {
     let links = |kind: &str, count: usize| {
         let link = |page| format!("<a href={kind}{page}>p</a> ");

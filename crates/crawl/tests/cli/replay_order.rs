@@ -8,7 +8,8 @@ use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
 
 const HOSTS: u32 = 5;
 
-/// Hosts that link to each other, with servers that behave in various ways, and duplicate pages.
+/// Starts a web of hosts that link to each other, with servers that behave in various ways, and
+/// with duplicate pages.
 fn web(seed: u64, pages: u64) -> TestWeb {
     let web = TestWeb::builder()
         .seed(seed)

@@ -131,7 +131,7 @@ fn a_sample_of_one_page_is_refused() {
     );
 }
 
-/// A web of two hosts, and the seeds of a crawl of it.
+/// Starts a web of two hosts. Also returns the seeds of a crawl of the web.
 fn two_hosts() -> (TestWeb, [String; 2]) {
     let web = TestWeb::builder().hosts(2).pages(60).start();
     let seeds = [web.url(0, "/"), web.url(1, "/")];

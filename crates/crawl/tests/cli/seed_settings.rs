@@ -19,7 +19,7 @@ const QUICK: [&str; 7] = [
     "--allow-private",
 ];
 
-/// A web of five hosts. The third host redirects to the fourth.
+/// Starts a web of five hosts. The third host redirects to the fourth.
 fn web() -> TestWeb {
     let page = |links: &[&str]| {
         let links = links.iter().map(|to| format!("<a href={to}>x</a>"));

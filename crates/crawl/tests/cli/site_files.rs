@@ -13,7 +13,7 @@ fn export(cmd: &Cmd, to: &str, out: &str) -> String {
     ran.stderr + &ran.stdout
 }
 
-/// A crawl of two rounds. `/tea.html` changes in between.
+/// Crawls two rounds of a site. `/tea.html` changes in between.
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("site-files");
     let page = |title: &str, words: &str| {

@@ -336,7 +336,7 @@ fn a_flipped_bit_is_reported_by_its_file() {
 fn a_nulled_value_is_detected_from_other_records() {
     let (dir, cmd) = setup("verify-null");
     crawl(&cmd, "c");
-    // Older versions did not write the digests.
+    // Simulate a crawl by an older version, which did not write the digests.
     fs::remove_file(dir.file("c/digests.jsonl")).unwrap();
     assert_eq!(verify(&cmd, "c").0, 0);
     let nulled = |column: &str, is_it: &dyn Fn(&Value) -> bool| {

@@ -19,7 +19,7 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// Replaces the delay in the flags by a second, so that the crawl can be interrupted.
+/// Replaces the delay in the flags with one second, so that the crawl can be interrupted.
 fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
     let slow = quick.iter().map(|arg| match *arg {
         "0s" => "1s",
@@ -345,7 +345,7 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
     assert_eq!(rule(&web.url(3, "/")), "host");
     let explained = cmd.run(&["explain", "c", &web.url(2, "/")]).ok();
     assert!(explained.contains(&excluded), "{explained}");
-    // The directory no longer needs the files.
+    // The directory no longer needs the list files, because `crawl.toml` has the hosts themselves.
     let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
     let listed = stored["scope"]["host"].as_array().unwrap();
     assert_eq!(listed.len(), 2);

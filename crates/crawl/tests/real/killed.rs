@@ -1,4 +1,4 @@
-//! A crawl that is killed again and again.
+//! A crawl that is killed repeatedly.
 
 use std::os::unix::process::ExitStatusExt as _;
 

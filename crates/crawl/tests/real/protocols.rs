@@ -18,7 +18,7 @@ const FIXTURES: &str = concat!(
     "/../fetcher/tests/exchanges/fixtures"
 );
 
-/// A site of four pages and a style sheet.
+/// Creates a site of four pages and a style sheet.
 fn site() -> TempDir {
     let dir = tempfile::Builder::new().prefix("site").tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::server::{Server, program};
 use crate::site::Site;
 
-/// A site with redirects, failures and disallowed pages.
+/// Starts a site with redirects, failures and disallowed pages.
 fn web() -> TestWeb {
     let links = [
         "/a",
@@ -49,7 +49,6 @@ fn run(site: &Site, args: &[&str]) -> (String, String) {
     (text(ran.stdout), text(ran.stderr))
 }
 
-/// Returns the text between `before` and `after`.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).expect(before);
     rest.split_once(after).expect(after).0

@@ -21,7 +21,6 @@ impl Site {
         site
     }
 
-    /// Creates the site without its index.
     pub(crate) fn without_index(origin: &str) -> Site {
         let site = Site::empty();
         site.write("crawl.toml", &format!("seed = [\"{origin}/\"]\n"));

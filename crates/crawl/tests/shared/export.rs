@@ -10,7 +10,7 @@ use crate::crawl::{Crawl, Ended, repeated_paths};
 
 const EVERYWHERE: &str = "--scope any --allow-private";
 
-/// A web that takes some seconds to crawl.
+/// Returns the settings of a web that takes some seconds to crawl.
 fn web(seed: u64) -> crawl_testweb::Spec {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     web.latency(Duration::from_millis(30))

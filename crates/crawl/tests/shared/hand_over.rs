@@ -6,7 +6,7 @@ use crawl_testweb::TestWeb;
 
 use crate::crawl::Crawl;
 
-/// A web that takes some seconds to crawl.
+/// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     Crawl::of(web.latency(Duration::from_millis(10)))

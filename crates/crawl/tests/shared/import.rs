@@ -118,6 +118,6 @@ fn a_failed_import_changes_nothing() {
         "{status_text}"
     );
     assert!(!status_text.contains(&name), "{status_text}");
-    // The directory still has its own frontier.
+    // The directory still has its own frontier, so the crawl can continue without a shared one.
     crawl.alone("one", "--max-pages 41").expect(0);
 }

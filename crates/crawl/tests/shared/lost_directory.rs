@@ -12,7 +12,7 @@ use crate::crawl::{Crawl, Ended};
 /// The maximum wait until a killed worker's lease has expired, on any machine.
 const MAX_LEASE: Duration = Duration::from_secs(240);
 
-/// A web that takes some seconds to crawl.
+/// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     Crawl::of(web.latency(Duration::from_millis(10)))

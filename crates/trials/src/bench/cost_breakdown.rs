@@ -168,7 +168,8 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Returns the UTF-8 pages of Java's, Python's and Git's documentation.
+/// Returns the UTF-8 pages of Java's, Python's and Git's documentation, or up to `most` of these
+/// pages, taken evenly from all.
 fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     let mut files = Vec::new();
     for (name, folder) in [

@@ -15,7 +15,6 @@ use xtask::workspace::{Workspace, run};
 /// is the result.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The build profile of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BuildProfile {
     /// The profile of released programs.

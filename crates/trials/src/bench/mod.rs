@@ -17,7 +17,7 @@ use clap::Subcommand;
 
 use xtask::workspace::Workspace;
 
-/// The level of gzip at which a usual server compresses.
+/// The gzip level that web servers typically use.
 const SERVER_LEVEL: u32 = 6;
 
 #[derive(Subcommand)]
@@ -61,8 +61,8 @@ pub(crate) enum Bench {
     TlsFloor(crawl::TlsMinimumCostArgs),
 }
 
-/// Runs a benchmark. The process of a bare loop is measured as a whole. So it does not look for the
-/// workspace, because that would start Cargo.
+/// Runs a benchmark. A bare loop (`floor`, `tls-floor`) doesn't look for the workspace, because the
+/// search starts Cargo, whose time would count: the loop's process is measured as a whole.
 pub(crate) fn bench(bench: &Bench) -> Result<()> {
     let workspace = Workspace::find;
     match bench {

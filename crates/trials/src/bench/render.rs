@@ -44,7 +44,6 @@ const APP: &str = "(async () => {
   document.getElementById('root').innerHTML = article.text.map((text) => `<p>${text}</p>`).join('');
 })();";
 
-/// The cost of a run.
 #[derive(Clone, Copy, Debug)]
 struct RunCost {
     wall: f64,

@@ -15,7 +15,7 @@ use super::{TRIALS, trial_environment};
 /// The folder of the patches.
 const PATCHES: &str = "crates/trials/known-bugs";
 
-/// Builds the engine with each bug, and runs up to `trials` trials.
+/// Builds the engine with each bug, and runs up to `trials` trials, with seeds from `first` on.
 ///
 /// # Errors
 /// If a bug is not found, a patch does not fit, or a build fails.

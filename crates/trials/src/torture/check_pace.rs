@@ -32,8 +32,8 @@ impl<'a> CrawlDisturbances<'a> {
         CrawlDisturbances { deaths, thaws: &[] }
     }
 
-    /// If a frozen worker may have sent this request late, returns the time when the worker
-    /// resumed.
+    /// Returns the time when a worker resumed after a freeze, if that worker may have sent this
+    /// request late.
     fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
         let mut thaws = self.thaws.iter().copied();
         thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))

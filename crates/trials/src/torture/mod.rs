@@ -1,4 +1,4 @@
-//! Crawls that are killed again and again, and compared with what the web requires.
+//! Crawls that are killed repeatedly, and whose results are compared with what the web requires.
 //!
 //! The built program crawls a random web of several hosts, is killed with SIGKILL at random moments
 //! (just started, well under way, right after a file grew, at its end) and restarted by the same
@@ -112,7 +112,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture"));
-    // The crawls run in another folder.
+    // Make the path absolute, because the crawls run in another folder.
     let dir = std::path::absolute(dir)?;
     let started = Instant::now();
     let rack = Rack {
@@ -209,7 +209,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Starts the program again and again, with kills, until it ends on its own.
+    /// Starts the program repeatedly, with kills, until it ends on its own.
     fn lives(
         &self,
         program: &Program,

@@ -1,5 +1,5 @@
 //! A run of the program: the process is started, and killed at a random moment unless it ends
-//! before.
+//! first.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -58,8 +58,7 @@ pub(super) enum KillTrigger {
         times: u64,
         after: Duration,
     },
-    /// Kill this long after the program began to write the archive's index, which it does at its
-    /// end.
+    /// Kill this long after the program began to write the archive's index, shortly before it ends.
     Ending(Duration),
 }
 
@@ -97,9 +96,9 @@ impl KillTrigger {
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KillInterval {
-    /// A time shortly before the kill, when the program was still running.
+    /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
-    /// A time shortly after the kill, when the program had ended.
+    /// A time shortly after the kill, when the program had ended, in microseconds.
     pub(super) after: u64,
 }
 
@@ -173,8 +172,8 @@ impl Program {
         self
     }
 
-    /// Returns the same command, run by another program. The other program takes the command after
-    /// its own options.
+    /// Returns the same command, started by another program such as `strace`, which takes the
+    /// command after its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,

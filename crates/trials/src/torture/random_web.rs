@@ -16,7 +16,7 @@ const RETRY_AFTER: &str = "1";
 /// The path to which the robots.txt of one host redirects.
 const RULES: &str = "/rules.txt";
 
-/// The title of a page that scripts build, before they ran.
+/// The title that a page built by scripts has before its scripts run.
 pub(super) const UNRENDERED: &str = "Loading";
 
 /// Number of resources that a page requests if scripts build it.

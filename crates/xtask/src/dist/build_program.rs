@@ -47,7 +47,7 @@ enum Libraries<'a> {
 }
 
 impl Place {
-    /// Returns this clone, to be built in `target/dist`.
+    /// Returns the place of the usual build: the sources of this clone, built in `target/dist`.
     pub(super) fn usual(workspace: &Workspace) -> Place {
         Place {
             sources: workspace.root.clone(),
@@ -167,7 +167,8 @@ impl Place {
                 format!("/rustc/{commit}"),
             ),
         ];
-        // The folder names of registries depend on how this machine reaches crates.io.
+        // Replace the folder names of registries, because they depend on how this machine reaches
+        // crates.io.
         hidden.extend(
             registries()?
                 .into_iter()

@@ -73,7 +73,7 @@ fn packages(workspace: &Workspace) -> Result<()> {
 
 fn fetch_tools(workspace: &Workspace) -> Result<()> {
     pinned_tools::fetch_packaging(workspace)?;
-    // The Python tools include npm.
+    // Install the Python tools, because they include npm.
     pinned_tools::python(workspace)
 }
 

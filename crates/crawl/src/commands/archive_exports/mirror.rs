@@ -10,7 +10,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the mirror, and prints what it lacks.
+/// Writes the mirror, and prints what is missing from it.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let report = mirror(&args.dir, &args.out).map_err(|error| of_mirror(error, args))?;
     let written = format!(

@@ -202,7 +202,8 @@ impl Answer<'_> {
     }
 }
 
-/// Checks the dates between which the published keys are in use.
+/// Adds a fault or a note for each published key whose dates are wrong or don't include `now`, and
+/// a fault if no published key is in use.
 fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
     for key in published {
         let thumbprint = key.thumbprint();
@@ -231,7 +232,8 @@ fn judge_dates(published: &[PublicKey], now: u64, findings: &mut Found) {
     }
 }
 
-/// Checks that the keys that sign now or later are published.
+/// Adds a fault for each of the operator's `keys` that signs now or later but isn't published, and
+/// a fault if no key can sign now.
 fn judge_own(published: &[PublicKey], keys: &KeySet, now: u64, findings: &mut Found) {
     let current = keys.at(now);
     if let Err(why) = &current {

@@ -33,7 +33,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 pub(super) struct SignatureCheckOptions<'a> {
     pub(super) logs: &'a [PathBuf],
     pub(super) keys: &'a [PublishedKeysFile],
-    /// The hosts for which signatures may be valid. If empty, signatures for any host may be.
+    /// The hosts for which signatures may be valid. If empty, signatures for any host may be valid.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: Span,
     pub(super) clock_tolerance: Span,
@@ -43,7 +43,7 @@ pub(super) struct SignatureCheckOptions<'a> {
 /// Verifies the signatures of all requests in the given files, and counts the verdicts.
 struct Verifier {
     keys: Vec<KeyDirectory>,
-    /// The hosts for which signatures may be valid. If empty, signatures for any host may be.
+    /// The hosts for which signatures may be valid. If empty, signatures for any host may be valid.
     hosts: Vec<HostKey>,
     max_lifetime: u64,
     clock_tolerance: u64,

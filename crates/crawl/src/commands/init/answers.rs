@@ -5,7 +5,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::settings::typed_seed::Seed;
 use crate::settings::{HostNetwork, reach};
 
-/// The purpose of a crawl, which selects what is kept of it.
+/// The purpose of a crawl, which determines which data the crawl keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To build a search index of the pages.
@@ -23,7 +23,7 @@ impl Purpose {
         false => &[Purpose::Check, Purpose::Research],
     };
 
-    /// Returns the purpose's name, and in words what the crawl keeps for this purpose.
+    /// Returns the purpose's name, and a description of the data that the crawl keeps.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
             Purpose::Search => ("search index", "pages that visitors can search"),

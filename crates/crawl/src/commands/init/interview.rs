@@ -298,10 +298,11 @@ fn read_max_pages(text: &str) -> Result<Option<u64>, CommandError> {
     }
 }
 
-/// Returns `text` if it can be the crawl's folder: a crawl can't use the folder of the config file.
+/// Returns `text` unless it names the folder of the config file, because a crawl needs its own
+/// folder.
 fn read_output(text: String, surroundings: &InterviewContext) -> Result<String, CommandError> {
     let output = surroundings.working_folder.join(&text);
-    // Compare the components, because they ignore `.` and trailing slashes.
+    // Compare path components, because this comparison ignores `.` and trailing slashes.
     match output
         .components()
         .eq(surroundings.config_folder.components())

@@ -65,7 +65,7 @@ fn answer_all(
         });
         writeln!(answers, "{answer}")?;
         // Flush the output if no further line has arrived: the client may wait for this answer
-        // before it sends one.
+        // before it sends the next line.
         if lines.buffer().is_empty() {
             answers.flush()?;
         }

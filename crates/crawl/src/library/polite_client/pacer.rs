@@ -152,7 +152,7 @@ impl Pacer {
     }
 
     /// Queues a call. If known rules disallow the URL, or robots.txt is unreachable, answers the
-    /// call at once instead.
+    /// call immediately instead.
     fn admit(&mut self, call: Call) {
         let now = self.fetcher.clock().now();
         let origin = call.url.origin();
@@ -349,8 +349,8 @@ impl Pacer {
         let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
         let compiled = CompiledRobots::new(copy, &self.agent, RobotsProfile::Rfc9309);
         let compiled = Arc::new(compiled);
-        // Use the time of the answer, not the current time: even rules that expire at once allow
-        // one page.
+        // Use the time of the answer, not the current time: even rules that expire immediately
+        // allow one page.
         let state = compiled.state(compiled.copy.fetched_at, &self.times);
         if let RobotsState::InForce { .. } = state {
             self.refuse_disallowed(now, &origin, &compiled);

@@ -20,7 +20,7 @@ use crate::serve::state::App;
 
 /// Maximum hosts of the report to list, those with most requests first.
 const MAX_HOSTS_LISTED: usize = 200;
-/// Maximum rows of each table other than that of the hosts.
+/// Maximum rows of each table other than the table of hosts.
 const MAX_ROWS_LISTED: usize = 50;
 
 /// Renders the page. `moment` is `None` if the crawl couldn't be queried.
@@ -224,7 +224,7 @@ fn steering(state: Option<&State>, controls: ControlAccess) -> Markup {
 }
 
 /// Renders the report: first what to fix, then how the crawl went. While a crawl runs,
-/// `page/crawl.js` replaces it by newer reports.
+/// `page/crawl.js` replaces the report with newer ones.
 fn summary(report: &Report, is_running: bool) -> Markup {
     let requests = &report.requests;
     let count = requests.first_start_ms.zip(requests.last_end_ms);

@@ -51,8 +51,8 @@ fn address(web: &TestWeb, host: u32) -> Ipv4Addr {
     }
 }
 
-/// A site whose first page fetches `/data` from the hosts `names` and shows the ones that answered.
-/// Only the second host of the web has `/data`.
+/// Starts a site whose first page fetches `/data` from the hosts `names` and shows the ones that
+/// answered. Only the second host of the web has `/data`.
 fn site(names: &[&str]) -> TestWeb {
     let web = TestWeb::scripted(2).start();
     let port = web.address(0).port();

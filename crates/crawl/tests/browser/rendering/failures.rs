@@ -15,8 +15,8 @@ use super::{crawl, render, rows};
 /// The text of each page without its scripts.
 const STATIC_TEXT: &str = "What the server sent. ";
 
-/// A site with these pages, each given by its path and its script. The first page links to the
-/// others.
+/// Returns the settings of a site with these pages, each given by its path and its script. The
+/// first page links to the others.
 fn site(pages: &[(&str, &str)]) -> Spec {
     let links = pages
         .iter()

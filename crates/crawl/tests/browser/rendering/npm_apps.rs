@@ -28,7 +28,7 @@ const DRAFTS: &str = "/drafts";
 /// The article that names another article as its canonical URL.
 const SERVING: &str = "/serving";
 
-/// The JSON of an article.
+/// Returns the JSON of an article.
 fn article(path: &str, word: &str, links: &[&str]) -> Value {
     let links = links.iter();
     json!({
@@ -78,7 +78,7 @@ fn serve(app: &str) -> TestWeb {
     spec.start()
 }
 
-/// Exports the pages as Markdown, and returns all of it.
+/// Exports the pages as Markdown, and returns the text of all exported files.
 fn markdown(crawl: &TempDir) -> String {
     let folder = crawl.path();
     run(

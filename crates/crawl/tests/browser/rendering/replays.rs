@@ -31,8 +31,9 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A site of two hosts. Pages of the first host show their clock, a random number and data from
-/// both hosts, and name a disallowed, a missing and a foreign script. Another page never finishes.
+/// Starts a site of two hosts. Pages of the first host show their clock, a random number and data
+/// from both hosts, and name a disallowed, a missing and a foreign script. Another page never
+/// finishes.
 fn site() -> TestWeb {
     let web = TestWeb::scripted(2)
         .robots(0, "User-agent: *\nDisallow: /private/\n")

@@ -160,7 +160,7 @@ impl Contender {
                 ]
                 .to_vec();
             }
-            // Without `--output-links`, spider ends at once without fetching anything.
+            // Without `--output-links`, spider ends immediately without fetching anything.
             Contender::Spider => {
                 format!("--url {url} --respect-robots-txt --http crawl --output-links")
             }

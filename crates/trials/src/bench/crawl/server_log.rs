@@ -35,7 +35,7 @@ impl ServedAnswers {
         served
     }
 
-    /// Returns the URLs of the pages, one per line.
+    /// Returns the URLs of the pages on the site at `base`, one per line.
     pub(super) fn list(&self, base: &str) -> String {
         let base = base.trim_end_matches('/');
         self.pages

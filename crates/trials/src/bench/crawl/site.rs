@@ -32,7 +32,7 @@ const MORE: [(&str, &str); 2] = [
 
 impl Site {
     /// Creates a folder that links to the parts of the site, with an index page that links to each
-    /// part. If `is_gzipped`, pages are there in gzip too.
+    /// part. If `is_gzipped`, each page also has a gzip version.
     pub(super) fn lay_out(self, workspace: &Workspace, is_gzipped: bool) -> Result<PathBuf> {
         debian_packages::fetch(workspace)?;
         let root = workspace.target.join("bench-site");

@@ -35,9 +35,9 @@ pub(super) struct TlsHosts {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsServedAnswers {
     pub(super) served: ServedAnswers,
-    /// Connections whose TLS session was resumed.
+    /// Number of connections whose TLS session was resumed.
     pub(super) resumed: usize,
-    /// Requests over HTTP/2.
+    /// Number of requests over HTTP/2.
     pub(super) http2: usize,
 }
 

@@ -82,8 +82,9 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         search_refused: None,
         linked_canonical: None,
         content_type: Some("text/html"),
-        // Only pages of this manual's host are in the crawl. Otherwise Python's pages would not be
-        // indexed, since their canonical links lead to the newest version on another host.
+        // Treat only pages of this manual's host as part of the crawl. Otherwise Python's pages
+        // would not be indexed, since their canonical links lead to the newest version on another
+        // host.
         is_in_crawl: &|other| other.host_key() == url.host_key(),
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();

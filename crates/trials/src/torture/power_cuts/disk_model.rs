@@ -170,7 +170,7 @@ enum Fate {
 }
 
 impl Fate {
-    /// Draws the fate of this many changes.
+    /// Draws which of `count` changes reach the disk. Without `dice`, all of them do.
     fn draw(count: usize, dice: Option<&mut SeededRandom>) -> Fate {
         let Some(dice) = dice else { return Fate::All };
         match dice.below(6) {

@@ -386,7 +386,7 @@ impl Reading<'_> {
         let (Some(from), Some(to)) = (self.path(call, 0)?, self.path(call, 1)?) else {
             return self.unknown(call);
         };
-        // Sockets and the like are not tracked.
+        // Skip sockets and the like, which are not tracked.
         let Some(node) = self.take_entry(&from)? else {
             return Ok(());
         };
@@ -455,7 +455,7 @@ impl Reading<'_> {
     fn path(&self, call: &SystemCall<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;
-        // A folder's descriptor directly precedes its path.
+        // The folder that a path is relative to comes directly before the path, as a descriptor.
         let quoted = call.args().position(|arg| arg.starts_with('"'));
         let folder = match call.name {
             "mkdirat" | "unlinkat" | "renameat" | "renameat2" | "linkat" => {

@@ -96,8 +96,8 @@ impl SystemCall<'_> {
     }
 }
 
-/// Returns all successful calls, sorted by when they ended. For a `close`, its beginning counts as
-/// its end, because another thread may be given the same descriptor before the `close` returns.
+/// Returns all successful calls, sorted by the time when they ended. A `close` counts as ended when
+/// it begins, because another thread may be given the same descriptor before the `close` returns.
 pub(super) fn calls(trace: &str) -> Result<Vec<SystemCall<'_>>> {
     let mut completed = Vec::new();
     let mut open: HashMap<&str, (usize, &str)> = HashMap::new();

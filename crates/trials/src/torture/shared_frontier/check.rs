@@ -13,8 +13,8 @@ use crate::torture::check_pace::CrawlDisturbances;
 use crate::torture::random_web::settles;
 use crate::torture::{check_archive, check_pace};
 
-/// A fault discards only answers that arrived at most this long before it, in microseconds. This is
-/// the default of `--commit-within`, plus some time for a busy machine.
+/// A fault discards only answers that arrived at most this long before the fault, in microseconds.
+/// This is the default of `--commit-within`, plus some time for a busy machine.
 const IN_FLIGHT: u64 = 5_000_000;
 
 impl Rack<'_> {

@@ -118,7 +118,8 @@ pub(super) struct InjectedFault {
     /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
-    /// When the fault ended. If the fault outlasted the crawl, this is the end of the crawl.
+    /// When the fault ended, in microseconds. If the fault outlasted the crawl, this is the end of
+    /// the crawl.
     pub(super) until: u64,
     /// URLs requested by a worker whose disk is lost, according to its records.
     pub(super) lost: BTreeSet<String>,
@@ -129,7 +130,7 @@ struct Rack<'a> {
     crawl: WorkerSettings<'a>,
     /// The engines of each group.
     engines: Vec<PostgresPair<'a>>,
-    /// The current move of hosts, with the process of its command while that runs.
+    /// The current move of hosts, with the process of the move's command while the command runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<WorkerProcess>,
@@ -154,7 +155,7 @@ struct Move {
 struct Moves {
     done: u32,
     killed: u32,
-    /// Commands that ended because an engine failed.
+    /// Number of commands that ended because an engine failed.
     failed: u32,
 }
 
@@ -268,8 +269,8 @@ impl Drop for Rack<'_> {
 }
 
 impl Rack<'_> {
-    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the others finish
-    /// without faults.
+    /// Runs the crawl with at most `most` faults until a worker finishes. Lets the other workers
+    /// finish without faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
         let began = Instant::now();
         let mut next = began + self.dice.millis(1500);
@@ -374,7 +375,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// If hosts are being moved, runs the command of the move again and again until it succeeds.
+    /// Runs the command of the current move of hosts again if it has ended without success. Does
+    /// nothing if no hosts are being moved.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {
@@ -453,7 +455,7 @@ impl Rack<'_> {
                     before: from,
                     after: over,
                 });
-                // Some workers restart at once, others after their hosts were taken over.
+                // Some workers restart immediately, others after their hosts were taken over.
                 worker.starts_at = match self.dice.below(2) {
                     0 => Instant::now(),
                     _ => until,

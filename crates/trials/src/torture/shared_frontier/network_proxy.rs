@@ -7,11 +7,10 @@ use std::thread;
 
 use anyhow::Result;
 
-/// The state of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NetworkState {
     Whole,
-    /// Existing connections are closed, and new connections are closed at once.
+    /// Existing connections are closed, and new connections are closed immediately.
     Cut,
     /// Nothing arrives, but connections stay open.
     Stalled,
@@ -70,7 +69,7 @@ impl WorkerNetwork {
         state.network = network;
         if network == NetworkState::Cut {
             for stream in state.open.drain(..) {
-                // The stream may be closed already.
+                // Ignore errors: the stream may already be closed.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }

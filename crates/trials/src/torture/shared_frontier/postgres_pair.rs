@@ -48,7 +48,7 @@ impl PostgresPrograms {
         command
             .env("LD_LIBRARY_PATH", &self.libraries)
             .env("LC_ALL", "C")
-            // Change the folder, because PostgreSQL's user may lack access to the current one.
+            // Run in `/`, because PostgreSQL's user may lack access to the current folder.
             .current_dir("/")
             .stdin(Stdio::null());
         command

@@ -248,7 +248,7 @@ impl WorkerProcess {
             .args(["--pid", &process.id().to_string()])
             .arg(format!("--fsize={limit}:"))
             .output()?;
-        // The process may have ended since.
+        // Accept an error if the process has already ended.
         let is_gone = String::from_utf8_lossy(&set.stderr).contains("No such process");
         ensure!(
             set.status.success() || is_gone,
