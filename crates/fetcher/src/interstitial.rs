@@ -140,7 +140,7 @@ struct Guard {
     /// The statuses that the page may have. If empty, any status that interstitials are known to
     /// have.
     statuses: &'static [u16],
-    /// The title, or its beginning if this ends in `*`. Empty for any title.
+    /// The title, or the beginning of the title followed by `*`. Empty for any title.
     title: &'static str,
     /// Strings that the page's markup, in lower case, must all contain.
     marks: &'static [&'static str],

@@ -260,8 +260,8 @@ pub trait OutgoingCrawl {
     /// Returns the number of the crawl's URLs in each state.
     fn totals(&self) -> CommittedCounts;
 
-    /// Passes everything stored for the crawl to `show`, except the workers' named values. The
-    /// pending URLs of an origin come in queue order.
+    /// Passes to `show` everything that is stored for the crawl, except the workers' named values.
+    /// The pending URLs of an origin come in queue order.
     ///
     /// # Errors
     /// Errors of the databases and of `show`.
@@ -270,7 +270,7 @@ pub trait OutgoingCrawl {
         show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
     ) -> Result<(), BoxError>;
 
-    /// Passes each link that no worker has taken yet to `show`. A link may be passed twice.
+    /// Passes to `show` each link that no worker has taken yet. A link may be passed twice.
     ///
     /// # Errors
     /// Errors of the databases and of `show`.
@@ -295,8 +295,8 @@ pub struct ExportedWorker {
 
 /// A shared frontier to which a crawl can be moved from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for a process of `worker`, as if that process had run the crawl so far. The
-    /// process counts as ended once the move is complete.
+    /// Creates an id for a process of `worker`. The shared frontier will record this process as the
+    /// one that ran the crawl so far. The process counts as ended once the move is complete.
     fn new_life(&self, worker: &str) -> String;
 
     /// Returns whether the move is complete: the whole crawl is in the shared frontier, which has a

@@ -152,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the number of hosts for which the operator set a delay. Each takes about 200 bytes
-    /// until the crawl ends.
+    /// Returns the number of hosts for which the operator set a delay. Each of these delays takes
+    /// about 200 bytes until the crawl ends.
     #[must_use]
     pub fn own_delays(&self) -> usize {
         self.host_limits.len()

@@ -275,7 +275,8 @@ impl QueueReader for CrawlDatabase {
         leased: &BTreeSet<QueueRank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Read more rows than wanted, because the first rows of the queue may be of leased URLs.
+        // Read more rows than wanted, because the first rows of the queue may belong to leased
+        // URLs.
         let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());

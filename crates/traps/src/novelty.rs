@@ -98,8 +98,8 @@ pub(super) struct RecentShingles {
 impl RecentShingles {
     /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
-    /// A new word makes the five shingles new that contain it. A word omitted from a known text
-    /// also makes shingles new.
+    /// All five shingles that contain a new word are new. Omitting a word from a known text also
+    /// makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
         // One bit per slot, set if this page filled the slot. With these bits, a new shingle that

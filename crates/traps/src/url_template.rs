@@ -127,8 +127,8 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred wrongly, which showed when it
-    /// brought something new afterwards.
+    /// How often the template (URLs of one pattern) was deferred wrongly, because it brought
+    /// something new afterwards.
     chances: u8,
 }
 

@@ -115,7 +115,8 @@ pub(crate) fn url(host: u32, number: u32) -> CanonicalUrl {
     canonicalize(None, &text).expect("a URL")
 }
 
-/// Returns the depth of a page; links are one level deeper than their page.
+/// Returns the depth of a host's page `number`. Links are one level deeper than the page that
+/// contains them.
 fn depth(mut number: u32) -> u32 {
     let mut depth = 1;
     while number > 0 {

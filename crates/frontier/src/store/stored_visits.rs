@@ -134,8 +134,8 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Returns up to `most` visits that are due at `until`, longest due first. Also sets `due_from`
-    /// to the due time of the last row read: all remaining visits are due then or later.
+    /// Returns up to `most` visits that are due at `until`, the longest overdue first. Also sets
+    /// `due_from` to the due time of the last row read: all remaining visits are due then or later.
     pub(super) fn due(
         &mut self,
         until: u32,

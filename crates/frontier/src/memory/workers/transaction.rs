@@ -23,8 +23,8 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     base: MemoryTransaction<'f>,
     /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, Admission)>,
-    /// For each URL in `links`, the state that the links give the URL at its owner. Used to skip
-    /// further links that would change nothing.
+    /// For each URL in `links`, the state that the URL will have once its host's owner has admitted
+    /// these links. Used to skip further links that would change nothing.
     sent: HashMap<CanonicalUrl, CurrentState>,
     /// The numbers of links from other workers that this transaction admits.
     taken: Vec<u64>,
