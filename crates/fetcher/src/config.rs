@@ -116,8 +116,8 @@ impl FetchConfig {
         }
     }
 
-    /// Returns the secrets of all hosts, including those that are learned later from responses and
-    /// logins.
+    /// Returns the secrets of all hosts, including secrets that are learned later from responses
+    /// and logins.
     #[must_use]
     pub fn secrets(&self) -> Secrets {
         Secrets::of(&self.access).with_learned(self.sessions.secrets())

@@ -171,7 +171,7 @@ impl Fetcher {
     }
 
     /// Returns the number of name look-ups that used only the address family that answered first,
-    /// because too many others waited for their slower family.
+    /// because too many other look-ups were waiting for their slower family.
     #[must_use]
     pub fn one_family_lookups(&self) -> u64 {
         self.names.one_family_lookups()
@@ -536,7 +536,7 @@ impl Fetcher {
     }
 
     /// Returns the secret fields of a request: those that the operator set for its host, and those
-    /// of the site's session. Cookies of both are sent, the operator's first.
+    /// of the site's session. If both have cookies, all are sent, the operator's first.
     fn own_fields(&self, url: &CanonicalUrl, now: Tick) -> HeaderMap {
         let mut fields = self.accesses.fields(url).cloned().unwrap_or_default();
         let is_proxied = self.config.proxy.is_some();
@@ -729,8 +729,8 @@ fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request 
     http_request
 }
 
-/// Returns the general fields together with the fields for one host, which replace general ones of
-/// the same name.
+/// Returns the general fields together with the fields for one host. A field for the host replaces
+/// general fields of the same name.
 fn with_own(headers: &HeaderMap, own: &HeaderMap) -> HeaderMap {
     let mut all = headers.clone();
     for (name, value) in own {

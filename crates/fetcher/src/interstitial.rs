@@ -276,8 +276,8 @@ fn may_hold(text: &str, mark: &str) -> bool {
     })
 }
 
-/// Returns the beginning of a page in lower case and without comments. Comments are left out
-/// because those in templates and in articles about guards may mention the marks.
+/// Returns the beginning of a page in lower case and without comments. Comments are left out,
+/// because comments in templates and in articles about guards may mention the marks.
 fn markup_of(text: &str) -> Vec<u8> {
     let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     let mut markup = Vec::with_capacity(rest.len());

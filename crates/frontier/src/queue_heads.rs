@@ -46,8 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum FirstEntryLookup<V> {
     Entry(QueueRank, V),
-    /// No entry is in memory. The store may have entries after this rank, or any entries if the
-    /// rank is `None`.
+    /// No entry is in memory. The store may have entries after this rank, or at any rank if the
+    /// value is `None`.
     Unknown(Option<QueueRank>),
     /// The queue has no unleased entry.
     Nothing,

@@ -139,7 +139,7 @@ pub trait WorkerFrontier: Frontier {
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
     /// Takes up to `most` buckets (sets of hosts) that have no owner. Returns the number of buckets
-    /// taken, and the origins in them that have pending URLs, each with their number.
+    /// taken, and each origin in them that has pending URLs, with the number of these URLs.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.
@@ -177,7 +177,8 @@ pub trait WorkerFrontier: Frontier {
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
     /// Records whether this worker is idle until new links arrive. If `pages` is less than the
-    /// worker's page budget, it becomes the budget, so that other workers can use the rest.
+    /// worker's page budget, the budget is lowered to `pages`, so that other workers can use the
+    /// rest.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
     /// Requests a budget of `more` pages in addition to the `pages` that this worker has used.
@@ -185,8 +186,8 @@ pub trait WorkerFrontier: Frontier {
     /// together never exceed `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Takes all buckets without an owner, because no other worker may be left to list their
-    /// deferred URLs, and then returns this worker's buckets (sets of hosts) whose deferred URLs no
+    /// Takes all buckets (sets of hosts) without an owner, because no other worker may be left to
+    /// list their deferred URLs. Then returns each of this worker's buckets whose deferred URLs no
     /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 

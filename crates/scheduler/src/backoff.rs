@@ -77,8 +77,8 @@ impl Backoff {
         }
     }
 
-    /// Counts the failure of a URL, given its hash, unless a failure of the same URL was already
-    /// counted. `None` always counts.
+    /// Counts the failure of the URL with the hash `url`, unless a failure of the same URL was
+    /// already counted. A failure without a hash (`None`) always counts.
     pub(crate) fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;

@@ -41,8 +41,8 @@ pub(crate) struct OriginEntry {
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Number of pending URLs, as last set by the caller.
     waiting: u64,
-    /// Number of page permits issued since `waiting` was set and not given back. Each uses up one
-    /// of the pending URLs.
+    /// Number of page permits issued since `waiting` was set, without permits given back. Each of
+    /// these permits uses up one of the pending URLs.
     permits_out: u32,
     /// Whether a permit for robots.txt was issued, and `set_robots` was not called since.
     asked: bool,

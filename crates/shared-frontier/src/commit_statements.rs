@@ -210,8 +210,8 @@ impl TransactionColumns {
         }
     }
 
-    /// Adds a record. If the record is settled, `worker` is stored as the number of the worker that
-    /// settled it.
+    /// Adds a record. If its URL is settled, `worker` is stored as the number of the worker that
+    /// settled the URL.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,

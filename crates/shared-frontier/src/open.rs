@@ -217,8 +217,9 @@ fn refuse_exported(
     })
 }
 
-/// Sets the crawl's program version and settings to those of this worker. Fails if they differ and
-/// another worker is alive. The first server group stores the version and the settings.
+/// Sets the crawl's program version and settings to those of this worker. Fails if the stored
+/// version or settings differ and another worker is alive. The first server group stores the
+/// version and the settings.
 fn take_settings(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,

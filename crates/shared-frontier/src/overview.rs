@@ -34,7 +34,7 @@ pub struct CrawlOverview {
     pub excluded: u64,
     /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
-    /// The number of buckets whose owners have not yet searched them for URLs to be fetched again
+    /// The number of buckets that their owners have not yet searched for URLs to be fetched again
     /// ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen

@@ -66,7 +66,8 @@ struct StoredSession {
     refused: Option<CredentialsDigest>,
 }
 
-/// A salted digest of credentials that a site refused, for comparing other credentials with them.
+/// A salted digest of credentials that a site refused. Used to check whether other credentials are
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialsDigest {
     /// When the credentials were sent, in milliseconds since 1970 UTC.

@@ -212,8 +212,8 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Remove the entries of the visits taken by this call now. Their due time may never
-            // come, so no scan would remove them later.
+            // Remove the entries of the visits that this call returns. The due time of this row may
+            // never come, so no later scan would remove them.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }

@@ -79,7 +79,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
             AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // An excluded link does not change a deferred URL, and the owner may have deferred this
-            // one. So assume that it is deferred at the greatest distance.
+            // URL. So assume that the URL is deferred at the greatest distance.
             _ if matches!(link.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
