@@ -293,8 +293,8 @@ impl Fetcher {
         )
     }
 
-    /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes it.
-    /// Sends no request, so it needs no permit.
+    /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes the
+    /// connection. Sends no request, so it needs no permit.
     ///
     /// # Errors
     /// Returns the failure that a request would have had.
@@ -609,7 +609,7 @@ impl Fetcher {
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> ClassifiedError {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
-        // No connection could be made to the cached addresses, so they may be outdated.
+        // No connection could be made to the cached addresses, which may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host());
         }

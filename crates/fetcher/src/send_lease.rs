@@ -1,4 +1,5 @@
-//! Permission to send requests to hosts that other workers may take over: it ends at a deadline.
+//! The deadline of a worker's permission to send requests to hosts that other workers may take
+//! over.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;

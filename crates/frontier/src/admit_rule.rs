@@ -123,8 +123,8 @@ impl QueuePlace {
         }
     }
 
-    /// Creates the place stored for a URL that is not pending. All fields except the distance are
-    /// unused.
+    /// Creates the place of a URL that is not pending, with the given distance. All fields except
+    /// the distance are unused.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,

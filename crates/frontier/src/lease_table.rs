@@ -305,8 +305,8 @@ impl LeaseTable {
             };
             let fingerprint = store.fingerprint(&queued.url);
             // A commit changes the store before its merge changes this table. In between, the store
-            // has this leased URL at its new place, but this table has it at the old one. Skip it
-            // here: the merge will move the lease.
+            // has this leased URL at its new place, but this table still has the URL at its old
+            // place. Skip the URL here: the merge will move the lease.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }

@@ -18,9 +18,9 @@ pub(crate) struct QueueHeadCache<V> {
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. A head may also grow by admissions. If it is
-    /// then longer than four times this number, and more than half of the cache's limit is in use,
-    /// it is truncated to this number. The dropped entries remain on disk.
+    /// The maximum number of entries in one refill. A head may also grow by admissions. If the head
+    /// is then longer than four times this number, and more than half of the cache's limit is in
+    /// use, the head is truncated to this number. The dropped entries remain on disk.
     refill: usize,
     /// The minimum number of entries in a refill, if the maximum allows it.
     least: usize,

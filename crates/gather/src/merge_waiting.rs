@@ -25,7 +25,7 @@ const REASONS: [&str; 6] = [
 
 /// Writes `waiting.jsonl`. A host may have been handed over to another worker after one worker's
 /// run had ended. So the number of waiting URLs of a host is taken from the worker that sent the
-/// last request to it.
+/// last request to the host.
 pub(crate) fn write_waiting(
     workers: &[WorkerDirectory],
     last: &LastWorkerByHost,

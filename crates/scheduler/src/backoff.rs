@@ -11,7 +11,7 @@ use crate::tick::Tick;
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The back-off state of a host: waits that it requested, and pauses after its failures. A host
-/// without either has no such state.
+/// without waits or failures has no such state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
     /// No requests before this time. `hold_why` is the reason, such as a Retry-After, a restart or

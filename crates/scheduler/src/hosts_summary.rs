@@ -39,7 +39,7 @@ pub struct PausedHost {
     pub until: Tick,
     /// The rule that pauses the host.
     pub why: PauseReason,
-    /// The origins of the host whose rules are known, even if they are no longer fresh.
+    /// The host's origins whose rules are known, even if these rules are no longer fresh.
     pub with_rules: Vec<Origin>,
 }
 

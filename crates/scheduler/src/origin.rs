@@ -111,8 +111,8 @@ impl OriginEntry {
     }
 
     pub(crate) fn set_robots(&mut self, now: Tick, state: RobotsState) {
-        // Only a new answer allows one page after its rules expire. If a stored copy did too, it
-        // would allow another page each time the origin comes back into memory.
+        // Only a new answer allows one page after its rules expire. If a stored copy allowed one
+        // too, another page would be fetched each time the origin comes back into memory.
         let is_answer = std::mem::take(&mut self.asked);
         self.first_until = match state {
             RobotsState::InForce { .. } if is_answer => now + MAX_ROBOTS_AGE,

@@ -232,8 +232,8 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// Checks the database server at a connection string, and returns a thread and a configuration for
-/// connections to it.
+/// Checks the database server that a connection string names, and returns a thread and a
+/// configuration for connections to this server.
 pub(crate) fn begin(
     url: &str,
     credentials: &PasswordSources,

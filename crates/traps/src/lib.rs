@@ -498,8 +498,8 @@ impl TrapDetector {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // The kind is deferred already, so keep its rule and evidence. Limit it to the new
-            // parameter names only if it was limited before.
+            // The kind is deferred already, so keep its rule and evidence. Limit the kind to the
+            // new parameter names only if the kind was limited to parameter names before.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;

@@ -48,7 +48,8 @@ pub struct PageFingerprint {
     /// The simhash of the content without images. The simhashes of nearly equal pages differ in few
     /// bits.
     pub simhash: u64,
-    /// The number of words that are new on the page's host. `None` if they were not compared.
+    /// The number of words that are new on the page's host. `None` if the page was not compared
+    /// with the host's words.
     pub(super) new_words: Option<u32>,
     /// The hash of each shingle (five consecutive words of the content).
     pub(super) shingles: Box<[u32]>,
@@ -57,8 +58,8 @@ pub struct PageFingerprint {
 }
 
 impl PageFingerprint {
-    /// Returns the number of words that are new on the page's host. `None` if they were not
-    /// compared.
+    /// Returns the number of words that are new on the page's host. `None` if the page was not
+    /// compared with the host's words.
     #[must_use]
     pub fn new_words(&self) -> Option<u32> {
         self.new_words

@@ -189,8 +189,8 @@ impl SiteSessions {
         });
     }
 
-    /// Returns whether the site's session may be logged in at the start of a run: the session was
-    /// logged in when it was stored, or the operator imported cookies.
+    /// Returns whether the site's session may be logged in at the start of a run: the stored
+    /// session was logged in, or the operator imported cookies.
     #[must_use]
     pub fn may_be_logged_in(&self, site: &str) -> bool {
         let mut may_be = false;

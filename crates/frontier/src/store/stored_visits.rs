@@ -168,16 +168,16 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Keep only the remaining entries in the row. This transaction takes or replaces the
-            // visits of the other entries, or they are no longer valid.
+            // Keep only the remaining entries in the row. The other entries are invalid, or this
+            // transaction takes or replaces their visits.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// Returns up to `most` visits whose due time can't be right if the current time is `now` and
-    /// visits are due at most `longest` seconds after they are made.
+    /// Returns up to `most` visits whose due time can't be right given that the current time is
+    /// `now` and that visits are due at most `longest` seconds after they are made.
     pub(super) fn misdated(
         &mut self,
         now: u32,

@@ -363,7 +363,7 @@ impl SharedFrontier {
 
     /// Applies a change of the owned buckets, and clears the recent states. For URLs of other
     /// workers, a recent state follows from the links that this worker sent, and may differ from
-    /// the stored state. So it must not be used once this worker owns the URL.
+    /// the stored state. So a recent state must not be used once this worker owns the URL.
     fn change(
         &self,
         writer: &mut WriterState,
