@@ -181,7 +181,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// If the cache is over its limit, drops the least recently used heads until half of the limit
-    /// is free. Dropping that many at once makes the walk over all heads rare.
+    /// is free. Dropping many heads in one call makes the walk over all heads rare.
     fn shrink(&mut self) {
         if self.weight <= self.limit {
             return;

@@ -145,16 +145,16 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
 
-    /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
-    /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
-    /// the state of the hosts must be committed.
+    /// Hands buckets (sets of hosts) over, so that other workers may take them immediately. Before
+    /// the call, no URL in these buckets may be leased, no request to their hosts may be in flight,
+    /// and the state of the hosts must be committed.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
 
-    /// Gives up everything that this worker owns, so that other workers may take it at once.
-    /// Nothing can be leased or committed afterwards.
+    /// Gives up all buckets and the name that this worker owns, so that other workers may take them
+    /// immediately. Nothing can be leased or committed afterwards.
     ///
     /// # Errors
     /// [`FrontierError`] if the database can't be reached. The leases then expire.

@@ -128,8 +128,8 @@ impl Scheduler {
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // A higher limit adds a slot that would be free at once. The slot may have been removed by
-        // a lower limit while its gap was under way, so wait until that gap would be over.
+        // A higher limit adds a slot that would be free immediately. An earlier, lower limit may
+        // have removed this slot while its gap was under way, so wait until that gap would be over.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now

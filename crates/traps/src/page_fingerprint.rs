@@ -208,9 +208,9 @@ impl FingerprintReader {
 /// Returns the hash of each shingle (five consecutive words), and the simhash of all shingles.
 /// Fewer than five words form one shingle.
 fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
-    /// The number of shingles that are computed at once.
+    /// The number of shingles that are computed together.
     const AT_ONCE: usize = 4;
-    /// The number of words in the shingles that are computed at once.
+    /// The number of words in the shingles that are computed together.
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
     let count = match words.len() {

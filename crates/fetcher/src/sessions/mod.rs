@@ -38,7 +38,7 @@ struct Sessions {
 /// The session of one site.
 #[derive(Default)]
 struct Session {
-    /// Whether cookies and the token are sent over plain http too.
+    /// Whether cookies and the token are sent over plain http as well as https.
     plain_http: bool,
     jar: Jar,
     token: Option<(HeaderName, HeaderValue)>,
@@ -247,7 +247,7 @@ impl SiteSessions {
     #[must_use]
     pub fn without_cookies(stored: Vec<u8>, is_erased: &dyn Fn(&str) -> bool) -> Vec<u8> {
         let Ok(mut session) = serde_json::from_slice::<StoredSession>(&stored) else {
-            // A run would discard an unreadable session too.
+            // Return an empty session, because a run would discard an unreadable session too.
             return Vec::new();
         };
         let before = session.cookies.len();

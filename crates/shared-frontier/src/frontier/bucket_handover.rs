@@ -376,7 +376,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Surveys all server groups at once. The first result is this worker's group.
+    /// Surveys all server groups concurrently. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);

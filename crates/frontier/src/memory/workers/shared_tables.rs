@@ -142,8 +142,8 @@ impl CrawlTables {
         epochs.collect()
     }
 
-    /// Extends the leases on a worker's name and on its buckets. Returns false if any lease had
-    /// ended.
+    /// Extends the leases on a worker's name and on its buckets. Returns false if any of these
+    /// leases had already ended.
     pub(super) fn renew(
         &mut self,
         name: &str,
