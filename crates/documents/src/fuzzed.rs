@@ -92,12 +92,13 @@ fn objects(objects: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Converts a file with the default limits and with [`SMALL`] ones. Checks that the pages contain
-/// only the expected tags, whatever the texts of the document are, and that the second page is
-/// short. Returns the lengths of the main text of the second page and of the first.
+/// Converts a file to two pages: the first with the default limits, the second with [`SMALL`] ones.
+/// Checks that both pages contain only the expected tags, whatever the texts of the document are,
+/// and that the second page is short. Returns the length of the main text of the second page, then
+/// that of the first.
 ///
-/// The second page may be longer: lines that repeat on many pages of a PDF are removed, and the
-/// text with low limits may lack the repetitions.
+/// The second main text may be longer than the first: lines that repeat on many pages of a PDF are
+/// removed, and the text with low limits may lack the repetitions.
 fn check(
     file: &[u8],
     to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>,

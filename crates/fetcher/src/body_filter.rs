@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 type WantsBody = dyn Fn(u16, &HeaderMap) -> bool + Send + Sync;
 
-/// Decides by an answer's status and headers whether to read its body, and how much of it.
+/// Decides by an answer's status and headers whether to read the body, and how much of the body.
 #[derive(Clone)]
 pub struct BodyFilter {
     wants: Arc<WantsBody>,

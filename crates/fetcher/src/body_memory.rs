@@ -23,9 +23,9 @@ impl fmt::Debug for BodyMemory {
 
 /// The memory for all long bodies.
 ///
-/// A body that turns out to be long reserves memory for its maximum length at once. No body waits
-/// for more memory while it holds some, so bodies can't deadlock. Waiting bodies are served in
-/// order.
+/// A body that turns out to be long immediately reserves memory for its maximum length. No body
+/// waits for more memory while it holds some, so bodies can't deadlock. Waiting bodies are served
+/// in order.
 #[derive(Debug)]
 pub(crate) struct BodyMemoryPool {
     free: Arc<Semaphore>,

@@ -41,8 +41,8 @@ pub struct FetchConfig {
     /// [`is_filtered`]: crate::FetchRequest::is_filtered
     pub body_filter: Option<BodyFilter>,
     /// Memory for bodies longer than 256 KiB, in bytes, for all exchanges together. Such a body
-    /// reserves its announced or else its maximum length, waits until this is free, and keeps it
-    /// until the exchange is dropped.
+    /// waits until memory for its announced length (or else its maximum length) is free, and keeps
+    /// that memory until the exchange is dropped.
     pub body_memory: u64,
     /// A proxy for every request: `http://`, `https://`, `socks5://` (names are resolved locally)
     /// or `socks5h://` (names are resolved by the proxy). If the proxy resolves names (HTTP and
@@ -116,8 +116,8 @@ impl FetchConfig {
         }
     }
 
-    /// Returns the secrets of all hosts, including those that are learned later from responses and
-    /// logins.
+    /// Returns the secrets of all hosts, including secrets that are learned later from responses
+    /// and logins.
     #[must_use]
     pub fn secrets(&self) -> Secrets {
         Secrets::of(&self.access).with_learned(self.sessions.secrets())

@@ -8,7 +8,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[error("the connection stands")]
 pub(crate) struct ConnectionEstablished;
 
-/// Establishes a connection, including TLS, and closes it at once. Returns the error
+/// Establishes a connection, including TLS, and closes it immediately. Returns the error
 /// [`ConnectionEstablished`] if that succeeds.
 pub(crate) async fn connect_only<F, C>(connecting: F) -> Result<C, BoxError>
 where

@@ -142,7 +142,8 @@ mod tests {
             underway.push(descriptor_limit.begin().await);
         }
         for slot in &underway {
-            // All eight exchanges ran out of descriptors at once, so the limit is lowered once.
+            // All eight exchanges ran out of descriptors at the same time, so the limit is lowered
+            // once.
             descriptor_limit.allow_fewer(slot);
         }
         drop(underway.pop());

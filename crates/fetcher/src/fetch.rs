@@ -171,7 +171,7 @@ impl Fetcher {
     }
 
     /// Returns the number of name look-ups that used only the address family that answered first,
-    /// because too many others waited for their slower family.
+    /// because too many other look-ups were waiting for their slower family.
     #[must_use]
     pub fn one_family_lookups(&self) -> u64 {
         self.names.one_family_lookups()
@@ -293,8 +293,8 @@ impl Fetcher {
         )
     }
 
-    /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes it.
-    /// Sends no request, so it needs no permit.
+    /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes the
+    /// connection. Sends no request, so it needs no permit.
     ///
     /// # Errors
     /// Returns the failure that a request would have had.
@@ -536,7 +536,7 @@ impl Fetcher {
     }
 
     /// Returns the secret fields of a request: those that the operator set for its host, and those
-    /// of the site's session. Cookies of both are sent, the operator's first.
+    /// of the site's session. If both have cookies, all are sent, the operator's first.
     fn own_fields(&self, url: &CanonicalUrl, now: Tick) -> HeaderMap {
         let mut fields = self.accesses.fields(url).cloned().unwrap_or_default();
         let is_proxied = self.config.proxy.is_some();
@@ -609,7 +609,7 @@ impl Fetcher {
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> ClassifiedError {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
-        // No connection could be made to the cached addresses, so they may be outdated.
+        // No connection could be made to the cached addresses, which may be outdated.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host());
         }
@@ -729,8 +729,8 @@ fn http_request(request: &FetchRequest, headers: HeaderMap) -> reqwest::Request 
     http_request
 }
 
-/// Returns the general fields together with the fields for one host, which replace general ones of
-/// the same name.
+/// Returns the general fields together with the fields for one host. A field for the host replaces
+/// general fields of the same name.
 fn with_own(headers: &HeaderMap, own: &HeaderMap) -> HeaderMap {
     let mut all = headers.clone();
     for (name, value) in own {

@@ -229,7 +229,8 @@ fn check_headers(exchange: &Exchange) {
     let _ = interstitial(exchange.status, headers, &page);
 }
 
-/// Checks that a body is decoded within limits, and that a lower limit only shortens it.
+/// Checks that a body is decoded within limits, and that a lower limit only shortens the decoded
+/// body.
 fn check_body(exchange: &Exchange) {
     let limits = |bytes, ratio| DecodeLimits {
         bytes,

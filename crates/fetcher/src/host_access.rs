@@ -7,7 +7,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, class_of_host, host_and_
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-/// Stands for a secret value in records.
+/// The text that replaces a secret value in records.
 pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Fields that the operator can't set, because the crawler sets them itself: its identity, what it

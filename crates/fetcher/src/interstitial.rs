@@ -140,7 +140,7 @@ struct Guard {
     /// The statuses that the page may have. If empty, any status that interstitials are known to
     /// have.
     statuses: &'static [u16],
-    /// The title, or its beginning if this ends in `*`. Empty for any title.
+    /// The title, or the beginning of the title followed by `*`. Empty for any title.
     title: &'static str,
     /// Strings that the page's markup, in lower case, must all contain.
     marks: &'static [&'static str],
@@ -276,8 +276,8 @@ fn may_hold(text: &str, mark: &str) -> bool {
     })
 }
 
-/// Returns the beginning of a page in lower case and without comments. Comments are left out
-/// because those in templates and in articles about guards may mention the marks.
+/// Returns the beginning of a page in lower case and without comments. Comments are left out,
+/// because comments in templates and in articles about guards may mention the marks.
 fn markup_of(text: &str) -> Vec<u8> {
     let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     let mut markup = Vec::with_capacity(rest.len());

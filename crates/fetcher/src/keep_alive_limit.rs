@@ -37,8 +37,8 @@ struct State {
 /// The connections of a host.
 #[derive(Debug)]
 struct OfHost {
-    /// The highest number of connections in use at once so far. Up to this many may be open and
-    /// idle now.
+    /// The highest number of connections that were in use at the same time so far. Up to this many
+    /// may be open and idle now.
     made: usize,
     in_use: usize,
     used_last: Instant,

@@ -104,7 +104,7 @@ impl CheckedResolver {
     }
 
     /// Returns the number of look-ups that used only the address family that answered first,
-    /// because too many others waited for their slower family.
+    /// because too many other look-ups were waiting for their slower family.
     pub(crate) fn one_family_lookups(&self) -> u64 {
         self.one_family.load(Ordering::Relaxed)
     }
@@ -180,8 +180,8 @@ impl CheckedResolver {
         }
     }
 
-    /// Returns the addresses that may be connected to, without those that are refused. If all
-    /// addresses are refused, returns the error for the first one.
+    /// Returns the given addresses that may be connected to. If all are refused, returns the error
+    /// for the first address.
     fn permitted(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! Permission to send requests to hosts that other workers may take over: it ends at a deadline.
+//! The deadline of a worker's permission to send requests to hosts that other workers may take
+//! over.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -64,7 +65,7 @@ mod tests {
         let put_off = async { *guard.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // After the deadline, the guard's future resolves at once. Without a guard, the future
+        // After the deadline, the guard's future resolves immediately. Without a guard, the future
         // never resolves.
         until_over(Some(&guard)).await;
         let mut without = pin!(until_over(None));

@@ -32,7 +32,7 @@ pub trait RequestSigner: fmt::Debug + Send + Sync {
 /// When to sign requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignWhen {
-    /// Sign the requests to hosts that demanded it.
+    /// Sign the requests to hosts that demanded a signature.
     Challenged,
     /// Sign every request.
     Always,
@@ -47,7 +47,7 @@ pub struct Signing {
     pub when: SignWhen,
 }
 
-/// Whether an answer demands a signature, and whether the crawl can make it.
+/// Whether an answer demands a signature, and whether the crawl can make this signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureDemand {
     /// The answer demands no signature.

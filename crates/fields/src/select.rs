@@ -40,7 +40,7 @@ impl Selector {
     }
 
     /// Returns the elements below `scope` that match the selector, in page order. If `scope` is the
-    /// root element of the page, it may match too.
+    /// root element of the page, `scope` itself may match too.
     pub(crate) fn matches<'a>(
         &'a self,
         scope: ElementRef<'a>,

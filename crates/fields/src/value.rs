@@ -24,7 +24,7 @@ impl ValueType {
     /// Converts a text to a value. Relative URLs are resolved against `base`.
     ///
     /// # Errors
-    /// A message that quotes the text, if it can't be converted to the type.
+    /// A message that quotes the text, if the text can't be converted to the type.
     pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
         match self.kind {
             FieldKind::Text => Ok(Value::String(text.to_owned())),

@@ -80,7 +80,8 @@ fn long_values_end_at_the_limit_of_a_rule() {
         assert_eq!(extracted.cut, Some("size"), "{field}");
         assert!(extracted.fields["a"].as_str().unwrap().len() <= 2 << 20);
     }
-    // With nested elements, the same text belongs to each of them, so it counts several times.
+    // With nested elements, the same text belongs to each of them, so the text counts several
+    // times.
     let html = format!("{}{}", "<div>".repeat(400), "word ".repeat(100_000));
     let extracted = extract("{ select = \"div\", all = true }", &html);
     assert_eq!(extracted.cut, Some("size"));

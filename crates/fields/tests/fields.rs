@@ -368,7 +368,7 @@ fn a_written_rule_has_its_fields_in_the_same_order() {
                 w = \"g\"\n";
     let mut rule: RuleConfig = toml::from_str(text).unwrap();
     // Sort the fields, because the TOML parser loses their order. In the program, the reader of
-    // settings files restores it.
+    // settings files restores the order.
     rule.fields.0.sort_by(|one, other| other.0.cmp(&one.0));
     let written = toml::to_string(&rule).unwrap();
     let at = |line: &str| written.find(line).unwrap_or_else(|| panic!("{written}"));

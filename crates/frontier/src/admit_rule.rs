@@ -123,8 +123,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the place stored for a URL that is not pending. Only the distance is used, not the
-    /// other fields.
+    /// Creates the place of a URL that is not pending, with the given distance. All fields except
+    /// the distance are unused.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -212,7 +212,7 @@ impl DeferredUrl {
 }
 
 /// Decides what `admission` changes for a URL in state `now`. The place of [`AdmitAction::Improve`]
-/// has the old `seq`. If its rank differs from the old one, the caller must assign a new `seq`.
+/// has the old `seq`. If the new rank differs from the old one, the caller must assign a new `seq`.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, RequestedState::Pending);

@@ -21,7 +21,7 @@ pub enum FrontierError {
         /// The error of the store.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Stored bytes are not what was written.
+    /// A stored record is damaged: its bytes differ from those that were written.
     #[error("the store in `{}` is damaged: {what}", dir.display())]
     Corrupt {
         /// The frontier's directory.
@@ -106,7 +106,7 @@ pub enum DiskOpenError {
         /// The version of the layout that this program reads.
         known: u32,
     },
-    /// Stored bytes are not what was written.
+    /// A stored record is damaged: its bytes differ from those that were written.
     #[error("the frontier in `{}` is damaged: {what}", path.display())]
     Corrupt {
         /// The frontier's directory.

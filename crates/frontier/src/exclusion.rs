@@ -118,8 +118,8 @@ reasons! {
     NotArchived = 17, "not_archived";
     /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
-    /// Listed only in sitemaps on other hosts that the robots.txt of the URL's own host does not
-    /// name.
+    /// Listed only in sitemaps that are on other hosts and that the robots.txt of the URL's own
+    /// host doesn't name.
     Sitemap = 19, "sitemap";
 }
 

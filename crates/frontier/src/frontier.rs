@@ -108,7 +108,8 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn found_on(&self, url: &CanonicalUrl) -> Result<Option<CanonicalUrl>, FrontierError>;
 
-    /// Returns the earliest due time after `after` of any settled URL, if there is one.
+    /// Returns the earliest time later than `after` at which the visit of a settled URL is due, if
+    /// there is one.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

@@ -305,8 +305,8 @@ impl LeaseTable {
             };
             let fingerprint = store.fingerprint(&queued.url);
             // A commit changes the store before its merge changes this table. In between, the store
-            // has this leased URL at its new place, but this table has it at the old one. Skip it
-            // here: the merge will move the lease.
+            // has this leased URL at its new place, but this table still has the URL at its old
+            // place. Skip the URL here: the merge will move the lease.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -376,8 +376,8 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // The URL was leased while the transaction that moves it was open. The URL keeps its
-            // lease.
+            // The URL was leased while the transaction that now moves it in its queue was open. The
+            // URL keeps its lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

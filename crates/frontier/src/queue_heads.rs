@@ -18,9 +18,9 @@ pub(crate) struct QueueHeadCache<V> {
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. A head may also grow by admissions. If it is
-    /// then longer than four times this number, and more than half of the cache's limit is in use,
-    /// it is truncated to this number. The dropped entries remain on disk.
+    /// The maximum number of entries in one refill. A head may also grow by admissions. If the head
+    /// is then longer than four times this number, and more than half of the cache's limit is in
+    /// use, the head is truncated to this number. The dropped entries remain on disk.
     refill: usize,
     /// The minimum number of entries in a refill, if the maximum allows it.
     least: usize,
@@ -46,8 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum FirstEntryLookup<V> {
     Entry(QueueRank, V),
-    /// No entry is in memory. The store may have entries after this rank, or any entries if the
-    /// rank is `None`.
+    /// No entry is in memory. The store may have entries after this rank, or at any rank if the
+    /// value is `None`.
     Unknown(Option<QueueRank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -181,7 +181,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// If the cache is over its limit, drops the least recently used heads until half of the limit
-    /// is free. Dropping that many at once makes the walk over all heads rare.
+    /// is free. Dropping many heads in one call makes the walk over all heads rare.
     fn shrink(&mut self) {
         if self.weight <= self.limit {
             return;

@@ -32,7 +32,7 @@ pub enum StoredPart {
         /// The copy, as opaque bytes.
         bytes: Vec<u8>,
     },
-    /// The last visit of a URL, stored for the next one.
+    /// The last visit of a URL, stored for the URL's next visit.
     Visit(StoredVisit),
     /// A value that the caller stored under a name.
     Meta {

@@ -41,10 +41,10 @@ pub trait Transaction {
     ) -> Result<(), FrontierError>;
 
     /// Makes settled URLs pending again whose next visit is due at `until` (seconds since the Unix
-    /// epoch), and returns their number. Takes at most `most` URLs, those due the longest first.
-    /// Visits stored in this transaction may come before others that have been due longer. The URLs
-    /// enter their queues in the order of due time, then text. If `most` cuts between equal due
-    /// times, the choice is unspecified.
+    /// epoch), and returns their number. Takes at most `most` URLs, the longest overdue first.
+    /// Visits stored in this transaction may come before others that are overdue for longer. The
+    /// URLs enter their queues in the order of due time, then text. If `most` cuts between equal
+    /// due times, the choice is unspecified.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

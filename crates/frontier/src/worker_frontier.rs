@@ -139,22 +139,22 @@ pub trait WorkerFrontier: Frontier {
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
     /// Takes up to `most` buckets (sets of hosts) that have no owner. Returns the number of buckets
-    /// taken, and the origins in them that have pending URLs, each with their number.
+    /// taken, and each origin in them that has pending URLs, with the number of these URLs.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails or this worker's leases expired.
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
 
-    /// Hands buckets (sets of hosts) over, so that other workers may take them at once. Before the
-    /// call, no URL in these buckets may be leased, no request to their hosts may be in flight, and
-    /// the state of the hosts must be committed.
+    /// Hands buckets (sets of hosts) over, so that other workers may take them immediately. Before
+    /// the call, no URL in these buckets may be leased, no request to their hosts may be in flight,
+    /// and the state of the hosts must be committed.
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails. The leases on these buckets then expire.
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
 
-    /// Gives up everything that this worker owns, so that other workers may take it at once.
-    /// Nothing can be leased or committed afterwards.
+    /// Gives up all buckets and the name that this worker owns, so that other workers may take them
+    /// immediately. Nothing can be leased or committed afterwards.
     ///
     /// # Errors
     /// [`FrontierError`] if the database can't be reached. The leases then expire.
@@ -177,7 +177,8 @@ pub trait WorkerFrontier: Frontier {
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
     /// Records whether this worker is idle until new links arrive. If `pages` is less than the
-    /// worker's page budget, it becomes the budget, so that other workers can use the rest.
+    /// worker's page budget, the budget is lowered to `pages`, so that other workers can use the
+    /// rest.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
     /// Requests a budget of `more` pages in addition to the `pages` that this worker has used.
@@ -185,8 +186,8 @@ pub trait WorkerFrontier: Frontier {
     /// together never exceed `of`, the page budget of the crawl.
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
-    /// Takes all buckets without an owner, because no other worker may be left to list their
-    /// deferred URLs, and then returns this worker's buckets (sets of hosts) whose deferred URLs no
+    /// Takes all buckets (sets of hosts) without an owner, because no other worker may be left to
+    /// list their deferred URLs. Then returns each of this worker's buckets whose deferred URLs no
     /// other worker has listed in its records.
     fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError>;
 
@@ -260,8 +261,8 @@ pub trait OutgoingCrawl {
     /// Returns the number of the crawl's URLs in each state.
     fn totals(&self) -> CommittedCounts;
 
-    /// Passes everything stored for the crawl to `show`, except the workers' named values. The
-    /// pending URLs of an origin come in queue order.
+    /// Passes to `show` everything that is stored for the crawl, except the workers' named values.
+    /// The pending URLs of an origin come in queue order.
     ///
     /// # Errors
     /// Errors of the databases and of `show`.
@@ -270,7 +271,7 @@ pub trait OutgoingCrawl {
         show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
     ) -> Result<(), BoxError>;
 
-    /// Passes each link that no worker has taken yet to `show`. A link may be passed twice.
+    /// Passes to `show` each link that no worker has taken yet. A link may be passed twice.
     ///
     /// # Errors
     /// Errors of the databases and of `show`.
@@ -295,8 +296,8 @@ pub struct ExportedWorker {
 
 /// A shared frontier to which a crawl can be moved from its directory.
 pub trait MoveTarget {
-    /// Returns a new id for a process of `worker`, as if that process had run the crawl so far. The
-    /// process counts as ended once the move is complete.
+    /// Creates an id for a process of `worker`. The shared frontier will record this process as the
+    /// one that ran the crawl so far. The process counts as ended once the move is complete.
     fn new_life(&self, worker: &str) -> String;
 
     /// Returns whether the move is complete: the whole crawl is in the shared frontier, which has a

@@ -1,9 +1,9 @@
 //! Finds rows of different workers about the same URL: two pages that settle the URL in one round,
 //! or an exclusion of a URL that another worker settled or excluded.
 //!
-//! Such duplicate exclusions occur if a host was handed over from one worker to another. When the
-//! run of the first worker ended, it wrote exclusions for URLs of the host that it had set aside.
-//! The second worker then excluded the same URLs again, or fetched them.
+//! Such duplicate exclusions occur if a host was handed over from one worker to another. At the end
+//! of its run, the first worker wrote exclusions for the host's URLs that it had set aside. The
+//! second worker then excluded the same URLs again, or fetched them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -118,8 +118,8 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns the digests of a worker's WARC files. The worker's last run recorded these when it
-/// ended.
+/// Returns the digests of a worker's WARC files. The worker's last run recorded these digests at
+/// its end.
 fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileDigestRow>, GatherError> {
     let list = FileDigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list

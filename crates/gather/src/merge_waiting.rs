@@ -25,7 +25,7 @@ const REASONS: [&str; 6] = [
 
 /// Writes `waiting.jsonl`. A host may have been handed over to another worker after one worker's
 /// run had ended. So the number of waiting URLs of a host is taken from the worker that sent the
-/// last request to it.
+/// last request to the host.
 pub(crate) fn write_waiting(
     workers: &[WorkerDirectory],
     last: &LastWorkerByHost,
@@ -61,9 +61,9 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// Returns the row about the whole crawl. Its reason is the one that leaves the most work, of the
-/// workers that have waiting URLs. If no worker has waiting URLs, it is the one that leaves the
-/// least work, of all workers.
+/// Returns the row about the whole crawl. If any worker has waiting URLs, the row's reason is the
+/// one of these workers' reasons that leaves the most work. Otherwise it is the one of all workers'
+/// reasons that leaves the least work.
 fn of_crawl(workers: &[WorkerDirectory], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

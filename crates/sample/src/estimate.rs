@@ -11,9 +11,9 @@ use crate::quantile::t_975;
 /// treated as zero, because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// Weight of a second variance that is mixed into the variance of a share: the one that would
-/// result if all strata had the same share. The weight of the actual variance is the number of
-/// sampled pages with the rarer value.
+/// The variance of a share is mixed with a second variance: the one that would result if all strata
+/// had the same share. This is the weight of the second variance. The weight of the first one is
+/// the number of sampled pages with the rarer value.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.

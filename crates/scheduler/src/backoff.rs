@@ -11,7 +11,7 @@ use crate::tick::Tick;
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The back-off state of a host: waits that it requested, and pauses after its failures. A host
-/// without either has no such state.
+/// without waits or failures has no such state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
     /// No requests before this time. `hold_why` is the reason, such as a Retry-After, a restart or
@@ -77,8 +77,8 @@ impl Backoff {
         }
     }
 
-    /// Counts the failure of a URL, given its hash, unless a failure of the same URL was already
-    /// counted. `None` always counts.
+    /// Counts the failure of the URL with the hash `url`, unless a failure of the same URL was
+    /// already counted. A failure without a hash (`None`) always counts.
     pub(crate) fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;

@@ -31,9 +31,9 @@ pub(crate) struct Gate {
     pub(crate) held: u32,
     delay: Duration,
     pub(crate) rate: MaxRate,
-    /// The latest start or end of a request.
+    /// When a request at this gate last started or ended.
     pub(crate) last: Tick,
-    /// End of a longer delay from before the limits changed. This delay still applies.
+    /// End of the delay that was under way when the limits changed. This delay is never shortened.
     promised: Tick,
     hosts: u32,
     /// Hosts that wait at the gate, in order.

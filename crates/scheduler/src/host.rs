@@ -139,7 +139,7 @@ impl Host {
     /// Returns whether another origin of the host may still answer after a request for the
     /// robots.txt of one origin failed. False for any other request. Also false for a host with
     /// more than two origins, because links to many ports of a host would otherwise make the crawl
-    /// try one port after the other.
+    /// try each port in turn.
     pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
         let Purpose::Robots { origin } = purpose else {
             return false;

@@ -39,7 +39,7 @@ pub struct PausedHost {
     pub until: Tick,
     /// The rule that pauses the host.
     pub why: PauseReason,
-    /// The origins of the host whose rules are known, even if they are no longer fresh.
+    /// The host's origins whose rules are known, even if these rules are no longer fresh.
     pub with_rules: Vec<Origin>,
 }
 
@@ -53,11 +53,11 @@ pub enum PauseReason {
     /// No connection could be made to any origin, or too many requests failed in a row. The number
     /// is the number of failures since the last answer.
     Failures(u32),
-    /// No origin of the host may be fetched from yet. The first one to change waits to fetch its
-    /// unreachable robots.txt again.
+    /// No origin of the host may be fetched from yet. The origin whose wait ends first waits to
+    /// fetch its unreachable robots.txt again.
     Robots,
-    /// No origin of the host may be fetched from yet. The first one to change waits for the visit
-    /// time in its robots.txt.
+    /// No origin of the host may be fetched from yet. The origin whose wait ends first waits for
+    /// the visit time in its robots.txt.
     VisitTime,
     /// The host's rate-limit fields reported a used-up quota.
     RateLimit,

@@ -33,9 +33,9 @@ pub struct MaxRate {
     limiter: Option<Limiter>,
     /// The sequence number of the last request that was counted.
     last: u64,
-    /// The earliest time for the next request by the counted requests.
+    /// The earliest time for the next request that the counted requests allow.
     opens_at: Tick,
-    /// The earliest time for the next request by the requests of [`MaxRate::note_earlier`].
+    /// The earliest time for the next request that the requests of [`MaxRate::note_earlier`] allow.
     earlier_until: Tick,
 }
 

@@ -128,8 +128,8 @@ impl Scheduler {
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // A higher limit adds a slot that would be free at once. The slot may have been removed by
-        // a lower limit while its gap was under way, so wait until that gap would be over.
+        // A higher limit adds a slot that would be free immediately. An earlier, lower limit may
+        // have removed this slot while its gap was under way, so wait until that gap would be over.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now
@@ -152,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the number of hosts for which the operator set a delay. Each takes about 200 bytes
-    /// until the crawl ends.
+    /// Returns the number of hosts for which the operator set a delay. Each of these delays takes
+    /// about 200 bytes until the crawl ends.
     #[must_use]
     pub fn own_delays(&self) -> usize {
         self.host_limits.len()

@@ -41,8 +41,8 @@ pub(crate) struct OriginEntry {
     pub(crate) pace: Option<Box<OriginPace>>,
     /// Number of pending URLs, as last set by the caller.
     waiting: u64,
-    /// Number of page permits issued since `waiting` was set and not given back. Each uses up one
-    /// of the pending URLs.
+    /// Number of page permits issued since `waiting` was set, without permits given back. Each of
+    /// these permits uses up one of the pending URLs.
     permits_out: u32,
     /// Whether a permit for robots.txt was issued, and `set_robots` was not called since.
     asked: bool,
@@ -111,8 +111,8 @@ impl OriginEntry {
     }
 
     pub(crate) fn set_robots(&mut self, now: Tick, state: RobotsState) {
-        // Only a new answer allows one page after its rules expire. If a stored copy did too, it
-        // would allow another page each time the origin comes back into memory.
+        // Only a new answer allows one page after its rules expire. If a stored copy allowed one
+        // too, another page would be fetched each time the origin comes back into memory.
         let is_answer = std::mem::take(&mut self.asked);
         self.first_until = match state {
             RobotsState::InForce { .. } if is_answer => now + MAX_ROBOTS_AGE,

@@ -227,7 +227,7 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was just dequeued. Returns `None` if the host must wait
-    /// again, for an hour that allows requests or for a limit that it shares with other hosts. If
+    /// again, either for an hour that allows requests or for a limit shared with other hosts. If
     /// `is_looked_up` is true, the host's look-up has ended, so an unknown address no longer blocks
     /// it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
@@ -357,8 +357,9 @@ impl Scheduler {
         })
     }
 
-    /// Returns the purpose of a host's next request: a queued request comes first, then its origins
-    /// in turn. Also returns whether the request was queued, and the visit time that it waited for.
+    /// Returns the purpose of a host's next request: a queued request comes first, then a request
+    /// for one of the origins, in turn. Also returns whether the request was queued, and the visit
+    /// time that the request waited for.
     fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
         if let Some(queued) = self.queued_requests.get_mut(&id)
             && let Some(purpose) = queued.pop_front()

@@ -11,8 +11,8 @@ use crate::tick::{Tick, micros};
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// Minimum pause after failures, as a multiple of the host's gap.
 const MIN_PAUSE_GAPS: u64 = 10;
-/// Maximum number of times that quiet hours and hourly gaps postpone one request in turn. After
-/// that, the request waits for the longest gap of all.
+/// Maximum number of times that quiet hours and hourly gaps may postpone one request, one after the
+/// other. After that, the request waits for the longest gap of all.
 const MAX_POSTPONEMENTS: u32 = 64;
 
 /// The earliest time for a request, and the rule that sets this time.

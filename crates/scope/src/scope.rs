@@ -14,8 +14,8 @@ use crate::surt_prefix::SurtPrefix;
 #[non_exhaustive]
 #[strum(serialize_all = "lowercase")]
 pub enum ScopeMode {
-    /// The hosts of the seeds. A host is the same over http and https. On loopback the port counts,
-    /// too.
+    /// The hosts of the seeds. A host is the same over http and https. On loopback, each port is a
+    /// separate host.
     #[default]
     Host,
     /// The registrable domains of the seeds.

@@ -18,7 +18,8 @@ pub enum AreaKind {
     /// The host, and the path up to its last `/`. If a seed is directly below the root, such as
     /// `/products`, it is a folder itself.
     Prefix,
-    /// The whole host. A host is the same over http and https. On loopback the port counts, too.
+    /// The whole host. A host is the same over http and https. On loopback, each port is a separate
+    /// host.
     Host,
     /// The registrable domain.
     Domain,

@@ -210,8 +210,8 @@ impl TransactionColumns {
         }
     }
 
-    /// Adds a record. If the record is settled, `worker` is stored as the number of the worker that
-    /// settled it.
+    /// Adds a record. If its URL is settled, `worker` is stored as the number of the worker that
+    /// settled the URL.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,
@@ -390,8 +390,9 @@ impl TransactionColumns {
         put(session, Sql::PutMeta, meta.name.len(), &params).await
     }
 
-    /// Sends all statements of the commit at once, and then waits for the replies. If a statement
-    /// fails, the database server refuses all later statements, including the commit.
+    /// Sends all statements of the commit without waiting in between, and then waits for the
+    /// replies. If a statement fails, the database server refuses all later statements, including
+    /// the commit.
     pub(crate) async fn send(
         &self,
         session: &DatabaseSession,
@@ -443,7 +444,7 @@ impl TransactionColumns {
         Ok(())
     }
 
-    /// Sends all statements for URLs, origins and hosts at once.
+    /// Sends all statements for URLs, origins and hosts without waiting in between.
     async fn put_rows(&self, session: &DatabaseSession, crawl: i32) -> DatabaseResult<()> {
         let (records, visits) = (&self.records, &self.visits);
         let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);

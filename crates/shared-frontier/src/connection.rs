@@ -277,7 +277,7 @@ impl DatabaseSession {
     /// Connects and prepares all statements.
     pub(crate) async fn open(config: &ServerConfig) -> DatabaseResult<Arc<DatabaseSession>> {
         let session = DatabaseSession::open_lazily(config).await?;
-        // Send all statements at once, so that they share one round trip.
+        // Send all statements without waiting in between, so that they share one round trip.
         let client = &session.client;
         let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
         let prepared = try_join_all(statements).await?;

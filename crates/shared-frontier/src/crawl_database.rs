@@ -26,7 +26,8 @@ pub(crate) struct CrawlDatabase {
     pub(crate) keys: RowKeys,
     pub(crate) owned: Arc<Ownership>,
     pub(crate) groups: ServerGroups,
-    /// The connection for reads. Readers share it, and their statements may be in flight at once.
+    /// The connection for reads. Readers share this connection, and several statements may be in
+    /// flight on it at the same time.
     reader: Mutex<Arc<DatabaseSession>>,
     /// The connection for commits, separate so that no read waits for a commit.
     writer: Mutex<Arc<DatabaseSession>>,
@@ -228,7 +229,7 @@ impl CrawlDatabase {
             .corrupt(&format!("a row of crawl_frontier.{table}"))
     }
 
-    /// Gives up all leases, so that other workers may take the buckets at once.
+    /// Gives up all leases, so that other workers may take the buckets immediately.
     pub(crate) fn end_leases(&self) -> Result<(), FrontierError> {
         let (session, owned) = (self.writing_session()?, Arc::clone(&self.owned));
         let ended = self.thread.run(async move {
@@ -275,7 +276,8 @@ impl QueueReader for CrawlDatabase {
         leased: &BTreeSet<QueueRank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Read more rows than wanted, because the first rows of the queue may be of leased URLs.
+        // Read more rows than wanted, because the first rows of the queue may belong to leased
+        // URLs.
         let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());

@@ -174,7 +174,7 @@ async fn layout(client: &Client) -> DatabaseResult<i32> {
         }
         tries += 1;
         match make_tables(client).await {
-            // Another worker created the tables at the same time.
+            // Another worker created the tables at the same time. Look for them again.
             Err(why) if tries < MAX_TRIES && is_duplicate(&why) => {}
             made => made?,
         }

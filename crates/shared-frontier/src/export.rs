@@ -245,8 +245,8 @@ impl ExportGroup {
             totals: CommittedCounts::default(),
             facts: ChangeCounters::default(),
         };
-        // Read the facts before the totals. If the crawl changes after the totals were read, the
-        // facts will differ too.
+        // Read the change counters before the totals. If the crawl changes later, the counters will
+        // differ at the end of the export, which then fails.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread

@@ -40,8 +40,8 @@ pub struct SharedFrontier {
     pub(crate) tables: CrawlDatabase,
     /// Locked by the open transaction. Acquired before `memory`.
     writer: Mutex<WriterState>,
-    /// Locked only briefly. While it is locked, a lease may read from the database server, but a
-    /// commit is never sent.
+    /// Locked only briefly. A thread that holds this lock may read from the database server (to
+    /// lease a URL), but never sends a commit.
     memory: Mutex<FrontierMemory>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,

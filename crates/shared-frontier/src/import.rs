@@ -55,8 +55,8 @@ struct Import {
 }
 
 impl Import {
-    /// Begins moving a crawl into the database server at a connection string. The database server
-    /// must not have a crawl of that name yet.
+    /// Begins moving a crawl into the database server that the connection string `url` names. The
+    /// database server must not have a crawl of that name yet.
     fn begin(
         url: &str,
         credentials: &PasswordSources,

@@ -118,7 +118,7 @@ fn reopen_in(
         }
     }
     // If a bucket was moved from one group to another while the groups listed their buckets, both
-    // may have missed it.
+    // groups may have missed the bucket.
     if maps()? != before {
         return Ok(Outcome::Moves);
     }

@@ -249,8 +249,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves buckets to the target. First completes or undoes earlier moves of them that were
-    /// interrupted.
+    /// Moves buckets to the target. First completes or undoes earlier, interrupted moves of these
+    /// buckets.
     fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, SharedCrawlError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (b, rows) in self.settled_rows(buckets)? {
@@ -376,8 +376,8 @@ impl Mover<'_> {
         Ok(self.report(MoveStep::Moved { bucket: b, urls }))
     }
 
-    /// Records in all server groups which group serves a bucket, and removes the bucket's rows from
-    /// the other groups.
+    /// Records in every server group that the group `home` serves a bucket, and removes the
+    /// bucket's rows from the other groups.
     fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), SharedCrawlError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;

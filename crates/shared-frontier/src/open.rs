@@ -67,7 +67,7 @@ impl SharedFrontier {
         let tables = CrawlDatabase::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
-            // End the lease, so that the worker's name is free at once.
+            // End the lease, so that the worker's name is free immediately.
             tables.end_leases()?;
             return Err(refusal);
         }
@@ -217,16 +217,17 @@ fn refuse_exported(
     })
 }
 
-/// Sets the crawl's program version and settings to those of this worker. Fails if they differ and
-/// another worker is alive. The first server group stores the version and the settings.
+/// Sets the crawl's program version and settings to those of this worker. Fails if the stored
+/// version or settings differ and another worker is alive. The first server group stores the
+/// version and the settings.
 fn take_settings(
     tables: &CrawlDatabase,
     options: &SharedFrontierOptions,
 ) -> Result<(), SharedCrawlError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Check this after taking the name, so that at least one of two workers that start at once sees
-    // the other.
+    // Check this after taking the name, so that at least one of two workers that start at the same
+    // time sees the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {

@@ -382,8 +382,8 @@ pub(crate) async fn crawl(
         if let Some(row) = find(client, name).await? {
             return Ok(row);
         }
-        // If two callers create the crawl at once, the insert of the second does nothing, because
-        // the name or the number is in use. The second then reads again.
+        // If two callers create the crawl at the same time, the insert of the second caller does
+        // nothing, because the name or the number is in use. The second caller then reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,
                     group_number, groups, name, is_whole, fingerprint_key, program, settings)

@@ -34,7 +34,7 @@ pub struct CrawlOverview {
     pub excluded: u64,
     /// The number of links that the owners of their hosts have not admitted yet.
     pub links_waiting: u64,
-    /// The number of buckets whose owners have not yet searched them for URLs to be fetched again
+    /// The number of buckets that their owners have not yet searched for URLs to be fetched again
     /// ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen
@@ -232,8 +232,8 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// Checks the database server at a connection string, and returns a thread and a configuration for
-/// connections to it.
+/// Checks the database server that a connection string names, and returns a thread and a
+/// configuration for connections to this server.
 pub(crate) fn begin(
     url: &str,
     credentials: &PasswordSources,

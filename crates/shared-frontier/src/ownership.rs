@@ -164,8 +164,9 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Send both statements at once. The new lease counts from before the sending, so waiting
-        // for a distant server between the statements would shorten it.
+        // Send both statements without waiting in between. The new lease counts from the moment
+        // before sending, so waiting for a distant server between the two statements would shorten
+        // the lease.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),

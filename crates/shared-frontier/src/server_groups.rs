@@ -117,7 +117,7 @@ impl ServerGroups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // Send to all server groups at once, so that the wait is only as long as that of the
+        // Send to all server groups concurrently, so that the wait is only as long as that of the
         // slowest group.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
@@ -147,8 +147,8 @@ pub(crate) struct OtherGroup {
     pub(crate) crawl: i32,
     pub(crate) thread: DatabaseThread,
     config: ServerConfig,
-    /// The connection, or `None` if it was closed. Several callers can use it at once, because each
-    /// statement is a separate transaction.
+    /// The connection, or `None` if it was closed. Several callers can use the connection at the
+    /// same time, because each statement is a separate transaction.
     session: Mutex<Option<Arc<DatabaseSession>>>,
 }
 

@@ -51,7 +51,7 @@ struct WorkerHome {
     group: i32,
     /// Whether the home was assigned a moment ago. If so, the worker may not have started yet.
     is_new: bool,
-    /// The id of the worker's process that pages were granted to.
+    /// The id of the process that the worker's pages were granted to.
     life: String,
     allowed: u64,
 }

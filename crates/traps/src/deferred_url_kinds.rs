@@ -7,8 +7,8 @@ use crawl_weburl::HostKey;
 /// A kind of URLs that are deferred because they brought nothing new.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredUrlKind {
-    /// The host of the kind's URLs, or of the pages that they were found on. `None` if an earlier
-    /// version stored the kind without a host.
+    /// The host of the kind's URLs, or of the pages on which these URLs were found. `None` if an
+    /// earlier version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
     /// True if all URLs of the kind are deferred. False if only those found on pages with nothing

@@ -104,7 +104,7 @@ impl HostMemories {
     }
 
     /// Evicts hosts until an eighth of the maximum memory is free, but not the host of the last
-    /// page. Several hosts are evicted at once, because each call walks all hosts.
+    /// page. One call evicts several hosts, because each call walks all hosts.
     fn evict_oldest(&mut self) {
         let ages = self.hosts.iter().map(|(key, host)| (host.seen, key));
         let mut ages: Vec<(u64, HostKey)> = ages.map(|(seen, key)| (seen, key.clone())).collect();

@@ -23,7 +23,7 @@ const MIN_WORDS: u32 = 8;
 /// How a rule changes a URL to the spelling that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    /// Use the plain spelling, because it gave the same page.
+    /// Use the plain spelling, because its URL gave the same page.
     Plain,
     /// Replace every session id by this one. Other ids gave the same page, but the URL without an
     /// id was never fetched.

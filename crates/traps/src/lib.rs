@@ -57,8 +57,9 @@ const FEW_WORDS: u32 = 50;
 /// the number by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
-/// Pages with the same text that lead to each other count as a trap if there are at least
-/// `TEXT_ROW` of them. Without trap signs they must also have at least the level `TEXT_LEVEL`.
+/// Pages with the same text that lead to further URLs count as a trap if there are at least
+/// `TEXT_ROW` such pages, and one of them has at least the level `TEXT_LEVEL`. If their URLs have
+/// trap signs, level 1 is enough.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
@@ -497,8 +498,8 @@ impl TrapDetector {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // The kind is deferred already, so keep its rule and evidence. Limit it to the new
-            // parameter names only if it was limited before.
+            // The kind is deferred already, so keep its rule and evidence. Limit the kind to the
+            // new parameter names only if the kind was limited to parameter names before.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;

@@ -27,8 +27,8 @@ const MAX_LOAD: (usize, usize) = (5, 8);
 /// The number of words that each new image counts as.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// The recent words of one host. Clones share their memory, so several threads can use it to
-/// compare pages.
+/// The recent words of one host. Clones share their memory, so several threads can compare pages
+/// with the same words.
 #[derive(Clone, Debug, Default)]
 pub struct HostWords(Arc<SharedWords>);
 
@@ -98,8 +98,8 @@ pub(super) struct RecentShingles {
 impl RecentShingles {
     /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
-    /// A new word makes the five shingles new that contain it. A word omitted from a known text
-    /// also makes shingles new.
+    /// All five shingles that contain a new word are new. Omitting a word from a known text also
+    /// makes shingles new.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
         // One bit per slot, set if this page filled the slot. With these bits, a new shingle that
@@ -133,8 +133,8 @@ impl RecentShingles {
         self.buckets.len() * size_of::<[u16; BUCKET]>()
     }
 
-    /// Moves a shingle to the front of its bucket. Returns whether it is new: it was not in the
-    /// bucket before this page.
+    /// Moves a shingle to the front of its bucket. Returns whether the shingle is new, that is, was
+    /// not in the bucket before this page.
     fn take(&mut self, hash: u32, from_page: &mut [u16]) -> bool {
         let spread = u64::from(hash)
             .wrapping_add(1)

@@ -27,8 +27,8 @@ const MAX_OWN_WORDS: usize = 32;
 /// The minimum length in bytes of a word of the page's own URL that is recognized in the page's
 /// text. Shorter words are too common.
 const MIN_OWN_WORD: usize = 3;
-/// The number that replaces a date or a word of the page's own URL. Several in a row are replaced
-/// by one number.
+/// The number that replaces a date or a word of the page's own URL. Several consecutive dates or
+/// such words are replaced by it once.
 const PLACEHOLDER: u64 = 1;
 
 /// The text and the images of a page as a few numbers.
@@ -48,7 +48,8 @@ pub struct PageFingerprint {
     /// The simhash of the content without images. The simhashes of nearly equal pages differ in few
     /// bits.
     pub simhash: u64,
-    /// The number of words that are new on the page's host. `None` if they were not compared.
+    /// The number of words that are new on the page's host. `None` if the page was not compared
+    /// with the host's words.
     pub(super) new_words: Option<u32>,
     /// The hash of each shingle (five consecutive words of the content).
     pub(super) shingles: Box<[u32]>,
@@ -57,8 +58,8 @@ pub struct PageFingerprint {
 }
 
 impl PageFingerprint {
-    /// Returns the number of words that are new on the page's host. `None` if they were not
-    /// compared.
+    /// Returns the number of words that are new on the page's host. `None` if the page was not
+    /// compared with the host's words.
     #[must_use]
     pub fn new_words(&self) -> Option<u32> {
         self.new_words
@@ -207,9 +208,9 @@ impl FingerprintReader {
 /// Returns the hash of each shingle (five consecutive words), and the simhash of all shingles.
 /// Fewer than five words form one shingle.
 fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
-    /// The number of shingles that are computed at once.
+    /// The number of shingles that are computed together.
     const AT_ONCE: usize = 4;
-    /// The number of words in the shingles that are computed at once.
+    /// The number of words in the shingles that are computed together.
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
     let count = match words.len() {

@@ -127,8 +127,8 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred wrongly, which showed when it
-    /// brought something new afterwards.
+    /// How often the template (URLs of one pattern) was deferred wrongly, that is, brought
+    /// something new after its deferral.
     chances: u8,
 }
 
@@ -239,9 +239,10 @@ impl TemplateHistory {
         !self.is_proven() || url.is_multiple_of(SAMPLE)
     }
 
-    /// Returns the kind of trap if there is enough evidence. Evidence is several consecutive pages
-    /// with nothing new that were found on each other and that each led to more URLs. `None`
-    /// without such evidence.
+    /// Returns the kind of trap if there is enough evidence. The evidence is several consecutive
+    /// pages with nothing new. At least one of these pages was found on a page with nothing new,
+    /// and together they led to at least as many further URLs of the pattern. `None` without such
+    /// evidence.
     pub(super) fn verdict(&self) -> Option<TrapKind> {
         let factor = 1_u32 << self.chances;
         // The number of consecutive pages with nothing new that the level implies: the pages on the

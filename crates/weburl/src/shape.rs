@@ -23,8 +23,8 @@ pub struct UrlShape {
     pub names: Vec<String>,
     /// Signs that the URL may belong to an endless series.
     pub signs: TrapSigns,
-    /// Length in bytes of the prefix of `pattern` that is its family (see [`UrlShape::family`]), if
-    /// it has one.
+    /// Length in bytes of the shape's family (see [`UrlShape::family`]), which is a prefix of
+    /// `pattern`. `None` if the shape has no family.
     family_bytes: Option<usize>,
 }
 

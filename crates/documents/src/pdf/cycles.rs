@@ -74,8 +74,8 @@ fn empty_cyclic_forms(document: &mut Document) {
                     .map(|(_, id)| id)
                     .collect(),
                 // A form without resources uses those of the page or form that draws it, which may
-                // be any in the document. So the form may seem to draw itself although it does not,
-                // and is then emptied.
+                // be any page or form in the document. So the form may seem to draw itself although
+                // it does not, and is then emptied.
                 None => names
                     .iter()
                     .filter_map(|name| by_name.get(name.as_slice()))

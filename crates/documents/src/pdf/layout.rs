@@ -12,7 +12,7 @@ const HEADING_SIZE: f64 = 1.12;
 /// Maximum line spacing within a paragraph, as a multiple of the font size.
 const MAX_LEADING: f64 = 1.6;
 /// Minimum number of pages that must begin or end with the same line for it to count as a running
-/// line (a page header or footer). It must also be on more than a third of all pages.
+/// line (a page header or footer). The line must also be on more than a third of all pages.
 const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
 
 /// A paragraph or heading.
@@ -180,8 +180,8 @@ fn key(text: &str) -> String {
 }
 
 /// Separates running lines (page headers and footers) from the other lines. A running line is the
-/// first or last line of many pages, on which it may differ in its digits. Returns the other lines,
-/// and each running line once.
+/// first or last line of many pages, and only its digits may differ from page to page. Returns the
+/// other lines, and each running line once.
 fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {

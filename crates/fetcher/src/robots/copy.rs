@@ -35,7 +35,7 @@ pub struct RobotsCopy {
     pub fetched_at: Tick,
     /// When the last answer expires. After that, robots.txt must be fetched again.
     pub expires: Tick,
-    /// How long the last good answer is valid after its arrival, by its headers.
+    /// How long the last good answer is valid after its arrival, according to its headers.
     pub lasts: Duration,
     /// The last good file, decoded. Empty if there was none.
     pub body: Bytes,

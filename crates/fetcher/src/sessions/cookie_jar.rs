@@ -152,8 +152,8 @@ impl Jar {
 
     /// Returns the values to redact in everything kept from responses.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        // Don't redact short values, because they may be words of any page. This also applies to
-        // cookies that a server marks as `HttpOnly`.
+        // Don't redact short values, because any page may contain them as words. This also applies
+        // to cookies that a server marks as `HttpOnly`.
         let values = self.cookies.iter().map(|cookie| cookie.value());
         values.filter(|value| value.len() >= MIN_SECRET_COOKIE_BYTES)
     }

@@ -38,7 +38,7 @@ struct Sessions {
 /// The session of one site.
 #[derive(Default)]
 struct Session {
-    /// Whether cookies and the token are sent over plain http too.
+    /// Whether cookies and the token are sent over plain http as well as https.
     plain_http: bool,
     jar: Jar,
     token: Option<(HeaderName, HeaderValue)>,
@@ -66,7 +66,8 @@ struct StoredSession {
     refused: Option<CredentialsDigest>,
 }
 
-/// A salted digest of credentials that a site refused, for comparing other credentials with them.
+/// A salted digest of credentials that a site refused. Used to check whether other credentials are
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialsDigest {
     /// When the credentials were sent, in milliseconds since 1970 UTC.
@@ -188,8 +189,8 @@ impl SiteSessions {
         });
     }
 
-    /// Returns whether the site's session may be logged in at the start of a run: the session was
-    /// logged in when it was stored, or the operator imported cookies.
+    /// Returns whether the site's session may be logged in at the start of a run: the stored
+    /// session was logged in, or the operator imported cookies.
     #[must_use]
     pub fn may_be_logged_in(&self, site: &str) -> bool {
         let mut may_be = false;
@@ -246,7 +247,7 @@ impl SiteSessions {
     #[must_use]
     pub fn without_cookies(stored: Vec<u8>, is_erased: &dyn Fn(&str) -> bool) -> Vec<u8> {
         let Ok(mut session) = serde_json::from_slice::<StoredSession>(&stored) else {
-            // A run would discard an unreadable session too.
+            // Return an empty session, because a run would discard an unreadable session too.
             return Vec::new();
         };
         let before = session.cookies.len();

@@ -27,7 +27,7 @@ use crate::web::{LINKS, Page, Web};
 
 /// The number of pages leased and settled to measure latency.
 const LEASES: usize = 20_000;
-/// The number of transactions prepared in advance.
+/// The number of transactions that the thread generating the web prepares in advance.
 const AHEAD: usize = 4;
 const SEEDS: u32 = 1000;
 

@@ -27,7 +27,7 @@ pub(crate) struct Web {
 
 #[derive(Clone, Copy, Default)]
 struct Host {
-    /// The number of the host's URLs that were linked to.
+    /// The number of the host's URLs that pages have linked to so far.
     urls: u32,
     /// The number of the host's pages that `Web::page` has returned.
     pages: u32,
@@ -49,7 +49,8 @@ impl Web {
             .collect()
     }
 
-    /// Returns a page of some host that has pages left and whose number satisfies `is_wanted`.
+    /// Returns the next page of a random host that has pages left and whose number satisfies
+    /// `is_wanted`.
     pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> Page {
         let (host, number) = self.host_with_work(is_wanted);
         let via = url(host, number);
@@ -115,7 +116,8 @@ pub(crate) fn url(host: u32, number: u32) -> CanonicalUrl {
     canonicalize(None, &text).expect("a URL")
 }
 
-/// Returns the depth of a page; links are one level deeper than their page.
+/// Returns the depth of a host's page `number`. Links are one level deeper than the page that
+/// contains them.
 fn depth(mut number: u32) -> u32 {
     let mut depth = 1;
     while number > 0 {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{Disk, DiskFile};
 
-/// A [`Disk`] on which all operations fail after a given number of them. The first failing write
-/// still writes half of its bytes.
+/// A [`Disk`] whose operations succeed a given number of times and then all fail. The first failing
+/// write still writes half of its bytes.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 

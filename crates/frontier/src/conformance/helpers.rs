@@ -82,7 +82,8 @@ pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
     transaction.commit().unwrap();
 }
 
-/// Makes up to `most` URLs pending again whose visits are due at `until`. Returns their number.
+/// Makes up to `most` settled URLs pending again, if their visits are due at time `until`. Returns
+/// how many URLs became pending.
 pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
     let mut transaction = frontier.begin().unwrap();
     let count = transaction.visit_due(until, most).unwrap();

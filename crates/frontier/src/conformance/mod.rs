@@ -34,8 +34,7 @@ pub trait RestartableFrontier {
     /// Returns the current frontier, which each restart replaces.
     fn frontier(&self) -> &dyn Frontier;
 
-    /// Simulates a crash and a restart of the process, which end all leases. No transaction may be
-    /// open.
+    /// Simulates a crash and a restart of the process. All leases end. No transaction may be open.
     fn die(&mut self);
 
     /// Begins a transaction that will admit some of the URLs in `expected`. A shared frontier may

@@ -135,8 +135,8 @@ impl MemoryFrontier {
         counts
     }
 
-    /// Returns the earliest due time after `after` of the settled URLs for which `is_own` returns
-    /// true.
+    /// Returns the earliest time later than `after` at which the visit of a settled URL is due.
+    /// Considers only URLs for which `is_own` returns true.
     fn next_due_where(&self, after: u32, is_own: impl Fn(&CanonicalUrl) -> bool) -> Option<u32> {
         let shared = self.shared();
         let settled = shared.visits.values();
@@ -158,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Removes a pending URL from its queue, if it is there.
+    /// Removes a pending URL from its queue, if the queue contains it.
     fn unqueue(&mut self, url: &CanonicalUrl) {
         let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) else {
             return;

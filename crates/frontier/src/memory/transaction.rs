@@ -136,7 +136,7 @@ impl<'f> MemoryTransaction<'f> {
         record.map_or(CurrentState::Unknown, |record| record.now(is_leased))
     }
 
-    /// Makes up to `most` settled URLs pending again, those due the longest first. Takes only URLs
+    /// Makes up to `most` settled URLs pending again, the longest overdue first. Takes only URLs
     /// for which `is_own` returns true and whose visit satisfies `is_due`. Returns their number.
     pub(super) fn revisit_where(
         &mut self,

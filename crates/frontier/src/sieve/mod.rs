@@ -232,8 +232,8 @@ fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> 
     Ok(())
 }
 
-/// Locks the view for reading. A panic in another thread can't leave it inconsistent, because the
-/// view changes in one step.
+/// Locks the view for reading. A panic in another thread can't leave the view inconsistent, because
+/// the view changes in one step.
 fn read(view: &RwLock<SieveSnapshot>) -> RwLockReadGuard<'_, SieveSnapshot> {
     view.read()
         .unwrap_or_else(std::sync::PoisonError::into_inner)

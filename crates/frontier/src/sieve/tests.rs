@@ -305,7 +305,8 @@ proptest! {
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // Opening may fail on the faulty disk, because it removes the files of unfinished runs.
+            // Opening may fail on the faulty disk, because opening removes the files of unfinished
+            // runs.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();

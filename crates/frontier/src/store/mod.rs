@@ -120,11 +120,11 @@ struct Writer {
     /// `due` begin here. A scan from the start of the table would walk over the tombstones of all
     /// removed rows.
     due_from: u32,
-    /// The number of URLs that the last transaction changed. The next one reserves memory for as
-    /// many.
+    /// The number of URLs that the last transaction changed. The next transaction reserves memory
+    /// for the same number.
     last_changes: usize,
-    /// The number of URLs that the last transaction settled. The next one reserves memory for as
-    /// many.
+    /// The number of URLs that the last transaction settled. The next transaction reserves memory
+    /// for the same number.
     last_settled: usize,
 }
 

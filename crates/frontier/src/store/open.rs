@@ -44,13 +44,13 @@ const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
 /// The maximum size of the store's journals, in bytes. The store keeps a journal until its tables
-/// contain everything in it, so this bounds how much is read on opening. The value is the minimum
-/// that the store accepts.
+/// contain everything in it, so this limit bounds how much is read on opening. The value is the
+/// minimum that the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The store's number of worker threads. With several threads, the first one does only flushes, and
-/// puts each compaction request that it takes back into the queue. So it would spin while another
-/// thread compacts.
+/// puts each compaction request that it takes back into the queue. So the first thread would spin
+/// while another one compacts.
 const WORKERS: usize = 1;
 
 /// Each table with the number of bytes that it collects in memory before it writes them to disk.

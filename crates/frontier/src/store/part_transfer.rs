@@ -19,9 +19,9 @@ use crate::url_record::{RecordState, UrlRecord};
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
-    /// Passes everything stored to `show`, except settled URLs, because the store has only their
-    /// fingerprints. For a settled URL whose text is known, [`UrlRecord::settled`] creates the
-    /// record. Pending URLs come in queue order, and leased URLs count as pending.
+    /// Passes to `show` everything that is stored, except settled URLs, because the store has only
+    /// their fingerprints. For a settled URL whose text is known, [`UrlRecord::settled`] creates
+    /// the record. Pending URLs come in queue order, and leased URLs count as pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails, and errors of `show`.

@@ -149,7 +149,7 @@ impl<'a> QueueBlock<'a> {
     }
 
     /// Drops the vias (pages that URLs were found on) that no entry uses any more, because the
-    /// entries that used them were removed. Each remaining entry uses at most one of the others.
+    /// entries that used them were removed. Renumbers the remaining vias in the entries.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
         let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);

@@ -5,8 +5,9 @@ use foldhash::HashMap;
 
 use super::record_codec::StateNote;
 
-/// Maximum number of notes whose numbers are remembered. When there would be more, all of them are
-/// forgotten. A forgotten note that occurs again is written again under a new number.
+/// Maximum number of notes whose numbers are remembered. If new notes would exceed this maximum,
+/// all older numbers are forgotten. A forgotten note that occurs again is written again under a new
+/// number.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The numbers of recently written notes, by the encoded note.

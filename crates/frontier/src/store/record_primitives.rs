@@ -89,7 +89,7 @@ pub(super) fn before_path(url: &CanonicalUrl) -> &str {
 }
 
 /// Returns the URL with this path and query at the origin of `other`. Reuses the parsed origin,
-/// because parsing it again would be most of the work.
+/// because parsing the origin again would take most of the time.
 pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl> {
     let url = match path.as_bytes() {
         // Parse the whole URL: as a relative reference, a path with two leading slashes names a

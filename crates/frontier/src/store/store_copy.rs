@@ -182,8 +182,8 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: StoreCounters,
-    /// Pending and deferred URLs that were left out of the copy, where they become settled. Each
-    /// comes with its depth.
+    /// Pending and deferred URLs that are left out of the copy, which records these URLs as
+    /// settled. Each comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: OmittedUrls,
 }

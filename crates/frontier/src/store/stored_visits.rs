@@ -134,8 +134,8 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Returns up to `most` visits that are due at `until`, longest due first. Also sets `due_from`
-    /// to the due time of the last row read: all remaining visits are due then or later.
+    /// Returns up to `most` visits that are due at `until`, the longest overdue first. Also sets
+    /// `due_from` to the due time of the last row read: all remaining visits are due then or later.
     pub(super) fn due(
         &mut self,
         until: u32,
@@ -168,16 +168,16 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Keep only the remaining entries in the row. This transaction takes or replaces the
-            // visits of the other entries, or they are no longer valid.
+            // Keep only the remaining entries in the row. The other entries are invalid, or this
+            // transaction takes or replaces their visits.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// Returns up to `most` visits whose due time can't be right if the current time is `now` and
-    /// visits are due at most `longest` seconds after they are made.
+    /// Returns up to `most` visits whose due time can't be right given that the current time is
+    /// `now` and that visits are due at most `longest` seconds after they are made.
     pub(super) fn misdated(
         &mut self,
         now: u32,
@@ -212,8 +212,8 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Remove the entries of the visits taken by this call now. Their due time may never
-            // come, so no scan would remove them later.
+            // Remove the entries of the visits that this call returns. The due time of this row may
+            // never come, so no later scan would remove them.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }

@@ -172,7 +172,7 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// Like [`FjallTransaction::queued`] for a leased URL, but takes the entry from `lease` if
-    /// neither a commit nor this transaction has changed it since.
+    /// neither a commit nor this transaction has changed the entry since the lease began.
     fn queued_of(
         &self,
         key: Fingerprint,

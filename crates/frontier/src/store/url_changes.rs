@@ -38,8 +38,8 @@ pub(super) enum FullUrlState {
 }
 
 impl FullUrlState {
-    /// Returns the state as stored in the sieve. A note has the number 0 in it, because only the
-    /// commit assigns the number.
+    /// Returns the state as stored in the sieve. If the state has a note, the note's number is 0
+    /// here, because only the commit assigns the number.
     pub(super) fn state(&self) -> SieveState {
         match *self {
             FullUrlState::Pending(ref queued) => SieveState::Pending(queued.place),

@@ -284,8 +284,8 @@ fn all_folders_of_a_new_store_are_synced_before_the_rename() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Checks journals that lack some sectors of the last commit, and perhaps its end, because they
-    /// did not reach the disk.
+    /// Checks journals that lack some sectors of the last commit, and perhaps its end, as after a
+    /// power cut.
     #[test]
     fn a_commit_torn_by_a_power_cut_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
         let closed = closed(2);

@@ -223,7 +223,8 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // Transactions with an even number of changes announce all their admissions, others none.
+    // Transactions with an even number of changes announce all their admissions. Transactions with
+    // an odd number announce none.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {

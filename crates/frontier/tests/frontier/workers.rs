@@ -95,7 +95,7 @@ fn a_worker_whose_hosts_were_taken_over_changes_nothing() {
     assert!(is_lost(one.begin()) && is_lost(one.renew()) && is_lost(one.lease(&origin())));
     assert!(one.send_guard().is_over());
 
-    // The leases of w2 have ended as well, so open it again.
+    // The leases of w2 have ended as well, so open w2 again.
     let second = two.crawl.open("w2", Some(second.life())).unwrap();
     assert_eq!(
         second.taken_over_for(&url("/").host_key()),
@@ -119,7 +119,7 @@ fn a_commit_is_refused_if_a_frozen_worker_lost_its_hosts_without_noticing() {
     let two = Two::new();
     let (one, lease) = two.worker_with_lease();
     // A new process of `w1` takes over the leases of `one`, a frozen process that doesn't notice
-    // it.
+    // the takeover.
     let again = two.crawl.open("w1", Some(one.life())).unwrap();
     let mut late = one.begin().unwrap();
     late.mark("pages.jsonl", 10);

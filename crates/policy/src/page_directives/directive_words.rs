@@ -111,8 +111,8 @@ fn moment(text: &str) -> Option<i64> {
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
-/// Returns whether a directive of this name has a value. Also true for unsupported directives, so
-/// that their names are not taken for names of robots.
+/// Returns whether a directive of this name has a value. Also true for unsupported directives that
+/// have values, so that their names are not taken for names of robots.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

@@ -166,9 +166,9 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines of this kind about the use of pages that apply to a path: those with the
-    /// longest matching path. If no line in the agent's groups matches, uses the lines before the
-    /// first group.
+    /// Returns the lines of `kind` (about the use of pages) that apply to a path: the lines with
+    /// the longest matching path. Searches the lines before the first group only if no line in the
+    /// agent's groups matches.
     pub(crate) fn preferences(&self, kind: UsageLineKind, path: &str) -> Vec<&UsageLine> {
         let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;

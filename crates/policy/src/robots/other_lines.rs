@@ -169,7 +169,7 @@ impl OtherGroupLines {
         }
     }
 
-    /// Adds a line of a group that applies to the agent. Returns false if the value is invalid.
+    /// Adds a line from one of the agent's groups. Returns false if the value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value);
         match key {

@@ -317,8 +317,8 @@ mod tests {
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Use only every second capital letter and no rare signs, because some capitals share a
-        // bit, and so do some signs.
+        // Use only every second capital letter and no rare punctuation, because some capitals share
+        // a bit, and so do some punctuation marks.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes

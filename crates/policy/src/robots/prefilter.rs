@@ -88,9 +88,9 @@ const MARKS: [u64; 256] = {
     marks
 };
 
-/// Returns the bit of a byte. The bytes that distinguish texts best have a bit of their own, such
-/// as small letters, digits, and above all signs. The slash has no bit, because every path contains
-/// it. Rare bytes share a bit.
+/// Returns the bit that stands for a byte. Bytes that distinguish texts best (such as lower-case
+/// letters, digits, and above all punctuation) have a bit of their own. The slash has no bit,
+/// because every path contains it. Rare bytes share a bit.
 const fn mark(byte: u8) -> u64 {
     match byte {
         b'a'..=b'z' => 1 << (byte - b'a'),

@@ -48,8 +48,8 @@ struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPageRule,
-    /// Whether any group so far names the agent. If one does, all groups for `*` are ignored,
-    /// including earlier ones.
+    /// Whether any group so far names the agent. If a group names it, all groups for `*` are
+    /// ignored, including earlier groups.
     named_ever: bool,
     /// Whether the current group names the agent.
     named: bool,

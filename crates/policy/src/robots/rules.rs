@@ -94,7 +94,7 @@ pub(super) struct Rules {
     // Number of paths that were judged before `heads` was built.
     asked: AtomicU32,
     heads: OnceLock<RulePrefixIndex>,
-    // Total number of searches in those paths that needed more than `FEW_SEARCHES`.
+    // Total number of searches, counting only paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
     parts: OnceLock<LiteralIndex>,
 }

@@ -399,7 +399,7 @@ fn a_host_waiting_only_for_its_address_holds_no_place_elsewhere() {
         _ => "h0.example",
     };
     let other_host = crawl_weburl::HostKey::parse(other_host).unwrap();
-    // Each change of priority makes the host ready again, and it finds its address still busy.
+    // Each change of priority makes the host ready again, but its address is still busy.
     for priority in [1, 0].repeat(10) {
         stage.scheduler.prioritize(stage.now, &other_host, priority);
         stage.assert_closed();

@@ -79,8 +79,8 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
-    // The first gap is the default second, because it ends before six o'clock. From six on the rate
-    // applies.
+    // The first gap is the default of one second, because this gap ends before six o'clock. From
+    // six on the rate applies.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));

@@ -78,7 +78,7 @@ struct OriginSeen {
 #[derive(Clone, Copy, Default)]
 struct Shared {
     in_flight: u32,
-    /// The latest start or end of a request.
+    /// When a request at this gate last started or ended.
     last: Option<Tick>,
     last_start: Option<Tick>,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     pub(crate) hosts: u32,
     pub(crate) addresses: u32,
     pub(crate) sites: u32,
-    /// Maximum number of URLs that are found on a host at once.
+    /// Maximum number of URLs that are found on a host at the same time.
     pub(crate) urls: u32,
     /// Percentage of hosts that have URLs under a second origin.
     pub(crate) second_origins: u32,

@@ -167,7 +167,7 @@ impl WorkerFrontier for SharedFrontier {
         let tables = &self.tables;
         let owned = &tables.owned;
         // Remove the buckets here before other workers can take them. Otherwise a heartbeat that
-        // does not renew them would report them as lost.
+        // does not renew these buckets would report them as lost.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
         let rows = tables.read(Sql::HandOver, params);
@@ -209,7 +209,8 @@ impl WorkerFrontier for SharedFrontier {
         if groups.count() > 1 && is_quiet(&survey) {
             // The server groups were queried at different moments, and a link reaches its group
             // before its page is settled in another group. So a single survey may miss work. If two
-            // surveys find no work, and no group committed anything between them, no work is left.
+            // surveys find no work, and no group committed anything between the two surveys, no
+            // work is left.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -278,8 +279,8 @@ impl WorkerFrontier for SharedFrontier {
             let client = session.client();
             let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
             let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // The statements are sent in this order, as one transaction. If one fails, the database
-            // server refuses those after it.
+            // The statements are sent in this order, as one transaction. If one statement fails,
+            // the database server refuses the statements after it.
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
@@ -335,7 +336,7 @@ impl WorkerFrontier for SharedFrontier {
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
         // Read all server groups. A commit stores values of the whole crawl in all groups that
-        // exist then, but a group that joins later lacks these values.
+        // exist at that time, but a group that joins later lacks these values.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
@@ -362,7 +363,7 @@ impl SharedFrontier {
 
     /// Applies a change of the owned buckets, and clears the recent states. For URLs of other
     /// workers, a recent state follows from the links that this worker sent, and may differ from
-    /// the stored state. So it must not be used once this worker owns the URL.
+    /// the stored state. So a recent state must not be used once this worker owns the URL.
     fn change(
         &self,
         writer: &mut WriterState,
@@ -375,7 +376,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Surveys all server groups at once. The first result is this worker's group.
+    /// Surveys all server groups concurrently. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);

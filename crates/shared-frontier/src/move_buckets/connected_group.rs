@@ -113,8 +113,8 @@ impl ConnectedGroup {
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // Lock the crawl's row. A transaction that lists buckets to reopen locks it too, so it
-            // has either committed already, or will see the marks.
+            // Lock the crawl's row. A transaction that lists buckets to reopen locks this row too,
+            // so such a transaction has either committed already, or will see the marks.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -140,8 +140,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Makes the mover `life` the owner of those of the given buckets that have no owner any more.
-    /// Returns these buckets.
+    /// Makes the mover with the id `life` the owner of each given bucket that no longer has an
+    /// owner. Returns these buckets.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -184,8 +184,8 @@ impl ConnectedGroup {
         }
     }
 
-    /// Claims the row of a bucket for the mover `life`, if another server group serves the bucket.
-    /// Returns false if this group serves it.
+    /// Claims the row of a bucket for the mover with the id `life`, if another server group serves
+    /// the bucket. Returns false if this group serves it.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
             WHERE crawl = $1 AND b = $2 AND home <> $3";
@@ -234,7 +234,7 @@ impl ConnectedGroup {
     }
 
     /// Copies the rows of a bucket to another server group. Rows are written only while the mover
-    /// `life` holds the claim to the bucket's row there.
+    /// with the id `life` has claimed the bucket's row there.
     pub(super) fn copy_rows(
         &self,
         target: &ConnectedGroup,

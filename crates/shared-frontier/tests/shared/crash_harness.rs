@@ -17,7 +17,7 @@ pub(crate) struct RestartableWorker {
 }
 
 /// Returns options of a worker whose heartbeats are only sent by the test. The limits for queue
-/// heads and recent URLs are minimal, so that a few URLs exceed them.
+/// heads and recent URLs are minimal, so that a few URLs exceed these limits.
 pub(crate) fn options(crawl: &str, worker: &str) -> SharedFrontierOptions {
     SharedFrontierOptions {
         buckets: 4,

@@ -285,8 +285,8 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     transaction.settle(lease, FETCHED).unwrap();
     transaction.admit_all(&links).unwrap();
     transaction.keep_meta("crawl target", b"");
-    // The leases end before the commit, so it fails. The links are already stored in the other
-    // server group, but the page is still pending.
+    // The leases end before the commit, so the commit fails. The links are already stored in the
+    // other server group, but the page is still pending.
     end_leases(&groups.urls[0], &groups.crawl);
     let next = groups.open("w3");
     assert_eq!(next.home(), 0, "nobody lives there");

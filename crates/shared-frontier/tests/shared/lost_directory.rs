@@ -278,7 +278,8 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
         RequestedState::Excluded(_)
     ));
     assert_eq!(reopened.origins, [origin()]);
-    // The transaction reopened `/a`, so an admitted link finds it pending, and shortens its path.
+    // The transaction reopened `/a`, so an admitted link to `/a` finds the URL pending, and
+    // shortens its path.
     transaction.admit(link("/a", 2)).unwrap();
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);

@@ -319,7 +319,7 @@ fn invalid_moves_are_refused() {
         alone,
         Err(SharedCrawlError::GroupMissing { number: 1, .. })
     ));
-    // Moves all buckets of a server group, which is named by its URL.
+    // Move all buckets of a server group. The call names the group by its URL.
     second.give_up().unwrap();
     let on_step = &mut |_| ControlFlow::Continue(());
     let credentials = PasswordSources::default();

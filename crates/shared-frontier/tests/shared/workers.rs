@@ -211,8 +211,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = SharedFrontierOptions {
                 buckets: 64,
                 most_buckets: 24,
-                // No worker is refused for different settings: the crawl has none yet, and all
-                // workers have the same ones.
+                // The settings are equal, so no worker is refused for different settings.
                 program: "1".to_owned(),
                 settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))

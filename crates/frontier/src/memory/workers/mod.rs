@@ -24,8 +24,8 @@ use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
 use crate::visit::Visit;
 use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
 
-/// Requests must end some time before the worker's leases do: the duration of a lease divided by
-/// this number.
+/// Requests must end a margin before the worker's leases do. The margin is the duration of a lease
+/// divided by this number.
 const MARGIN_PARTS: u32 = 10;
 /// Prefix of the names under which values are stored for the whole crawl, not for one worker.
 const CRAWL_META: &str = "crawl ";
@@ -43,8 +43,8 @@ type Clock = dyn Fn() -> Instant + Send + Sync;
 pub struct MemoryCrawl(Arc<Shared>);
 
 struct Shared {
-    /// The URLs of all workers. The lock of this frontier's writer is held while a worker's
-    /// transaction is open, and while buckets change owners.
+    /// The URLs of all workers. This frontier's `writer` lock is held while a worker's transaction
+    /// is open, and while buckets change owners.
     frontier: MemoryFrontier,
     tables: Mutex<CrawlTables>,
     /// The number of buckets.
@@ -153,9 +153,9 @@ struct Own {
     is_cut_off: bool,
     /// The number of this worker's last commit.
     commit: u64,
-    /// For each URL of another worker's host to which this worker sent a link, the state that the
-    /// link gives the URL. Used to skip further links that would change nothing. Cleared when
-    /// buckets change owners.
+    /// The links that this worker sent to other workers: for each URL that such a link leads to,
+    /// the state that the link gives the URL there. Used to skip further links that would change
+    /// nothing. Cleared when buckets change owners.
     sent: HashMap<CanonicalUrl, CurrentState>,
 }
 

@@ -120,8 +120,8 @@ impl CrawlTables {
         (self.buckets.len() as u64).div_ceil(self.living(now).max(1))
     }
 
-    /// Gives the process `life` up to `most` free buckets. Returns the number and the new epoch of
-    /// each bucket. An epoch counts how often the bucket was taken.
+    /// Gives the process with the id `life` up to `most` free buckets. Returns the number and the
+    /// new epoch of each bucket. An epoch counts how often the bucket was taken.
     pub(super) fn take(
         &mut self,
         life: &str,
@@ -142,8 +142,8 @@ impl CrawlTables {
         epochs.collect()
     }
 
-    /// Extends the leases on a worker's name and on its buckets. Returns false if any lease had
-    /// ended.
+    /// Extends the leases on a worker's name and on its buckets. Returns false if any of these
+    /// leases had already ended.
     pub(super) fn renew(
         &mut self,
         name: &str,
@@ -174,7 +174,7 @@ impl CrawlTables {
         has_name && renewed == epochs.len()
     }
 
-    /// Frees those buckets of the process `life` that satisfy `is_free`.
+    /// Frees each bucket that the process with the id `life` owns and that satisfies `is_free`.
     pub(super) fn free(&mut self, life: &str, is_free: impl Fn(i32) -> bool) {
         for (b, bucket) in self.numbered() {
             if bucket.owner == life && is_free(b) {
@@ -191,20 +191,21 @@ impl CrawlTables {
         }
     }
 
-    /// Returns whether the process `life` owns bucket `b`, and the bucket's epoch is still `epoch`.
+    /// Returns whether the process with the id `life` owns bucket `b`, and the bucket's epoch is
+    /// still `epoch`.
     pub(super) fn is_owner(&self, life: &str, b: i32, epoch: Option<i64>) -> bool {
         let bucket = usize::try_from(b).ok().and_then(|b| self.buckets.get(b));
         bucket.is_some_and(|bucket| bucket.owner == life && Some(bucket.epoch) == epoch)
     }
 
-    /// Returns whether `life` is the newest process with the name `name`.
+    /// Returns whether the process with the id `life` is the newest process of the worker `name`.
     pub(super) fn has_name(&self, name: &str, life: &str) -> bool {
         let worker = self.workers.get(name);
         worker.is_some_and(|worker| worker.life == life)
     }
 
-    /// Returns the survey of all workers for the process `life`. `pending` has the number of
-    /// pending URLs in each bucket that has any.
+    /// Returns the survey of all workers for the process with the id `life`. `pending` has the
+    /// number of pending URLs in each bucket that has any.
     pub(super) fn survey(
         &self,
         life: &str,
@@ -251,10 +252,10 @@ impl CrawlTables {
         }
     }
 
-    /// Returns the page budget of the process `life`, which has used `pages` and requests `more`.
-    /// `of` is the page budget of the crawl. The other living workers reserve the pages granted to
-    /// them, the ended workers only the pages that they used. Returns `None` if another process has
-    /// the worker's name.
+    /// Returns the page budget of the process with the id `life`, which has used `pages` and
+    /// requests `more`. `of` is the page budget of the crawl. The other living workers reserve the
+    /// pages granted to them, the ended workers only the pages that they used. Returns `None` if
+    /// another process has the worker's name.
     pub(super) fn allow(
         &mut self,
         life: &str,

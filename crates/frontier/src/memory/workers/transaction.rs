@@ -23,8 +23,8 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     base: MemoryTransaction<'f>,
     /// Links to hosts of other workers, each with its bucket.
     links: Vec<(i32, Admission)>,
-    /// For each URL in `links`, the state that the links give the URL at its owner. Used to skip
-    /// further links that would change nothing.
+    /// For each URL in `links`, the state that the URL will have once its host's owner has admitted
+    /// these links. Used to skip further links that would change nothing.
     sent: HashMap<CanonicalUrl, CurrentState>,
     /// The numbers of links from other workers that this transaction admits.
     taken: Vec<u64>,
@@ -79,7 +79,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
             AdmitAction::Stay => return Ok(AdmissionResult::Known),
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
             // An excluded link does not change a deferred URL, and the owner may have deferred this
-            // one. So assume that it is deferred at the greatest distance.
+            // URL. So assume that the URL is deferred at the greatest distance.
             _ if matches!(link.state, RequestedState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,

@@ -26,8 +26,8 @@ pub(super) struct CommitBatch {
     pub(super) merge: LeaseChanges,
 }
 
-/// The changes to one origin's queue. Each is a rank and the index of the change that it belongs
-/// to.
+/// The changes to one origin's queue. Each is a rank and the index of a URL's change in the
+/// transaction.
 #[derive(Default)]
 struct QueueEdit {
     /// Ranks of entries to remove, or to rewrite at the same rank.

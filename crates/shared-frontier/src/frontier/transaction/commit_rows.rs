@@ -23,8 +23,8 @@ struct Sums {
     /// The changes of counts, for each changed bucket.
     buckets: BTreeMap<i32, StateCountChanges>,
     totals: StateCountChanges,
-    /// The queue changes of each origin. An origin whose queue is unchanged has an entry if its row
-    /// may not be stored yet.
+    /// The queue changes of each origin. An origin with an unchanged queue has an entry too, if the
+    /// database may lack the origin's row.
     queues: BTreeMap<Origin, QueueChange>,
 }
 

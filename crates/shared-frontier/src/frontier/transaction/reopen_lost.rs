@@ -93,8 +93,8 @@ impl SharedTransaction<'_> {
             via: record.via,
         };
         self.reopens = true;
-        // Drop the stored visit. With it, the next request for the page would be conditional, but
-        // the page's body is lost.
+        // Drop the stored visit. If the visit stayed, the next request for the page would be
+        // conditional, but the page's body is lost.
         self.dropped_visits.push(key);
         self.put(fingerprint, url, before, record);
         None
