@@ -252,7 +252,8 @@ impl PageRow {
         !self.is_body_omitted() && !self.echoes_secret
     }
 
-    /// Returns whether the page's record has no body because it repeats that of an earlier visit.
+    /// Returns whether the page's record has no body because the body is the same as at an earlier
+    /// visit.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
@@ -527,13 +528,13 @@ pub struct RenderMessageRow {
 pub struct RenderResult {
     /// How long the page's scripts ran by the page's own clock, in milliseconds.
     pub page_ms: u64,
-    /// Non-white characters of the page, up to a limit.
+    /// Number of characters on the page, without white space, up to a limit.
     pub letters: u64,
     /// Number of `a` elements on the page.
     pub links: u64,
     /// Number of requests that the browser refused, because the page made too many.
     pub withheld: u32,
-    /// The URL that the page's scripts tried to move to.
+    /// The URL that the page's scripts tried to navigate to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub navigation: Option<String>,
     /// Why the page could not be rendered, as in `pages.jsonl`. The other columns are zero then.

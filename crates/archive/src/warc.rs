@@ -223,7 +223,7 @@ impl Encoder {
         distance
     }
 
-    /// Encodes a record that was read from an archive again, with other fields and another block.
+    /// Encodes a record that was read from an archive, but with other fields and another block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,

@@ -16,7 +16,7 @@ use crate::tokens::STEM;
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Minimum number of letters of a word whose corrections may have two changes and another
+/// Minimum number of letters of a word whose corrections with two changes may have a different
 /// [`skeleton`].
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
@@ -73,7 +73,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the number of pages that have a word in the same field, for the field with the most
-    /// such pages. The field outside the main text counts only if no other field has the word.
+    /// such pages. The field for text outside the main text counts only if no other field has the
+    /// word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
         for field in self.fields {

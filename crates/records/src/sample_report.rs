@@ -119,8 +119,8 @@ impl SampleRows {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // In other rows these numbers are damaged: no draw produces them. Such a row doesn't
-            // count as drawn.
+            // If `drawn` is 0 or exceeds `of`, the row is damaged, because no draw produces such
+            // numbers. A damaged row doesn't count as drawn.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }

@@ -72,7 +72,8 @@ fn requests_in_flight_per_address_and_site_are_counted() {
         check("[site.\"e.example\"]\nper-site = 1\n", &sent),
         "per-site: 2 requests in flight, but at most 1 were allowed to the site e.example [1, 2]\n"
     );
-    // The second host has another address, so it doesn't count.
+    // The second host has another address, so its request doesn't count towards the limit of the
+    // first address.
     let apart = [sent[0], ("b.e.example", "192.0.2.2", 7_000, 9_500)];
     assert_eq!(check("[politeness]\nper-address = 1\n", &apart), "");
     let moved = [
