@@ -213,7 +213,7 @@ const REDIRECT_MALFORMED: &str = "redirect_malformed";
 /// because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
-/// The value of `unwanted` for a page of which only the status was requested, with HEAD.
+/// The value of `unwanted` for a page that was requested only with HEAD, to check its status.
 pub const ONLY_CHECKED: &str = "off-scope-method head";
 
 /// Errors of redirects that lead nowhere, whatever their status code.
@@ -239,7 +239,7 @@ impl PageRow {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
-    /// Returns whether only the status of the page was requested, with HEAD.
+    /// Returns whether the page was requested only with HEAD, to check its status.
     #[must_use]
     pub fn is_only_checked(&self) -> bool {
         self.unwanted.as_deref() == Some(ONLY_CHECKED)
@@ -497,7 +497,8 @@ pub struct RenderMessageRow {
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired`
     /// (resources waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
-    /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
+    /// The number of the page. The pages of a run are numbered from 1, in the order in which they
+    /// are sent to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
     /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable

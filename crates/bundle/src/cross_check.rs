@@ -76,8 +76,8 @@ pub(crate) struct CaptureFacts {
     pub(crate) status: Option<u16>,
     /// The payload digest in the record. `None` without one, or if the body was withheld.
     pub(crate) digest: Option<String>,
-    /// The length of the body in bytes. `None` if the record has no body: that of a revisit, or of
-    /// a withheld body.
+    /// The length of the body in bytes. `None` if the record has no body, because the capture is a
+    /// revisit or the body was withheld.
     pub(crate) bytes: Option<u64>,
     /// For a revisit: the URL of the original capture, and its time in microseconds since 1970 UTC.
     pub(crate) original: Option<(String, u64)>,

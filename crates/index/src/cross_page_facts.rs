@@ -202,7 +202,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut SummingSort) -> io::Result<()
 }
 
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
-/// a version are not duplicates of each other, so that searches for any version find its page.
+/// a version are not duplicates of each other, so that a search restricted to any version finds the
+/// page of that version.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();

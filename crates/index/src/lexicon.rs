@@ -92,8 +92,8 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns those of the fields for titles and first-level headings in which most pages have the
-    /// word. `pages` is the number of all pages.
+    /// Returns the fields in which most pages have the word, considering only titles and
+    /// first-level headings. `pages` is the number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();

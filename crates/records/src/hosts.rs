@@ -377,8 +377,8 @@ impl Host {
         report
     }
 
-    /// Takes the earliest request from `ahead`, and compares the delay and the wait before it with
-    /// those required.
+    /// Takes the earliest request from `ahead`, and compares the delay and the wait before the
+    /// request with the required ones.
     fn judge_next(&mut self, per_host: usize, all: &mut GapHistograms) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;

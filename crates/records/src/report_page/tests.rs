@@ -309,7 +309,8 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
     let words = crate::sample_report::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // Two shares have this value, that of pages and that of status 200. Each appears twice.
+        // Two shares have this value: the share of pages and the share of status 200. Each appears
+        // twice.
         4,
         "in the plot and in the table: {words}"
     );
