@@ -167,8 +167,8 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests whose delay is not judged yet, sorted by start. The rows are sorted by the
-    /// requests' ends, so a request waits here until no earlier start can follow.
+    /// Requests whose delay is not judged yet, sorted by start. Rows are in the order in which
+    /// their requests ended, so a request waits here until no later row can have an earlier start.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.

@@ -138,7 +138,7 @@ impl RobotsResponses {
         self.numbers.get(origin).copied()
     }
 
-    /// Returns all responses of an origin, in the order of their ends.
+    /// Returns all responses of an origin, in the order in which they ended.
     pub(super) fn answers(&self, origin: usize) -> &[RobotsResponse] {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }

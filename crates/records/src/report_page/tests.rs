@@ -92,7 +92,7 @@ fn sums_of_the_plots_are_those_of_report_json() {
     assert_eq!(sums(&html, "hosts-by-time")[0], requests);
     let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
     assert_eq!(sums(&html, "gaps"), [gaps; 2]);
-    // All pages but the first have a link that leads to them.
+    // A link leads to each page except the first one.
     assert_eq!(sums(&html, "links"), [pages - 1]);
 }
 
