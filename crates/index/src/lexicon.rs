@@ -212,7 +212,7 @@ impl<'s> Lexicon<'s> {
                         }
                         let likely = u64::from(words.value().doc_freq);
                         // Prefer words with the same first letter, because people rarely mistype
-                        // it.
+                        // the first letter.
                         let has_same_first = near.chars().next() == word.chars().next();
                         let shift = match (has_same_skeleton, has_same_first) {
                             (true, _) => 32,
