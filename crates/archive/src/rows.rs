@@ -281,7 +281,7 @@ impl PageRow {
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
     /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
-    /// server didn't finish is one.
+    /// server didn't finish is a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
@@ -359,7 +359,8 @@ pub struct RequestRow {
     pub status: Option<u16>,
     /// The name of the failure, if there was no response.
     pub failure: Option<String>,
-    /// The gap between requests that was required before this one, in milliseconds.
+    /// The gap that was required between the previous request to the host and this request, in
+    /// milliseconds.
     pub gap_asked: u64,
     /// The rule that required the gap: `delay`, `crawl-delay`, `retry-after` ..
     pub why: String,
@@ -471,7 +472,8 @@ pub struct ReplayOrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBegan>,
-    /// A host's permit was used: a request was sent, or URLs of the host were settled without one.
+    /// A host's permit was used: a request was sent, or URLs of the host were settled without a
+    /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<HostTurn>,
     /// The messages that the writer is about to commit together, in order. Each is named by the

@@ -60,8 +60,8 @@ impl fmt::Debug for BytesInTransitLimit {
     }
 }
 
-/// A reservation of bytes that count as in transit through a [`BytesInTransitLimit`]. Drop it when the bytes
-/// have arrived.
+/// A reservation of bytes that count as in transit through a [`BytesInTransitLimit`]. Drop it when
+/// the bytes have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: BytesInTransitLimit,

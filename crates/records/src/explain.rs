@@ -79,7 +79,7 @@ pub struct Explanation {
     pub unread_pages: u64,
     /// Whether the stored state could be read.
     pub state_read: StateAvailability,
-    /// Number of unreadable lines in row files, which may concern the URL.
+    /// Number of unreadable lines in row files. Each of these lines may concern the URL.
     pub unreadable_lines: u64,
 }
 

@@ -448,7 +448,7 @@ impl CrawlSettings {
     /// Reads the settings of the crawl in `dir`.
     ///
     /// # Errors
-    /// [`RecordsError::NoCrawl`] if `dir` has none.
+    /// [`RecordsError::NoCrawl`] if `dir` has no crawl.
     pub fn read(dir: &Path) -> Result<CrawlSettings, RecordsError> {
         holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
         let table = stored_settings(dir);

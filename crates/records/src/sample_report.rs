@@ -18,7 +18,7 @@ use crate::row_files::pages;
 const MAX_TYPES: usize = 100;
 /// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
-/// The key used in place of a content type or a status if there is none.
+/// The key in counts for pages without a content type, or without a status.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 

@@ -48,7 +48,8 @@ struct RobotsText {
     origin: Option<Origin>,
     /// When the response ended, in milliseconds since 1970.
     end: u64,
-    /// The file. `None` if there was none, or if it wasn't archived.
+    /// The content of the robots.txt. After a 304, the previous content. `None` if there is no
+    /// robots.txt, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
 }

@@ -42,8 +42,8 @@ pub(super) struct RobotsResponse {
     pub(super) known_at: u64,
     /// The line in `requests.jsonl` of the exchange at the end of all redirects.
     pub(super) line: u64,
-    /// The line in `requests.jsonl` of the response that the rules in force come from, which may be
-    /// an earlier one. `None` if the log has no such response.
+    /// The line in `requests.jsonl` of the response that the rules in force come from. This may be
+    /// an earlier response. `None` if the log has no such response.
     pub(super) rests_on: Option<u64>,
     /// Whether the exchange at the end of all redirects was with the origin's own host.
     pub(super) at_home: bool,

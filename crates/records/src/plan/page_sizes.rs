@@ -163,7 +163,7 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages that the planning run in `dir` found by host. Counts a host's unmeasured
+    /// Groups by host the pages that the planning run in `dir` found. Counts a host's unmeasured
     /// pages by template (the shape of their URLs).
     pub(super) fn known_pages(
         &self,
