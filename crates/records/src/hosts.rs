@@ -290,7 +290,8 @@ impl HostSums {
         self.finish_with_gaps().0
     }
 
-    /// Like [`HostSums::finish`], but also returns histograms of the delays of all hosts.
+    /// Returns the report of each host like [`HostSums::finish`], and histograms of the delays of
+    /// all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {

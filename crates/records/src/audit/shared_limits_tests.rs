@@ -19,8 +19,9 @@ fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> St
     check_with(toml, Vec::new(), sent, change)
 }
 
-/// Like `check_rows`, but with recorded settings. Each entry of `recorded` has the time at which
-/// the settings came into force, and the settings in JSON.
+/// Returns the breaches and the undecided checks of a crawl with recorded settings. `change` edits
+/// each row of a request. Each entry of `recorded` has the time at which the settings came into
+/// force, and the settings in JSON.
 fn check_with(
     toml: &str,
     recorded: Vec<(u64, &str)>,

@@ -17,7 +17,8 @@ fn lines(dir: &Path, name: &str, rows: &[Value]) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// Three hosts, all kinds of responses, and hostile text wherever a server could place it.
+/// Creates a crawl with three hosts, all kinds of responses, and hostile text wherever a server
+/// could place it.
 fn crawl() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[operator]\nagent = \"crawl\"\n\
