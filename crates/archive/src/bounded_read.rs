@@ -59,7 +59,7 @@ pub enum BadLine {
 pub enum BoundedLine<'a> {
     /// A line with its line end.
     Whole(&'a [u8]),
-    /// A line longer than the maximum, which was skipped.
+    /// A line that was skipped, because it is longer than the maximum.
     TooLong {
         /// Length of the line in bytes, including its line end. If reading stopped within the line,
         /// the number of bytes up to there.

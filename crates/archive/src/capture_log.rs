@@ -40,7 +40,7 @@ impl CaptureLine {
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<CaptureLine> {
         let line = std::str::from_utf8(line).ok()?;
-        // The JSON begins after the second space: neither the key nor the time contains one.
+        // The JSON begins after the second space: neither the key nor the time contains a space.
         let json = line.splitn(3, ' ').nth(2)?;
         let place: Place = serde_json::from_str(json).ok()?;
         // Quotes in a value are escaped, so this text can't occur within a value.

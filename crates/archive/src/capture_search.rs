@@ -83,8 +83,8 @@ fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> 
     let mut begin = at;
     index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
     if at > 0 {
-        // Skip the rest of the previous line. If a line begins at `at`, that is only the line end
-        // before it.
+        // Skip the rest of the previous line. If a line begins exactly at `at`, only the line end
+        // before it is skipped.
         read_line(index, line)?;
         begin = at - 1 + line.len() as u64;
     }

@@ -1,8 +1,8 @@
 //! Formats lines of the index (CDXJ): SURT key, time as fourteen digits, and JSON.
 //!
-//! The lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools for its
-//! indexes work. For the same reason, numbers are strings and the white space is Python's. Each
-//! response, revisit and screenshot has a line.
+//! The lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools that read
+//! its indexes can read ours. For the same reason, numbers are strings and the white space is
+//! Python's. Each response, revisit and screenshot has a line.
 
 use std::fmt::Write as _;
 

@@ -39,8 +39,9 @@ pub fn marked_name(name: &str, mark: &str) -> String {
     parts.join("-")
 }
 
-/// Copies the WARC file `from` to `to` and syncs the copy. The file name in its warcinfo record is
-/// changed to that of `to`. If this changes the record's length, all other records move.
+/// Copies the WARC file `from` to `to` and syncs the copy. In the copy, the file name in the
+/// warcinfo record is that of `to`. If this changes the length of the warcinfo record, all other
+/// records move.
 ///
 /// # Errors [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on
 /// I/O errors.

@@ -286,8 +286,8 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // This crawler can't have written this record, because its revisits always refer to
-            // captures of the same URL.
+            // This crawler can't have written this record, because the crawler's revisits always
+            // refer to captures of the same URL.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,

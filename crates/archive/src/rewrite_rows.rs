@@ -131,7 +131,7 @@ fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {
         let after = &text[at + host.len()..];
-        // A full stop after the host may end the sentence.
+        // Ignore a full stop after the host, because it may end the sentence.
         let after = after.strip_prefix('.').unwrap_or(after);
         !text[..at].ends_with(|c| is_of_name(c) || c == '.') && !after.starts_with(is_of_name)
     })

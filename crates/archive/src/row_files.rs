@@ -398,7 +398,8 @@ pub struct RowReader<T> {
 }
 
 impl<T: DeserializeOwned> RowReader<T> {
-    /// Opens a row file for reading up to its committed length; without one, to its end.
+    /// Opens a row file for reading up to its committed length, or to its end if `committed` is
+    /// `None`.
     ///
     /// # Errors
     /// The errors of [`open_regular`].

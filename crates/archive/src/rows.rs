@@ -213,7 +213,7 @@ const REDIRECT_MALFORMED: &str = "redirect_malformed";
 /// because browsers show the body of such a response.
 const REDIRECT_WITHOUT_TARGET: &str = "redirect_without_target";
 
-/// The value of `unwanted` for a page of which only the status was requested, with HEAD.
+/// The value of `unwanted` for a page that was requested only with HEAD, to check its status.
 pub const ONLY_CHECKED: &str = "off-scope-method head";
 
 /// Errors of redirects that lead nowhere, whatever their status code.
@@ -239,7 +239,7 @@ impl PageRow {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
-    /// Returns whether only the status of the page was requested, with HEAD.
+    /// Returns whether the page was requested only with HEAD, to check its status.
     #[must_use]
     pub fn is_only_checked(&self) -> bool {
         self.unwanted.as_deref() == Some(ONLY_CHECKED)
@@ -252,7 +252,8 @@ impl PageRow {
         !self.is_body_omitted() && !self.echoes_secret
     }
 
-    /// Returns whether the page's record has no body because it repeats that of an earlier visit.
+    /// Returns whether the page's record has no body because the body is the same as at an earlier
+    /// visit.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
@@ -280,7 +281,7 @@ impl PageRow {
 
     /// Returns whether fetching failed: there was no response, a status of 400 or above, or an
     /// incomplete body. A body that the crawler cut at a limit is not a failure. A body that the
-    /// server didn't finish is one.
+    /// server didn't finish is a failure.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
@@ -358,7 +359,8 @@ pub struct RequestRow {
     pub status: Option<u16>,
     /// The name of the failure, if there was no response.
     pub failure: Option<String>,
-    /// The gap between requests that was required before this one, in milliseconds.
+    /// The gap that was required between the previous request to the host and this request, in
+    /// milliseconds.
     pub gap_asked: u64,
     /// The rule that required the gap: `delay`, `crawl-delay`, `retry-after` ..
     pub why: String,
@@ -470,7 +472,8 @@ pub struct ReplayOrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBegan>,
-    /// A host's permit was used: a request was sent, or URLs of the host were settled without one.
+    /// A host's permit was used: a request was sent, or URLs of the host were settled without a
+    /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<HostTurn>,
     /// The messages that the writer is about to commit together, in order. Each is named by the
@@ -496,7 +499,8 @@ pub struct RenderMessageRow {
     /// requested a resource), `dropped` (a page no longer waits for a resource), `expired`
     /// (resources waited too long) or `rendered` (a page was rendered, or could not be).
     pub step: String,
-    /// The number of the page. The pages of a run are numbered from 1 as they go to the browser.
+    /// The number of the page. The pages of a run are numbered from 1, in the order in which they
+    /// are sent to the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
     /// The URL of the page (`scripted`) or of the resource. Null if the resource's URL is unusable
@@ -527,13 +531,13 @@ pub struct RenderMessageRow {
 pub struct RenderResult {
     /// How long the page's scripts ran by the page's own clock, in milliseconds.
     pub page_ms: u64,
-    /// Non-white characters of the page, up to a limit.
+    /// Number of characters on the page, without white space, up to a limit.
     pub letters: u64,
     /// Number of `a` elements on the page.
     pub links: u64,
     /// Number of requests that the browser refused, because the page made too many.
     pub withheld: u32,
-    /// The URL that the page's scripts tried to move to.
+    /// The URL that the page's scripts tried to navigate to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub navigation: Option<String>,
     /// Why the page could not be rendered, as in `pages.jsonl`. The other columns are zero then.

@@ -27,7 +27,7 @@ impl SerializedRequestRow {
     }
 
     /// Records the wait that the response demands, in milliseconds. Does nothing if the row already
-    /// has one.
+    /// has a wait.
     pub fn note_wait(&mut self, wait: Option<u64>) {
         if self.row.wait_asked.is_none() && wait.is_some() {
             self.row.wait_asked = wait;

@@ -212,9 +212,9 @@ impl Encoder {
         self.field("WARC-Concurrent-To", &urn(capture.id));
         self.field("Content-Type", PNG);
         self.end(png, &mut member);
-        // The index line has the digest of the block, which is the payload. The record itself has
-        // no payload digest: FastWARC finds payloads only in HTTP messages, and would call the
-        // digest wrong.
+        // The index line has the digest of the block, because the block is the payload. The record
+        // itself has no payload digest: FastWARC finds payloads only in HTTP messages, and would
+        // call the digest wrong.
         let digest = DIGEST.of(&[png]);
         let head = cdxj::resource_head(&target, capture.started, Some(PNG), Some(&digest));
         let range = capture.insert(member);
@@ -223,7 +223,7 @@ impl Encoder {
         distance
     }
 
-    /// Encodes a record that was read from an archive again, with other fields and another block.
+    /// Encodes a record that was read from an archive, but with other fields and another block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,

@@ -218,8 +218,8 @@ impl Archive {
         !file.used || length <= self.options.max_file_bytes
     }
 
-    /// Begins a WARC file with its warcinfo record. The date in its name is that of its first
-    /// capture.
+    /// Begins a WARC file with its warcinfo record. The date in the file's name is the date of its
+    /// first capture.
     fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
         let name = file_name(&self.options.prefix, first.started, self.next_serial);
         let path = self.folder.join(&name);

@@ -161,7 +161,7 @@ pub struct WarcReader<R = BufReader<File>> {
     path: PathBuf,
     max_block_bytes: u64,
     /// Whether a record that is too long is skipped, which requires decompressing it. If false,
-    /// reading ends there.
+    /// reading ends at such a record.
     passes_over: bool,
     ended: bool,
 }

@@ -74,10 +74,11 @@ pub(crate) struct CaptureFacts {
     /// The line that the index must have for this capture.
     pub(crate) line: String,
     pub(crate) status: Option<u16>,
-    /// The payload digest in the record. `None` without one, or if the body was withheld.
+    /// The payload digest in the record. `None` if the record has no payload digest, or if the body
+    /// was withheld.
     pub(crate) digest: Option<String>,
-    /// The length of the body in bytes. `None` if the record has no body: that of a revisit, or of
-    /// a withheld body.
+    /// The length of the body in bytes. `None` if the record has no body, because the capture is a
+    /// revisit or the body was withheld.
     pub(crate) bytes: Option<u64>,
     /// For a revisit: the URL of the original capture, and its time in microseconds since 1970 UTC.
     pub(crate) original: Option<(String, u64)>,

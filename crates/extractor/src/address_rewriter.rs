@@ -29,10 +29,10 @@ pub(crate) struct AddressRewriter<'f> {
 /// How a reference is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceUse {
-    /// A link, or a resource. The new address is that of the file if there is one.
+    /// A link or a resource. If the target has a file, the new address leads to that file.
     Read,
-    /// The address of a form, or of the original of a page. The new address leads to the web, even
-    /// if there is a file.
+    /// The address of a form, or a `rel=canonical`. The new address leads to the web, even if there
+    /// is a file.
     Web,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum ReferenceUse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAddress {
     pub(crate) text: String,
-    /// Whether the address is that of a file.
+    /// Whether the address leads to a file.
     pub(crate) is_file: bool,
 }
 

@@ -215,7 +215,7 @@ fn is_meta(rest: &[u8]) -> bool {
             .is_some_and(|&byte| is_space(byte) || byte == b'/')
 }
 
-/// Returns the label of the charset in the `content` of a `meta`, which is already in lower case
+/// Returns the label of the charset in `content`, the `content` attribute of a `meta` in lower case
 /// ("extracting a character encoding from a meta element").
 fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;

@@ -71,9 +71,9 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     }
 }
 
-/// Returns the media type that a body looks like by its first bytes, ignoring its header (MIME
-/// Sniffing Standard, section 7.1). Beyond the standard, the root element of XML decides. `None`
-/// for an empty body.
+/// Returns the media type that the first bytes of a body indicate, whatever its header declares
+/// (MIME Sniffing Standard, section 7.1). Beyond the standard, the root element of XML decides.
+/// `None` for an empty body.
 #[must_use]
 pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];

@@ -75,7 +75,8 @@ fn is_of_head(name: ElementName) -> bool {
 mod tests {
     use super::{ElementName, HeadTracker};
 
-    /// Processes tags and texts of a page: `+name` is a start tag, `-name` an end tag.
+    /// Returns whether the position after some tags and texts is in the head. `+name` is a start
+    /// tag, `-name` an end tag, and anything else is text.
     fn is_head_after(parts: &[&str]) -> bool {
         let mut head = HeadTracker::default();
         for part in parts {

@@ -160,8 +160,8 @@ pub enum LinkElement {
     Header,
 }
 
-/// Returns what the target of a `link` element or a `Link` header is used for, by its `rel` and its
-/// declared media type.
+/// Returns what the target of a `link` element or a `Link` header is used for. This depends on the
+/// `rel` and on the declared media type.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {
         return LinkKind::Resource;

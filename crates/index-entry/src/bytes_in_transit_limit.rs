@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Limits the number of bytes in transit between threads. All clones of a gate share one limit.
+/// Limits the number of bytes in transit between threads. All clones share one limit.
 #[derive(Clone)]
 pub struct BytesInTransitLimit {
     most: usize,
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl BytesInTransitLimit {
-    /// Creates a gate that allows at most `most` bytes in transit at a time.
+    /// Creates a limit of `most` bytes in transit at a time.
     #[must_use]
     pub fn new(most: usize) -> BytesInTransitLimit {
         BytesInTransitLimit {
@@ -60,8 +60,8 @@ impl fmt::Debug for BytesInTransitLimit {
     }
 }
 
-/// A reservation of bytes that count as in transit through a [`BytesInTransitLimit`]. Drop it when the bytes
-/// have arrived.
+/// A reservation of bytes that count as in transit through a [`BytesInTransitLimit`]. Drop it when
+/// the bytes have arrived.
 #[derive(Debug)]
 pub struct BytePass {
     gate: BytesInTransitLimit,

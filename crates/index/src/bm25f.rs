@@ -145,7 +145,7 @@ impl Query for Bm25fQuery {
                 statistics_provider,
                 ..
             } => mean_length(place.field, statistics_provider),
-            // Without scoring, the query is only counted, so any length will do.
+            // Without scoring, matching pages are only counted, so the length doesn't matter.
             EnableScoring::Disabled { .. } => Ok(1.0),
         };
         let mean_lengths = terms.places.iter().map(mean_length);

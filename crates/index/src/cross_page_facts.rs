@@ -142,8 +142,9 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*page), rest)
 }
 
-/// Adds, for each page in the index, the number of linking pages to `facts` and its link texts to
-/// `names`. A key in `names` is a link text followed by the page that it leads to.
+/// For each page in the index, adds the number of pages that link to it to `facts`, and the texts
+/// of these links to `names`. A key in `names` is a link text followed by the page that it leads
+/// to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut SummingSort,
@@ -201,7 +202,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut SummingSort) -> io::Result<()
 }
 
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
-/// a version are not duplicates of each other, so that searches for any version find its page.
+/// a version are not duplicates of each other, so that a search restricted to any version finds the
+/// page of that version.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
@@ -332,8 +334,9 @@ impl PageFactsFile {
         })
     }
 
-    /// Returns the version in a page's URL. `None` if the URL has none, or if no page of the index
-    /// is one of several versions in that folder.
+    /// Returns the version in a page's URL, such as `14` for a page in the folder `/docs/14/`.
+    /// `None` if the URL contains no version, or if the folder contains no page that has several
+    /// versions.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
         let Some(version) = UrlVersion::of(url) else {
             return Ok(None);

@@ -15,7 +15,7 @@ use crawl_index_entry::IndexedPage;
 
 /// Maximum number of folders in a path that `site:` can find.
 const MAX_FOLDERS: usize = 16;
-/// Number of words in the start of the main text, which is indexed in a field of its own.
+/// Number of words in the start of the main text. The start is also indexed in a separate field.
 const LEAD_WORDS: usize = 60;
 
 /// A document waiting to be tokenized. tantivy drops it once it has split the document into words,

@@ -135,7 +135,7 @@ impl VersionGroupRank {
         Some(VersionGroupRank(url_key(newest) & !0xFF | newer))
     }
 
-    /// Returns the bytes of the mark that are the same for all versions of a page.
+    /// Returns the bytes that are the same for all versions of a page.
     pub(crate) fn shared(self) -> u64 {
         self.0 & !0xFF
     }

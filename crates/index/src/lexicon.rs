@@ -16,7 +16,7 @@ use crate::tokens::STEM;
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum number of words per segment and field that are read to find the words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Minimum number of letters of a word whose corrections may have two changes and another
+/// Minimum number of letters of a word whose corrections with two changes may have a different
 /// [`skeleton`].
 const MIN_LETTERS_OF_LONG_WORD: usize = 8;
 /// Maximum corrections of an unknown word.
@@ -73,7 +73,8 @@ impl<'s> Lexicon<'s> {
     }
 
     /// Returns the number of pages that have a word in the same field, for the field with the most
-    /// such pages. The field outside the main text counts only if no other field has the word.
+    /// such pages. The field for text outside the main text counts only if no other field has the
+    /// word.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
         for field in self.fields {
@@ -91,8 +92,8 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns those of the fields for titles and first-level headings in which most pages have the
-    /// word. `pages` is the number of all pages.
+    /// Returns the fields in which most pages have the word, considering only titles and
+    /// first-level headings. `pages` is the number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
@@ -211,7 +212,7 @@ impl<'s> Lexicon<'s> {
                         }
                         let likely = u64::from(words.value().doc_freq);
                         // Prefer words with the same first letter, because people rarely mistype
-                        // it.
+                        // the first letter.
                         let has_same_first = near.chars().next() == word.chars().next();
                         let shift = match (has_same_skeleton, has_same_first) {
                             (true, _) => 32,

@@ -291,7 +291,8 @@ mod tests {
             "/3.13.0rc1/a",
             "/2.x/a",
             "/release-1.4/a",
-            // Not versions: a page, IDs, years, words.
+            // The following URLs contain no version. Only the beginning of a DOI, `10.1000`, is
+            // mistaken for one.
             "/14",
             "/item/14/",
             "/2024/05/a",

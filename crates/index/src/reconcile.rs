@@ -38,8 +38,8 @@ pub struct ReconcileReport {
     /// The number of pages, by reason, that are kept although they should be removed. They are kept
     /// because they are more than a tenth of all pages, so the cause may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// The number of pages in `kept`, by reason, that an entry applied since the writer was opened,
-    /// or a pending entry, would have removed.
+    /// The number of pages in `kept`, by reason, for which the entry that would have removed the
+    /// page is pending or was applied since the writer was opened.
     pub kept_anew: BTreeMap<String, u64>,
     /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
@@ -592,8 +592,8 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
 /// The pages that would be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if the pages are kept in the index because there are too many of them. Exception: pages
-    /// that have moved.
+    /// True if the pages are kept in the index because there are too many of them. Pages that have
+    /// moved are removed anyway.
     stay: bool,
 }
 
@@ -620,7 +620,8 @@ impl Leaving {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // The survey reads pages that name a canonical URL from their pending entries.
+            // Skip pages that name a canonical URL. The survey reads these from their pending
+            // entries.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

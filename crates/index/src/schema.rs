@@ -74,7 +74,7 @@ pub(crate) struct Fields {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextFields {
     pub(crate) title: Field,
-    /// Headings of the first level, of the second, and of all others.
+    /// The fields for headings of level 1, of level 2, and of all other levels.
     pub(crate) headings: [Field; 3],
     /// The field for the start of the main text.
     pub(crate) lead: Field,

@@ -1,4 +1,5 @@
-//! Distinguishes a minus that excludes a word from one that is part of it, as in `-DNDEBUG`.
+//! Distinguishes a minus that excludes a word from a minus that is part of the word, as in
+//! `-DNDEBUG`.
 
 use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
@@ -11,8 +12,8 @@ use crawl_index_entry::IndexedPage;
 /// Maximum pages to read to find a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// Resolves each minus in a query: does it exclude a word or is it part of it? The minus is part of
-/// the word if a page contains the word with the minus, or if the query consists only of
+/// Resolves each minus in a query: does it exclude a word, or is it part of the word? The minus is
+/// part of the word if a page contains the word with the minus, or if the query consists only of
 /// exclusions.
 pub(crate) fn with_resolved_minus(
     mut query: Query,
@@ -30,7 +31,8 @@ pub(crate) fn with_resolved_minus(
     Ok(query)
 }
 
-/// Returns true if one of the best pages with the words of `text` contains them as `written`.
+/// Returns true if one of the best pages with the words of `text` contains these words in the form
+/// `written`, with the minus.
 fn is_on_a_page(
     written: &str,
     text: &str,

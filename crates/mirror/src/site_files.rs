@@ -86,7 +86,7 @@ impl SiteFiles {
     }
 
     /// Returns the file that a link to `url` leads to, directly or through redirects. If there is
-    /// none, applies the crawl's spelling rules to `url` and looks up the resulting URL.
+    /// no such file, applies the crawl's spelling rules to `url` and looks up the resulting URL.
     pub(crate) fn of_link(&self, url: &CanonicalUrl) -> Option<&str> {
         self.after_redirects(url.as_str()).or_else(|| {
             let named = self.spelling.apply(url)?;

@@ -39,7 +39,7 @@ pub struct MirrorReport {
     /// Total size of the files in bytes.
     pub bytes: u64,
     /// The path of the file to open first, relative to the folder: the file of the first seed that
-    /// has one, or else of the first page. `None` if the mirror contains no page.
+    /// has a file, or else of the first page. `None` if the mirror contains no page.
     pub start: Option<String>,
     /// Number of files that contain only a part of the body, because the server didn't send the
     /// rest or because the body exceeded a limit of the crawl.

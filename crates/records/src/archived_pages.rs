@@ -95,8 +95,8 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // The last row may have no body, for example after a 304. The body is that of an
-                // earlier row, but the usage preference of the last row counts.
+                // After a 304, for example, the last row has no body, so an earlier row supplies
+                // it. But the last row decides whether the site refuses use as model input.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }

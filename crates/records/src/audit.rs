@@ -89,8 +89,8 @@ pub struct Audit {
     pub signers: BTreeMap<String, u64>,
     /// Why signatures were not verified. `None` if they were verified, or if no request was signed.
     pub signatures_unchecked: Option<String>,
-    /// Number of checks that may have found a breach but could not be decided, by the missing
-    /// information.
+    /// Number of checks that could not be decided, by the information that was missing. Each of
+    /// them may have been a breach.
     pub undecided: BTreeMap<String, u64>,
     /// Number of breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`,
     /// `unreachable`, `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`,
@@ -115,7 +115,7 @@ pub struct Breach {
     /// The required time in milliseconds, for the rules `gap`, `pace` and `wait`. `None` for other
     /// rules.
     pub asked_ms: Option<u64>,
-    /// The time that the crawl waited in milliseconds, for the rules `gap`, `pace` and `wait`.
+    /// The time in milliseconds that the crawl waited, for the rules `gap`, `pace` and `wait`.
     /// `None` for other rules.
     pub kept_ms: Option<u64>,
     /// The rows that show the breach, the earlier ones first.

@@ -129,8 +129,9 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
             result.unread = unread.len() as u64;
-            // Add a link from the page that first led to a broken page only if that page could not
-            // be read. Otherwise the search has found the link if it is still there.
+            // Add a link from the page that first led to a broken page (its `via`) only if the
+            // `via` page could not be read. Otherwise the search has found the link if it is still
+            // there.
             wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });

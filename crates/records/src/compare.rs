@@ -114,7 +114,7 @@ pub struct PageDifference {
 }
 
 /// Whether two crawls sent the same requests in the same order. Requests are compared by purpose,
-/// URL and response, in the order of their ends.
+/// URL and response, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderDifferences {
     /// Whether all requests are the same in the same order.

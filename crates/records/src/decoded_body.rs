@@ -13,7 +13,7 @@ pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
     whole_or_part(http).map(|(body, _)| body)
 }
 
-/// Like [`decoded_body`], but also returns whether the body could be decoded completely.
+/// Decodes a body like [`decoded_body`], and also returns whether it could be decoded completely.
 pub(crate) fn whole_or_part(http: &HttpMessage<'_>) -> Option<(Bytes, bool)> {
     without_codings(&HeaderFields::of_message(http), http.body)
 }

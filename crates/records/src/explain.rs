@@ -79,7 +79,7 @@ pub struct Explanation {
     pub unread_pages: u64,
     /// Whether the stored state could be read.
     pub state_read: StateAvailability,
-    /// Number of unreadable lines in row files, which may concern the URL.
+    /// Number of unreadable lines in row files. Each of these lines may concern the URL.
     pub unreadable_lines: u64,
 }
 
@@ -170,7 +170,8 @@ pub fn explain(
         state: "unknown",
         ..Explanation::default()
     };
-    // Search for the URL with its quotes, so that a longer URL doesn't match.
+    // Search for the URL including the quotation marks of its JSON string, so that a longer URL
+    // doesn't match.
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {

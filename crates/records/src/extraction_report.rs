@@ -49,7 +49,7 @@ pub struct RuleCounts {
     /// some page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<UnmetCondition>,
-    /// Number of pages that were not read completely because of a limit, by limit.
+    /// For each limit, the number of pages that were not read completely because of this limit.
     pub cut: BTreeMap<String, u64>,
     /// The fields, in the order of the rule. Fields of a group are named `group.field`.
     pub fields: Vec<FieldCounts>,

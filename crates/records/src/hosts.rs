@@ -167,8 +167,8 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests whose delay is not judged yet, sorted by start. The rows are sorted by the
-    /// requests' ends, so a request waits here until no earlier start can follow.
+    /// Requests whose delay is not judged yet, sorted by start. Rows are in the order in which
+    /// their requests ended, so a request waits here until no later row can have an earlier start.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The end of the latest request in each slot. A host has `per_host` slots, one per request in
     /// flight.
@@ -290,7 +290,8 @@ impl HostSums {
         self.finish_with_gaps().0
     }
 
-    /// Like [`HostSums::finish`], but also returns histograms of the delays of all hosts.
+    /// Returns the report of each host like [`HostSums::finish`], and histograms of the delays of
+    /// all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {
@@ -377,8 +378,8 @@ impl Host {
         report
     }
 
-    /// Takes the earliest request from `ahead`, and compares the delay and the wait before it with
-    /// those required.
+    /// Takes the earliest request from `ahead`, and compares the delay and the wait before the
+    /// request with the required ones.
     fn judge_next(&mut self, per_host: usize, all: &mut GapHistograms) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;

@@ -322,8 +322,8 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows are in the order of their ends, so the rows that ended in one minute are
-        // consecutive.
+        // Rows are in the order in which their requests ended, so the rows of requests that ended
+        // in one minute are consecutive.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

@@ -284,7 +284,8 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
 
-/// Like [`report`], but also returns the delays of all hosts, for the HTML page.
+/// Sums up the records like [`report`], and also returns the delays of all hosts, for the HTML
+/// page.
 pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(crawl.per_host);
@@ -448,7 +449,7 @@ impl CrawlSettings {
     /// Reads the settings of the crawl in `dir`.
     ///
     /// # Errors
-    /// [`RecordsError::NoCrawl`] if `dir` has none.
+    /// [`RecordsError::NoCrawl`] if `dir` has no crawl.
     pub fn read(dir: &Path) -> Result<CrawlSettings, RecordsError> {
         holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
         let table = stored_settings(dir);

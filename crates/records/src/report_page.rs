@@ -122,8 +122,8 @@ fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
     }
 }
 
-/// Renders the broken pages, and the command that finds more to fix. For a crawl whose archived
-/// pages were not read.
+/// Renders the broken pages, and the command that finds more to fix. Used if the archived pages of
+/// the crawl were not read.
 fn broken_alone(broken: &BrokenCounts) -> Markup {
     html! {
         @if broken.pages == 0 { p { "No page is broken." } }

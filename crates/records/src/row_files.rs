@@ -24,7 +24,7 @@ pub fn pages(dir: &Path) -> Result<FileRows<PageRow>, RecordsError> {
     FileRows::open(dir, "pages.jsonl")
 }
 
-/// Returns the rows of `requests.jsonl`: the requests sent, in the order of their ends.
+/// Returns the rows of `requests.jsonl`: the requests sent, in the order in which they ended.
 ///
 /// # Errors
 /// As for [`FileRows`]; a file that is missing has no rows.

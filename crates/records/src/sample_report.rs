@@ -18,7 +18,7 @@ use crate::row_files::pages;
 const MAX_TYPES: usize = 100;
 /// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
-/// The key used in place of a content type or a status if there is none.
+/// The key in counts for pages without a content type, or without a status.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
@@ -119,8 +119,8 @@ impl SampleRows {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // In other rows these numbers are damaged: no draw produces them. Such a row doesn't
-            // count as drawn.
+            // If `drawn` is 0 or exceeds `of`, the row is damaged, because no draw produces such
+            // numbers. A damaged row doesn't count as drawn.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }

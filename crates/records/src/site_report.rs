@@ -270,7 +270,8 @@ impl Site {
             if !latest.is_body(&row, rows.line()) {
                 continue;
             }
-            // Only documents read as HTML have a charset. Everything else may be a file of a page.
+            // Only documents read as HTML have a charset. Any other response may be a file that
+            // pages load.
             if row.charset.is_none() {
                 files.add(row);
                 continue;

@@ -21,8 +21,8 @@ pub(crate) use pages::of_pages;
 pub(crate) const MAX_ROWS: usize = 1_000;
 /// Number of pages that a cell shows before it is unfolded.
 const MAX_SHOWN_PAGES: usize = 3;
-/// Minimum number of pages of a site. On a smaller site, a problem on all pages is not blamed on
-/// the template.
+/// Minimum number of pages of a site whose template may be blamed for a problem. On a smaller site,
+/// even a problem on all pages is not blamed on the template.
 const MIN_TEMPLATE_PAGES: u64 = 3;
 /// Maximum number of pages listed for a broken link on a page of reports.
 /// Beyond the limit: a count.

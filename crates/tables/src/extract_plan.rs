@@ -5,7 +5,7 @@ use crawl_fields::{FieldConfig, FieldKind, Fields, RuleConfig};
 use crawl_records::ExtractRow;
 use serde_json::{Map, Value};
 
-/// A table of extracted fields: those of a rule, or those of a list of groups in a rule.
+/// A table with the extracted fields of a rule, or of a list of groups in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtractTable {
     /// The name of the rule, followed by the names of the groups that lead to the table, separated

@@ -29,7 +29,7 @@ const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
 const BATCH_ROWS: usize = 4096;
 /// The key in the Parquet metadata under which the columns are described.
 const DESCRIPTION: &str = "crawl.description";
-/// The zstd level, which is zstd's default.
+/// The zstd compression level, the default of zstd.
 const COMPRESSION_LEVEL: i32 = 3;
 
 pub(crate) struct ParquetFile {

@@ -11,8 +11,8 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// If the capture log lacks the records of this many pages in a row, it probably belongs to another
-/// crawl, and is no longer read.
+/// After this many consecutive pages without a record in the capture log, the log is no longer
+/// read, because it probably belongs to another crawl.
 const MAX_MISSES: usize = 100;
 
 /// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written

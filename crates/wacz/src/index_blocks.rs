@@ -52,7 +52,8 @@ fn next_block(lines: &mut impl BufRead) -> io::Result<Option<Block>> {
     let mut key = None;
     for _ in 0..LINES_OF_BLOCK {
         line.clear();
-        // Lines are never cut off here, because this program wrote the index and no longer lines.
+        // The limit never truncates a line, because this program wrote the index and never writes
+        // longer lines.
         if (&mut *lines)
             .take(MAX_LINE_BYTES as u64)
             .read_until(b'\n', &mut line)?

@@ -70,7 +70,7 @@ pub(crate) fn referred_to(revisit: &WarcRecord) -> Option<(&str, Timestamp)> {
     Some((url, Timestamp::parse(date)?))
 }
 
-/// A sorted index on disk, which may not fit in memory.
+/// A sorted index that is kept on disk, because it may not fit in memory.
 struct SortedIndex {
     file: BufReader<File>,
     bytes: u64,

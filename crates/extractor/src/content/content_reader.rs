@@ -373,8 +373,8 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the end of this block belongs to the next block, so the next block gets its
-        // id.
+        // An anchor at the end of this block belongs to the next block, so the next block gets the
+        // anchor's id.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),

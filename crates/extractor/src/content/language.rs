@@ -28,7 +28,7 @@ pub struct Language {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclaredLanguage {
-    /// The language tag (BCP 47) as written, but with `-` for `_`.
+    /// The language tag (BCP 47) as written, but with each `_` replaced by `-`.
     pub tag: String,
     /// The source of the declaration.
     pub by: LanguageSource,

@@ -21,8 +21,8 @@ pub(super) struct Ruby {
     is_apart: bool,
 }
 
-/// White space at the end of the base text so far. Text comes in pieces, such as that before and
-/// after a comment, and must read the same as in one piece.
+/// White space at the end of the base text so far. Text may come in pieces, for example before and
+/// after a comment, but must read the same as in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     No,

@@ -11,8 +11,8 @@ use super::role_hints::MainTextHint;
 const MIN_TITLES: u64 = 3;
 /// Minimum length of a teaser's title, in half words (see `Weigher`).
 const MIN_TITLE: u32 = 6;
-/// Like `MIN_TITLE`, in a `main`. Higher, because generated documentation has many links to single
-/// names.
+/// Minimum length of a teaser's title in a `main`, in half words (see `Weigher`). Higher than
+/// `MIN_TITLE`, because generated documentation has many links to single names.
 const MIN_TITLE_IN_MAIN: u32 = 8;
 /// Maximum average length of running text per title in a region of teasers, in half words (see
 /// `Weigher`).
@@ -94,7 +94,8 @@ impl Sums {
 }
 
 /// Removes teasers of other pages from `main`, which has one flag per block. `root` is the region
-/// with the main text. If it is a `main` element, removes only teasers after the end of its text.
+/// with the main text. If `root` is a `main` element, removes only teasers after the end of its
+/// text.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],

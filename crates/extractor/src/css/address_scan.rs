@@ -165,8 +165,8 @@ impl<'a> CssAddressScan<'a> {
         self.record_address(text, range)
     }
 
-    /// Records an address. In an `@import`, only the first address counts, which is that of the
-    /// style sheet. The rest of the rule consists of conditions.
+    /// Records an address. In an `@import`, only the first address counts, which leads to the style
+    /// sheet. The rest of the rule consists of conditions.
     fn record_address(
         &mut self,
         address: Cow<'a, str>,

@@ -48,7 +48,7 @@ enum Field {
     Link,
     /// The id of an Atom entry.
     Id,
-    /// The id of an RSS entry, which may also be its address.
+    /// The id of an RSS entry. The id may also be the address of the entry.
     Guid {
         is_address: bool,
     },

@@ -117,10 +117,10 @@ impl<'r, 'f> Collector<'r, 'f> {
         new.is_file
     }
 
-    /// Rewrites the address of a resource. If the new address is that of a file, removes
-    /// `integrity` and `crossorigin`, with which a browser would not load the file. `integrity` is
-    /// the digest of the resource before it was rewritten, and `crossorigin` requires an origin,
-    /// which a file doesn't have.
+    /// Rewrites the address of a resource. If the new address leads to a file, removes `integrity`
+    /// and `crossorigin`, with which a browser would not load the file. `integrity` is the digest
+    /// of the resource before it was rewritten, and `crossorigin` requires an origin, which a file
+    /// doesn't have.
     fn resource(&mut self, attributes: Attributes<'_>, name: &str) {
         if self.address(attributes, name, ReferenceUse::Read) {
             self.remove(attributes, "integrity");

@@ -22,8 +22,8 @@ fn media_type(value: &str) -> String {
     trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
 }
 
-/// Returns the kind of the link in an `object` or `embed`. If the declared type is that of a page,
-/// the element works like a frame, and the link leads to a page.
+/// Returns the kind of the link in an `object` or `embed`. If the tag declares that the target is a
+/// page, the element works like a frame, and the link leads to a page.
 pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
     match attributes.get("type").map(media_type).as_deref() {
         Some("text/html" | "application/xhtml+xml") => LinkKind::Page,

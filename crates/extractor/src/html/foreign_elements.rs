@@ -175,7 +175,7 @@ impl ForeignElements {
     }
 }
 
-/// Returns whether a start tag in a drawing or formula is one of HTML that ends the drawing or
+/// Returns whether a start tag in a drawing or formula is an HTML tag that ends the drawing or
 /// formula (HTML Standard 13.2.6.5).
 fn breaks_out(tag: &Tag<'_>) -> bool {
     match tag.name {

@@ -292,7 +292,7 @@ mod tests {
         vec(prop::sample::select(PARTS), 0..40).prop_map(|parts| parts.concat())
     }
 
-    /// An ordinary page with some characters changed, doubled or removed.
+    /// Generates an ordinary page with some characters changed, doubled or removed.
     fn mutated() -> impl Strategy<Value = String> {
         const PAGE: &str = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>A &amp; b</title>\
         <base href='/x/'><link rel=\"canonical\" href=\"/c?a=1&amp;b=2\"><style>a{b:url(c)}</style>\

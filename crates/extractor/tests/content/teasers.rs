@@ -1,5 +1,5 @@
-//! Tests of teasers of other pages, which have no class or id that distinguishes them from the text
-//! before them.
+//! Tests of teasers of other pages. No class or id distinguishes the teasers from the text before
+//! them.
 
 use crate::read;
 

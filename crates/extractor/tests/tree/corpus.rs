@@ -1,4 +1,4 @@
-//! Compares the extractor's links with those of a tree, on the documentation of other projects.
+//! Compares the extractor's links with the links in a tree, on the documentation of other projects.
 //! `cargo xtask test` downloads the documentation and sets environment variables to its location.
 //! With `CRAWL_WHOLE_CORPUS=1`, all pages of the documentation are read.
 #![expect(clippy::disallowed_methods, reason = "the corpus lies in files")]

@@ -28,7 +28,8 @@ struct Document<'p> {
     /// The headings above the section, outermost first.
     above: Vec<&'p str>,
     text: &'p str,
-    /// A piece of the text outside the main text. If it is not empty, `heading` and `text` are.
+    /// A piece of the text outside the main text. If it is not empty, `heading` and `text` are
+    /// empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     beside: &'p str,
     /// The position of the section in the page, from 0.

@@ -94,8 +94,8 @@ impl QueryPlanner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // An excluded word may be in the text outside the main text, such as a footer, which
-            // may be on every page.
+            // Don't search the text outside the main text for an excluded word. Otherwise a footer
+            // with the word could exclude every page.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {

@@ -95,7 +95,7 @@ mod tests {
         check("أحمد", "احمد");
         check("ܫܠܳܡܳܐ", "ܫܠܡܐ");
         check("Ёлка", "елка");
-        // Vowel signs are essential in their script.
+        // Vowel signs are essential in their script, so they stay.
         check("नमस्ते", "नमस्ते");
     }
 

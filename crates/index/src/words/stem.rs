@@ -32,8 +32,8 @@ impl Stemmer {
     /// Returns the stem of a folded word, also folded; `None` if the word is its own stem or has
     /// none.
     ///
-    /// A stem may depend on accents. This function stems without them, because queries often lack
-    /// accents.
+    /// A stem may depend on accents. This function stems the word without accents, because queries
+    /// often lack accents.
     #[must_use]
     pub fn stem_of(&self, word: &str) -> Option<String> {
         let stem = super::fold(&self.stem(word)?);

@@ -107,7 +107,8 @@ fn older_versions_are_found_by_filters() {
         let answer = search_with_facets(&index, name, of_version);
         let urls: Vec<_> = answer.results.iter().map(|hit| hit.url.as_str()).collect();
         assert_eq!(urls, [format!("http://a.example/docs/14/{name}.html")]);
-        // A filter for a folder that contains all versions doesn't select one of them.
+        // A filter for a folder that contains all versions doesn't select a version, so the newest
+        // one is found.
         assert_eq!(
             found(&index, &format!("{name} site:a.example/docs")),
             format!("/docs/15/{name}.html")

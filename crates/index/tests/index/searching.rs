@@ -301,7 +301,7 @@ fn misspellings_that_keep_the_consonants_are_corrected() {
         ("bicylce", "/ride (bicycle?)"),
         ("comitee", "/ride (committee?)"),
         ("gramer", "/ride (grammar?)"),
-        // Two changes away, with other consonants: not a correction.
+        // Two changes away and with other consonants, so not a correction.
         ("baltory", ""),
         ("topple", ""),
     ] {

@@ -23,15 +23,15 @@ pub(super) struct AuditedSettings {
     pub(super) reader: RobotsInterpretation,
     /// Whether a status of 401 or 403 for robots.txt forbids all pages of the origin.
     pub(super) forbids: bool,
-    /// Maximum age of a copy of robots.txt before it must be fetched again.
+    /// Maximum age of a copy of robots.txt before it must be fetched again, in milliseconds.
     pub(super) most: u64,
-    /// The first wait before an unreachable robots.txt is fetched again.
+    /// The first wait before an unreachable robots.txt is fetched again, in milliseconds.
     pub(super) retry: u64,
-    /// The longest wait before an unreachable robots.txt is fetched again.
+    /// The longest wait before an unreachable robots.txt is fetched again, in milliseconds.
     pub(super) retry_most: u64,
-    /// How long the last good copy of an unreachable robots.txt is used.
+    /// How long the last good copy of an unreachable robots.txt is used, in milliseconds.
     pub(super) last_good: u64,
-    /// Maximum duration of one HTTP exchange.
+    /// Maximum duration of one HTTP exchange, in milliseconds.
     pub(super) timeout: u64,
 }
 
@@ -94,7 +94,7 @@ impl AuditedSettings {
         limits.copied().unwrap_or(self.everywhere)
     }
 
-    /// Returns whether a robots.txt has the same meaning under `other` settings.
+    /// Returns whether every robots.txt has the same meaning under these settings and `other`.
     pub(super) fn reads_robots_as(&self, other: &AuditedSettings) -> bool {
         (&self.reader, self.forbids, self.last_good)
             == (&other.reader, other.forbids, other.last_good)

@@ -91,8 +91,8 @@ impl Findings {
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Turns a breach into an undecided check if a robots.txt response may be lost that is later
-    /// than line `behind` and that the crawl knew at `moment`.
+    /// Turns a breach into an undecided check if a robots.txt response may be lost whose row came
+    /// after line `behind` and which the crawl knew at `moment`.
     pub(super) fn unless_lost(
         &self,
         judged: CheckResult,

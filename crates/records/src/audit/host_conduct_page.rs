@@ -23,12 +23,12 @@ use crate::row_files::{excluded, pages, requests};
 struct Conduct<'a> {
     host: &'a HostKey,
     audit: &'a Audit,
-    /// The requests to the host, in the order of their starts.
+    /// The requests to the host, in the order in which they started.
     requests: Vec<RequestRow>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
     /// hash of the request's URL and start (see [`key`]).
     pages: HashMap<u64, KeptPage>,
-    /// The robots.txt responses, in the order of their ends.
+    /// The robots.txt responses, in the order in which they ended.
     copies: Vec<RobotsText>,
     /// Number of URLs that were not requested because of robots.txt, by the disallowing rule.
     excluded: BTreeMap<String, u64>,
@@ -48,7 +48,8 @@ struct RobotsText {
     origin: Option<Origin>,
     /// When the response ended, in milliseconds since 1970.
     end: u64,
-    /// The file. `None` if there was none, or if it wasn't archived.
+    /// The content of the robots.txt. After a 304, the previous content. `None` if there is no
+    /// robots.txt, or if it wasn't archived.
     body: Option<Bytes>,
     words: String,
 }

@@ -29,8 +29,8 @@ pub(super) struct AuditedHost {
     /// Indexes in [`RobotsResponses`](super::RobotsResponses) of the host's origins whose
     /// robots.txt was requested, even if no page was.
     pub(super) origins: Vec<usize>,
-    /// Requests that wait to be judged. Rows are in the order of their ends. So a request waits
-    /// until no later row can have an earlier start.
+    /// Requests that wait to be judged. Rows are in the order in which their requests ended. So a
+    /// request waits until no later row can have an earlier start.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// The latest request in each slot. A host has `per_host` slots, one per request in flight.
     places: Vec<Ended>,

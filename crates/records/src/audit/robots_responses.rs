@@ -38,17 +38,17 @@ pub(super) struct RobotsResponse {
     /// When the exchange at the end of all redirects ended, in milliseconds since 1970.
     pub(super) end: u64,
     /// When the last file arrived that must be fetched before the origin's pages: robots.txt, or a
-    /// `tdmrep.json` after it.
+    /// `tdmrep.json` after it. In milliseconds since 1970.
     pub(super) known_at: u64,
     /// The line in `requests.jsonl` of the exchange at the end of all redirects.
     pub(super) line: u64,
-    /// The line in `requests.jsonl` of the response that the rules in force come from, which may be
-    /// an earlier one. `None` if the log has no such response.
+    /// The line in `requests.jsonl` of the response that the rules in force come from. This may be
+    /// an earlier response. `None` if the log has no such response.
     pub(super) rests_on: Option<u64>,
     /// Whether the exchange at the end of all redirects was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
-    /// When robots.txt must be fetched again.
+    /// When robots.txt must be fetched again, in milliseconds since 1970.
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
@@ -138,7 +138,7 @@ impl RobotsResponses {
         self.numbers.get(origin).copied()
     }
 
-    /// Returns all responses of an origin, in the order of their ends.
+    /// Returns all responses of an origin, in the order in which they ended.
     pub(super) fn answers(&self, origin: usize) -> &[RobotsResponse] {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
@@ -255,7 +255,7 @@ impl RobotsResponses {
         Ok(changed)
     }
 
-    /// Records that a request that the pages of an origin have to wait for ended at `end`.
+    /// Records the end of a request that the pages of an origin have to wait for.
     pub(super) fn all_known(&mut self, origin: &Origin, end: u64) {
         let number = self.number(origin);
         let answers = number.and_then(|number| self.answers.get_mut(number));

@@ -86,7 +86,7 @@ impl CrawlTomlTables {
 }
 
 /// Returns the value of the longest name in `by_name` that is the host or one of its parent
-/// domains. `None` if there is none.
+/// domains. `None` if there is no such name.
 pub(super) fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());

@@ -22,9 +22,9 @@ pub(super) struct SettingsHistory {
     recorded: Vec<RecordedSettings>,
     /// The recorded starts of runs, in time order.
     starts: Vec<u64>,
-    /// The time before which settings are unknown unless they are recorded. It is the start of the
+    /// Settings before this time are unknown unless they are recorded. The time is the start of the
     /// last of several runs, or the last time that an older version of the program reread settings,
-    /// which recorded none.
+    /// because older versions recorded none.
     unknown_until: u64,
     /// The longest timeout of an exchange in any of the settings, in milliseconds.
     pub(super) timeout: u64,
@@ -79,8 +79,8 @@ impl SettingsHistory {
         let unrecorded = rereads
             .filter(|row| row.settings.is_none())
             .map(|row| row.at);
-        // Times in `crawl.toml` are in whole seconds. So a request up to a second later may have
-        // been sent before the settings were in force.
+        // Times in `crawl.toml` are in whole seconds. So a request up to a second after such a time
+        // may have been sent before the settings were in force.
         let unknown_until = last_started
             .into_iter()
             .chain(unrecorded)

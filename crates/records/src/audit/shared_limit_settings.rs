@@ -26,7 +26,8 @@ pub(super) struct SharedLimits {
 pub(super) struct HostGroupLimits {
     /// Maximum requests in flight.
     pub(super) number: usize,
-    /// Minimum time from the end or start of the latest request to the start of the next.
+    /// Minimum time to the start of a request, both from the latest start and from the latest end
+    /// of another request.
     pub(super) delay: u64,
     /// Minimum time between the starts of two requests. `None` if there is no limit.
     pub(super) interval: Option<f64>,

@@ -19,8 +19,9 @@ fn check_rows(toml: &str, sent: &[Sent], change: impl Fn(&mut RequestRow)) -> St
     check_with(toml, Vec::new(), sent, change)
 }
 
-/// Like `check_rows`, but with recorded settings. Each entry of `recorded` has the time at which
-/// the settings came into force, and the settings in JSON.
+/// Returns the breaches and the undecided checks of a crawl with recorded settings. `change` edits
+/// each row of a request. Each entry of `recorded` has the time at which the settings came into
+/// force, and the settings in JSON.
 fn check_with(
     toml: &str,
     recorded: Vec<(u64, &str)>,
@@ -72,7 +73,8 @@ fn requests_in_flight_per_address_and_site_are_counted() {
         check("[site.\"e.example\"]\nper-site = 1\n", &sent),
         "per-site: 2 requests in flight, but at most 1 were allowed to the site e.example [1, 2]\n"
     );
-    // The second host has another address, so it doesn't count.
+    // The second host has another address, so its request doesn't count towards the limit of the
+    // first address.
     let apart = [sent[0], ("b.e.example", "192.0.2.2", 7_000, 9_500)];
     assert_eq!(check("[politeness]\nper-address = 1\n", &apart), "");
     let moved = [

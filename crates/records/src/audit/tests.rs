@@ -269,8 +269,8 @@ fn robots_txt_is_read_as_the_settings_of_the_time_say() {
     );
 }
 
-/// A page under a stale copy is undecided only if there was a restart between the copy and the
-/// page. Otherwise it is a breach, even in an earlier run.
+/// A page fetched under a stale copy of robots.txt is undecided only if there was a restart between
+/// the copy and the page. Otherwise it is a breach, even in an earlier run.
 #[test]
 fn a_stale_copy_in_an_earlier_run_is_a_breach() {
     let hour = 3_600_000;

@@ -40,8 +40,8 @@ impl CrawlArchive {
         })
     }
 
-    /// Adds to `wanted` the links of each current page: each URL whose last row is a page. Returns
-    /// the keys of the pages that could not be read.
+    /// Adds the links of all current pages to `wanted`. A page is current if the last row of its
+    /// URL is a page. Returns the keys of the pages that could not be read.
     pub(super) fn links(
         &self,
         dir: &Path,

@@ -19,7 +19,7 @@ pub(super) struct Redirects {
     visits: HashMap<String, RedirectVisit>,
     /// The target of each redirect whose row names the target.
     targets: HashMap<String, String>,
-    /// The URL first discovered through each redirect.
+    /// For each redirect, the URL that was first discovered through it.
     first_met: HashMap<String, String>,
 }
 

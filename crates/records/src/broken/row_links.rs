@@ -11,9 +11,9 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::row_files::links as link_rows;
 
-/// Adds to `wanted` the links in `links.jsonl` of each current page: each URL whose last row is a
-/// page. The links of a page are a group of consecutive rows. If the page has changed, there is a
-/// new group, and only the last one counts.
+/// Adds the links in `links.jsonl` of all current pages to `wanted`. A page is current if the last
+/// row of its URL is a page. The links of a page are a group of consecutive rows. If the page has
+/// changed, there is a new group, and only the last one counts.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,

@@ -19,8 +19,8 @@ const ASKED_TO_WAIT: &str = "asked_to_wait";
 /// The statuses that demand a wait.
 const WAITS: [u16; 2] = [429, 503];
 
-/// A link on a page of the site whose target is unknown. The link counts neither as working nor as
-/// broken.
+/// A link on a page of the site. It is unknown whether the target works, so the link counts neither
+/// as working nor as broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UncheckedLink {
     /// The page that has the link.

@@ -137,7 +137,8 @@ fn gaps_are_from_end_to_start() {
 
 #[test]
 fn places_in_flight_have_gaps_of_their_own() {
-    // The rows are not in the order of the requests' ends: the first row ended last.
+    // The rows are not in the order in which the requests ended: the request of the first row ended
+    // last.
     let requests = [
         (10, 20, 0, None),
         (1020, 1030, 1000, None),

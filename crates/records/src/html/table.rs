@@ -87,8 +87,8 @@ impl Table<'_> {
         }
     }
 
-    /// Renders `rows` as one table. If `all`, the number of rows of the whole table, is more than
-    /// phones show, a check box follows that shows the others.
+    /// Renders `rows` as one table. `all` is the number of rows of the whole table. If phones don't
+    /// show all of them at first, a check box that shows the rest follows.
     fn part(&self, name: &str, rows: &[Vec<Cell>], all: usize) -> Markup {
         let class = match self.columns.len() {
             columns if columns <= MAX_PHONE_COLUMNS => "t",

@@ -18,8 +18,8 @@ use crate::row_files::{excluded, pages, requests};
 /// 2019, figure 13.11: home pages of shops in the HTTP Archive.
 const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
-/// Minimum number of measured pages of a host. With fewer, its other pages are not estimated from
-/// them.
+/// Minimum number of measured pages of a host from which its other pages are estimated. If there
+/// are fewer, published figures are used.
 const MIN_MEASURED: u64 = 5;
 /// Minimum number of measured pages of a template (pages of a host with URLs of the same shape). If
 /// there are fewer, the mean size of the host is used, not that of the template.
@@ -163,7 +163,7 @@ impl PageSizes {
         }
     }
 
-    /// Groups the pages that the planning run in `dir` found by host. Counts a host's unmeasured
+    /// Groups by host the pages that the planning run in `dir` found. Counts a host's unmeasured
     /// pages by template (the shape of their URLs).
     pub(super) fn known_pages(
         &self,

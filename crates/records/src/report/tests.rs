@@ -100,7 +100,7 @@ fn an_interstitial_has_its_own_outcome() {
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
 
-/// A crawl of two rounds: one page is unchanged, one vanished, and one came back.
+/// Creates a crawl of two rounds: one page is unchanged, one vanished, and one came back.
 fn crawl_of_two_rounds() -> tempfile::TempDir {
     let dir = crawl();
     let mut rows = Vec::new();

@@ -65,7 +65,7 @@ impl PendingCounts {
     }
 
     /// Describes why URLs are pending: `max-pages` or `max-pages-per-host: 7, parked: 2`. `None` if
-    /// they only wait for the next run, because this one was stopped.
+    /// they only wait for the next run, because the last run was stopped.
     #[must_use]
     pub fn held_by(&self) -> Option<String> {
         let is_end = |reason: &str| matches!(reason, "interrupted" | "handed_over" | "finished");

@@ -17,7 +17,8 @@ fn lines(dir: &Path, name: &str, rows: &[Value]) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// Three hosts, all kinds of responses, and hostile text wherever a server could place it.
+/// Creates a crawl with three hosts, all kinds of responses, and hostile text wherever a server
+/// could place it.
 fn crawl() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[operator]\nagent = \"crawl\"\n\
@@ -92,7 +93,7 @@ fn sums_of_the_plots_are_those_of_report_json() {
     assert_eq!(sums(&html, "hosts-by-time")[0], requests);
     let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
     assert_eq!(sums(&html, "gaps"), [gaps; 2]);
-    // All pages but the first have a link that leads to them.
+    // A link leads to each page except the first one.
     assert_eq!(sums(&html, "links"), [pages - 1]);
 }
 
@@ -309,7 +310,8 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
     let words = crate::sample_report::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // Two shares have this value, that of pages and that of status 200. Each appears twice.
+        // Two shares have this value: the share of pages and the share of status 200. Each appears
+        // twice.
         4,
         "in the plot and in the table: {words}"
     );

@@ -214,10 +214,10 @@ fn counted_both(pages: u64, files: u64) -> String {
 /// The pages or files with the highest numbers.
 struct Extremes<'a> {
     name: &'a str,
-    /// The names of the columns: that of the URL, and that of the number.
+    /// The names of the two columns: the URL and the number.
     columns: [&'a str; 2],
     items: &'a [PageMeasurement],
-    /// The lowest number in the table.
+    /// The minimum number of a page or file in the table. Lower numbers are not listed.
     from: u64,
     median: Option<u64>,
     /// Number of pages or files with a number of at least `from`, including those that are not in

@@ -134,7 +134,7 @@ static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
 
 /// Returns the longest name of the table at the start of `text`, and its characters.
 fn longest_name(text: &str) -> Option<Named> {
-    // The rows whose names begin with the bytes of `text` before the current one.
+    // The rows whose names begin with the bytes of `text` compared so far.
     let mut rows = NAMED.as_slice();
     let mut longest = None;
     for (at, byte) in text.bytes().enumerate() {

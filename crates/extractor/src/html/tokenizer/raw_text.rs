@@ -10,7 +10,7 @@ pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usiz
     tags.find(|at| is_end_tag(&bytes[*at..], name))
 }
 
-/// The state of a script's text, by the comments and tags in it.
+/// The state at a position in a script's text, which depends on the comments and tags before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,

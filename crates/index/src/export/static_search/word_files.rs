@@ -96,8 +96,9 @@ fn begins(words: &Words) -> Vec<String> {
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best split in the second half of the file so far: the number of characters that the words
-    // before and after it share, its index in `forms`, and the size of the file up to it.
+    // The best split in the second half of the file so far: the number of leading characters that
+    // the words before and after the split share, the index in `forms` of the word after the split,
+    // and the size of the file before the split.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));
