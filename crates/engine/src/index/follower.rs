@@ -449,7 +449,7 @@ impl LogFollower {
         self.keep()
     }
 
-    /// Whether indexing must wait, because the crawl needs the processors.
+    /// Returns whether indexing must wait, because the crawl needs the processors.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }

@@ -25,7 +25,8 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// Returns the buckets with URLs that this worker has leased.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Whether requests may be sent now. False shortly before this worker's ownership expires.
+    /// Returns whether requests may be sent now. False shortly before this worker's ownership
+    /// expires.
     fn may_send(&self) -> bool;
 }
 
@@ -66,7 +67,7 @@ pub(crate) enum SharedNews {
 }
 
 impl SharedNews {
-    /// Whether this news gives the worker URLs to fetch or links to admit.
+    /// Returns whether this news gives the worker URLs to fetch or links to admit.
     pub(crate) fn gives_work(&self) -> bool {
         matches!(self, SharedNews::Taken(_) | SharedNews::LinksWait)
     }

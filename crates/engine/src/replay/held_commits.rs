@@ -28,7 +28,7 @@ impl HeldCommits {
         }
     }
 
-    /// Whether messages must be held.
+    /// Returns whether messages must be held.
     pub(super) fn holds(&self) -> bool {
         !self.levels.is_empty()
     }

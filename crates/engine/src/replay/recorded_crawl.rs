@@ -310,7 +310,7 @@ impl RecordedCrawl {
             .find_map(|other| self.record_of(url, other.start))
     }
 
-    /// Whether pages were rendered.
+    /// Returns whether pages were rendered.
     pub(super) fn has_rendered_pages(&self) -> bool {
         !self.doms.is_empty()
     }

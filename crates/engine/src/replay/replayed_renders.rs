@@ -56,8 +56,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Whether the loop has answered all requests of this rendering in the same way as they were
-    /// answered in the browser.
+    /// Returns whether the loop has answered all requests of this rendering in the same way as they
+    /// were answered in the browser.
     fn agrees_with(&self, requests: &RecordedPageRequests) -> bool {
         let mut answers = self.answers.iter();
         answers.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))

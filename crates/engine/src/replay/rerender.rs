@@ -97,7 +97,7 @@ impl RequestedResource {
 pub(super) trait PageAnswers {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender);
 
-    /// Whether the page waits for answers that are held back.
+    /// Returns whether the page waits for answers that are held back.
     fn holds_back(&self) -> bool {
         false
     }
@@ -268,7 +268,7 @@ impl RecordedPageRequests {
         }
     }
 
-    /// Whether any request still waits for its answer.
+    /// Returns whether any request still waits for its answer.
     pub(super) fn are_awaited(&self) -> bool {
         let is_awaited = |asked: &Asked| matches!(asked.answer, AnswerState::Awaited(_));
         self.asked.iter().any(is_awaited)
