@@ -158,7 +158,8 @@ struct Driver {
     requests: LogFile,
     delays: DelayLog,
     order: OrderLog,
-    /// Assigns the keys of writer messages.
+    /// Assigns keys to messages for the writer, so that a replay can match its own messages with
+    /// the logged ones.
     keys: MessageKeys,
     readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,

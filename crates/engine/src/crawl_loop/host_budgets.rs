@@ -53,7 +53,8 @@ struct HostSpending {
 }
 
 impl HostSpending {
-    /// Returns the larger value of each amount, since the stored spending may be older or newer.
+    /// Returns the larger of the two values of each amount, since `stored` may be older or newer
+    /// than `self`.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),

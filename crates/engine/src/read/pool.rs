@@ -163,7 +163,7 @@ impl ReaderPool {
         let (work, receiver) = channel::unbounded();
         let entries = BytesInTransitLimit::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
-        // All clones of a `ByteGate` share one count of bytes.
+        // All clones of a `BytesInTransitLimit` share one count of bytes.
         let links = BytesInTransitLimit::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();

@@ -92,7 +92,7 @@ impl ReplayDifference {
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
-    /// Whether the replay has the settings of the crawl.
+    /// Whether the replay uses the settings of the recorded crawl.
     pub(super) is_as_recorded: bool,
     /// Whether the replay still follows the records. False after the first difference.
     pub(super) follows: bool,

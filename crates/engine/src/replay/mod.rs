@@ -203,7 +203,8 @@ struct Replay {
     is_due: bool,
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
-    /// The logged order; `None` if the replay does not follow it, or has stopped following it.
+    /// The order from `state/order.jsonl`. `None` if the replay does not follow it, or has stopped
+    /// following it.
     following: Option<OrderFollower>,
     keys: MessageKeys,
     requests: LogFile,
@@ -441,8 +442,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the messages that the crawl had committed before its next request, and lets the
-    /// loop send a request.
+    /// Passes on the messages that the recorded crawl had committed before its next request, and
+    /// lets the loop send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -451,8 +452,8 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back messages that the crawl had not committed when it sent the next request. All
-    /// other messages join the next commit.
+    /// Holds back messages that the recorded crawl had not committed when it sent its next request.
+    /// All other messages join the next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {

@@ -29,15 +29,16 @@ use crate::messages::{Event, Job, WriterMessage};
 /// logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// The state of a replay that follows a logged order.
+/// The state of a replay that follows the order in `state/order.jsonl`.
 pub(super) struct OrderFollower {
     pub(super) script: RecordedOrder,
     /// Messages that are not committed yet.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
-    /// Logged groups of messages that must be committed next.
+    /// Groups of messages that were committed together according to the log, and that must be
+    /// committed next.
     groups: VecDeque<Vec<LoggedMessage>>,
     /// URLs that were requeued or deferred. Each entry contains the number of messages committed
-    /// before that, and the URL's earlier position in the queue.
+    /// before the URL was moved, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<InFlightRequest>>,
@@ -99,9 +100,9 @@ impl OrderFollower {
         (self.script, under_way, held)
     }
 
-    /// Makes a message equal to the one that the crawl committed after `committed` other messages.
-    /// The two may differ: for example, fewer URLs were known when the crawl's reader looked up
-    /// the page's links.
+    /// Makes a message of the replay equal to the one that the recorded crawl committed after
+    /// `committed` other messages. The two may differ: for example, fewer URLs were known when the
+    /// crawl's reader looked up the page's links.
     fn take_in(&mut self, fact: &LoggedMessage, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {

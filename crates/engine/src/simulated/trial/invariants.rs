@@ -24,7 +24,7 @@ use crate::totals::CrawlTotals;
 const LOOK_UP: Duration = Duration::from_secs(30);
 /// The minimum pause after a failed connection.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long a robots.txt is valid if it states no time.
+/// How long a robots.txt is valid if its answer has no usable `Cache-Control`.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// How a life of the program ended. A life is the time from a start of the program to its end or
