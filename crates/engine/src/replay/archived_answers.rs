@@ -319,8 +319,8 @@ impl ArchivedAnswers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // The crawl was killed before it committed this answer, so the answer's record was cut
-            // off from the archive. Use the answer that the next run got from the same URL.
+            // The recorded crawl was killed before it committed this answer, so the answer's record
+            // was cut off from the archive. Use the answer that the next run got from the same URL.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?

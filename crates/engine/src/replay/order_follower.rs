@@ -51,22 +51,24 @@ pub(super) struct InFlightRequest {
     pub(super) span: Span,
 }
 
-/// Why a replay stopped following a run of the logged order.
+/// Why a replay stopped following the order in `state/order.jsonl`, at the latest at the end of a
+/// run.
 pub(super) enum OrderEnd {
     /// Another run of the crawl begins.
     Run(RunBegan),
-    /// The logged order is complete.
+    /// All rows of `state/order.jsonl` were followed.
     End,
-    /// The replay differs from the logged order. Contains the first request that differs, if it is
-    /// known.
+    /// The replay differs from `state/order.jsonl`. Contains the first request that differs, if it
+    /// is known.
     Lost(Option<String>),
 }
 
-/// The error for a replay that differs from the logged order and so can't follow it any longer.
+/// The error for a replay that differs from the order in `state/order.jsonl`, and so can't follow
+/// it any longer.
 pub(super) struct OrderDivergence(pub(super) Option<String>);
 
-/// The result of following a row of the logged order. The outer error is a failure. The inner error
-/// means that the replay differs from the logged order.
+/// The result of following a row of `state/order.jsonl`. The outer error is a failure. The inner
+/// error means that the replay differs from the logged order.
 pub(super) type StepResult = Result<Result<(), OrderDivergence>, EngineError>;
 
 impl OrderFollower {
@@ -80,7 +82,7 @@ impl OrderFollower {
         }
     }
 
-    /// Holds a message until the group that contains it in the log is committed.
+    /// Holds a message until the logged group that contains it is committed.
     pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
         self.held.entry(key).or_default().push_back(message);
     }
@@ -92,8 +94,8 @@ impl OrderFollower {
         self.under_way.entry(key).or_default().push_back(under_way);
     }
 
-    /// Returns everything needed to continue without the logged order: the order itself, the
-    /// requests in flight, and the held messages.
+    /// Returns everything needed to continue without following `state/order.jsonl`: its unread
+    /// rows, the requests in flight, and the held messages.
     pub(super) fn give_up(self) -> (RecordedOrder, Vec<InFlightRequest>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
@@ -113,8 +115,8 @@ impl OrderFollower {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // The crawl's reader dropped links to URLs that were already known, except
-                    // links that would have moved their URL forward in its queue.
+                    // The recorded crawl's reader dropped links to URLs that were already known,
+                    // except links that would have moved their URL forward in its queue.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -169,7 +171,7 @@ impl OrderFollower {
 }
 
 impl Replay {
-    /// Follows the logged order to the end of the run.
+    /// Follows the order in `state/order.jsonl` to the end of the run.
     pub(super) fn follow(&mut self) -> Result<OrderEnd, EngineError> {
         match self.follow_run()? {
             Ok(Some(run)) => Ok(OrderEnd::Run(run)),
@@ -211,15 +213,15 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the current run. First repeats the ended requests and the commits that the crawl logged
-    /// last in this run.
+    /// Ends the current run. First repeats the ended requests and the commits that the recorded
+    /// crawl logged last in this run.
     fn finish_run(
         &mut self,
         next: RunBegan,
     ) -> Result<Result<Option<RunBegan>, OrderDivergence>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         if next.before.is_some() {
-            // The crawl's run was not killed, so it gave up the pages in the browser when it
+            // The recorded run was not killed, so it gave up the pages in the browser when it
             // ended. Do the same.
             self.give_up_renders();
             self.settle_effects()?;
