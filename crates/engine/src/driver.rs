@@ -549,7 +549,7 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
     })
 }
 
-/// Waits until the channel to the consumer has room, and sends as many rows as fit.
+/// Waits until the channel to the consumer of rows has room, and sends as many rows as fit.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {
         return rows.clear();

@@ -198,7 +198,7 @@ impl IndexerOutcome {
     }
 }
 
-/// The settings of the index thread.
+/// The settings of the thread that reads the indexing log.
 struct Setting {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
@@ -385,7 +385,8 @@ pub(crate) struct LogFollower {
     has_archive: HasArchive,
     log: LogReader,
     read: LogPosition,
-    /// The read position at the last commit of the index.
+    /// The position in the indexing log up to which the index had read it at the last commit of the
+    /// index.
     kept: LogPosition,
     /// The time of the last commit of the index, or of the last time that there was nothing to
     /// commit.

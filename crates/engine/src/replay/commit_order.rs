@@ -66,7 +66,8 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// Returns when the waiting pages are passed on even if earlier pages are still missing.
+    /// Returns when the waiting pages are passed on even if pages with earlier rows are still
+    /// missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }

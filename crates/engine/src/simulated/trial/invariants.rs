@@ -192,7 +192,7 @@ pub(super) struct InvariantChecker {
     rows_before: u64,
     /// The effects of the operator's commands.
     orders: Orders,
-    /// The first broken rule.
+    /// The first invariant that was broken.
     pub(super) breach: Option<String>,
     pub(super) requests: u64,
     /// How many times a worker took over a host that another worker had sent requests to.

@@ -44,7 +44,7 @@ const SHOWN_EVENTS: usize = 40;
 /// Maximum lives (runs of the program) in the first round of a trial. The last lives have no
 /// faults.
 const LIVES: u32 = 12;
-/// Once this many trials are broken, no more trials run.
+/// The number of broken trials after which no more trials run.
 const MAX_BROKEN: u64 = 10;
 /// The number of broken trials so far.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
