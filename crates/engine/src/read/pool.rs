@@ -49,9 +49,9 @@ const LINK_BYTES: usize = 500;
 /// exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the readers' load, and the percentage of their
-/// time above which readers count as busy.
+/// The minimum interval between two measurements of the readers' load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
+/// The readers count as busy if they spend at least this percentage of their time on pages.
 const BUSY_PERCENT: u64 = 40;
 
 /// Returns the number of reader threads: one per processor.
