@@ -128,8 +128,8 @@ impl DocumentRules {
         (has_reader && self.kinds.contains(&kind)).then_some(kind)
     }
 
-    /// Whether the `Content-Type` or the path suggests a document kind that is indexed. Usable
-    /// before the body is decoded.
+    /// Returns whether the `Content-Type` or the path suggests a document kind that is indexed.
+    /// Usable before the body is decoded.
     pub(crate) fn may_be_read(&self, content_type: Option<&str>, path: &str) -> bool {
         let kind = DocumentKind::named(content_type, path);
         kind.is_some_and(|kind| self.kinds.contains(&kind))

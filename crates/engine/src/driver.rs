@@ -158,7 +158,8 @@ struct Driver {
     requests: LogFile,
     delays: DelayLog,
     order: OrderLog,
-    /// Assigns the keys of writer messages.
+    /// Assigns keys to messages for the writer, so that a replay can match its own messages with
+    /// the logged ones.
     keys: MessageKeys,
     readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
@@ -548,7 +549,7 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
     })
 }
 
-/// Waits until the channel to the consumer has room, and sends as many rows as fit.
+/// Waits until the channel to the consumer of rows has room, and sends as many rows as fit.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {
         return rows.clear();

@@ -57,8 +57,8 @@ pub(crate) fn rows_of_text(
     rows.collect()
 }
 
-/// Whether to extract fields from a page. True if the response is a readable page, and both the
-/// site and the operator allow its body to be kept and shown.
+/// Returns whether to extract fields from a page. True if the response is a readable page, and both
+/// the site and the operator allow its body to be kept and shown.
 pub(crate) fn may_extract(row: &PageRow) -> bool {
     let error = row.error.as_deref().unwrap_or_default();
     let is_unread =

@@ -22,12 +22,13 @@ pub(crate) const META_PARKED: &str = "parked";
 pub(crate) const META_TRAPS: &str = "traps";
 /// The draw of the sample. Does not exist before the draw.
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
-/// The design of the walk, and its seeds.
+/// The design and the seeds of the random walk.
 pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
-/// Prefix of the keys for the positions of walkers. The number of the walker follows.
+/// Prefix of the keys for the positions of the random walk's walkers. The number of the walker
+/// follows.
 pub(crate) const META_WALKER: &str = "walker ";
-/// Prefix of the keys for the links of pages that walkers have visited. The URL of the page
-/// follows. Needed if a walker comes to the page again.
+/// Prefix of the keys for the links of pages that the random walk's walkers have visited. The URL
+/// of the page follows. Needed if a walker comes to the page again.
 pub(crate) const META_WALKED: &str = "walked ";
 /// In a replay, the directory of the replayed crawl.
 pub(crate) const META_REPLAY: &str = "replay";

@@ -88,7 +88,7 @@ impl Priority {
         }
     }
 
-    /// Whether a URL with this priority comes after all links of pages with something new.
+    /// Returns whether a URL with this priority comes after all links of pages with something new.
     pub(crate) fn is_late(self) -> bool {
         self > Priority::LAST_LINK
     }
@@ -101,19 +101,19 @@ pub(crate) enum IsSitemapTooDeep {
     No,
 }
 
-/// Whether the URL is a guessed `/sitemap.xml`. If it does not exist, no row is written, as for
-/// robots.txt.
+/// Returns whether the URL is a guessed `/sitemap.xml`. If it does not exist, no row is written, as
+/// for robots.txt.
 pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
-/// Whether the URL is a page that only sitemaps on other hosts list.
+/// Returns whether the URL is a page that only sitemaps on other hosts list.
 pub(crate) fn is_foreign_entry(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::FOREIGN_ENTRY && lease.kind == UrlKind::Page
 }
 
-/// Whether a sitemap on the host `sitemap` may list pages on the host `page` without that host's
-/// consent. True if the hosts are equal, or differ only by a leading `www.`.
+/// Returns whether a sitemap on the host `sitemap` may list pages on the host `page` without that
+/// host's consent. True if the hosts are equal, or differ only by a leading `www.`.
 pub(crate) fn may_list(sitemap: &HostKey, page: &HostKey) -> bool {
     let [sitemap, page] = [sitemap, page].map(|host| {
         let host = host.as_str();
@@ -122,7 +122,7 @@ pub(crate) fn may_list(sitemap: &HostKey, page: &HostKey) -> bool {
     sitemap == page
 }
 
-/// Whether an admission is for a guessed `/sitemap.xml`.
+/// Returns whether an admission is for a guessed `/sitemap.xml`.
 pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
     let priority = Priority(admission.priority);
     priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap

@@ -54,7 +54,7 @@ impl SharedTraps {
         }
     }
 
-    /// Whether the trap detector may change or defer a link of a page.
+    /// Returns whether the trap detector may change or defer a link of a page.
     pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
         let traps = self.lock();
         // Look up a host only once for consecutive links to the same origin, since most links of a

@@ -45,7 +45,7 @@ impl EndReason {
         }
     }
 
-    /// Whether the run ended because none of the remaining URLs can be fetched in it.
+    /// Returns whether the run ended because none of the remaining URLs can be fetched in it.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
             EndReason::Finished | EndReason::Budget(_) | EndReason::TableBudget(_) => true,
@@ -119,7 +119,7 @@ pub struct IndexSummary {
 }
 
 impl IndexSummary {
-    /// Whether the index contains all pages of the crawl.
+    /// Returns whether the index contains all pages of the crawl.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.pages.is_some() && self.waiting_bytes == 0 && self.fault.is_none()

@@ -112,12 +112,12 @@ impl Tombstones {
         Ok(read)
     }
 
-    /// Whether the crawl has no tombstones.
+    /// Returns whether the crawl has no tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// Whether a URL was forgotten, either alone or with its whole host.
+    /// Returns whether a URL was forgotten, either alone or with its whole host.
     pub(crate) fn holds(&self, url: &CanonicalUrl) -> bool {
         let Some(key) = &self.key else {
             return false;
@@ -128,12 +128,12 @@ impl Tombstones {
         is_in(&self.hosts, HOST, url.host_key().as_str()) || is_in(&self.pages, PAGE, url.as_str())
     }
 
-    /// Whether a page with this digest was forgotten.
+    /// Returns whether a page with this digest was forgotten.
     pub(crate) fn has_page(&self, digest: &str) -> bool {
         self.pages.contains(digest)
     }
 
-    /// Whether a host with this digest was forgotten.
+    /// Returns whether a host with this digest was forgotten.
     pub(crate) fn has_host(&self, digest: &str) -> bool {
         self.hosts.contains(digest)
     }
@@ -167,7 +167,7 @@ impl Tombstones {
         canonicalize(None, url).is_ok_and(|url| self.holds(&url))
     }
 
-    /// Whether a link leads to a forgotten page.
+    /// Returns whether a link leads to a forgotten page.
     pub(crate) fn holds_link(&self, to: &str) -> bool {
         !self.is_empty() && self.holds_text(to)
     }

@@ -63,7 +63,7 @@ impl TraceEvents {
         }
     }
 
-    /// Whether a tracing subscriber wants events for decisions.
+    /// Returns whether a tracing subscriber wants events for decisions.
     pub(crate) fn are_wanted() -> bool {
         enabled!(Level::TRACE)
     }

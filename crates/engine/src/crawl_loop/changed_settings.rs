@@ -15,7 +15,7 @@ use crate::control::{AdjustableRules, AnswerSender, CommandRefusal};
 use crate::messages::{Effect, PostedRules};
 
 impl Coordinator {
-    /// Replaces the rules, and answers the command once they are on disk.
+    /// Replaces the rules, and answers the command once the new rules are on disk.
     ///
     /// Pending URLs are judged by the new rules when they are leased. Requests in flight end as
     /// usual.

@@ -96,8 +96,8 @@ pub(crate) fn estimate(work: &WorkDoneAndLeft, budgets: &Budgets) -> CompletionE
 }
 
 impl RoundAndRunTotal {
-    /// Estimates a run that ends when this amount reaches `most`, growing at the rate of this run
-    /// so far.
+    /// Estimates how much of the run is done and how long it still takes, if it ends when this
+    /// amount reaches `most`. Assumes that the amount grows at the average rate of this run so far.
     fn estimate(self, most: u64, elapsed: Duration) -> CompletionEstimate {
         let rate = self.of_run as f64 / elapsed.as_secs_f64().max(0.001);
         let rest = most.saturating_sub(self.of_round) as f64;

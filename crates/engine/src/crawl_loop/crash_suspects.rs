@@ -46,7 +46,7 @@ pub(super) struct CrashSuspects {
     /// Leases of crash suspects, held until nothing else is left to fetch. Held leases do not count
     /// as unsettled.
     held: Vec<Lease>,
-    /// The crash suspect that is being read alone, or is the next one to be.
+    /// The crash suspect that is being read alone, or that will be read alone next.
     reading: Option<LoneReading>,
 }
 

@@ -79,7 +79,7 @@ pub(crate) enum LeaseDisposition {
 }
 
 impl LeaseJudge {
-    /// Creates a gate. URLs in traps are requested with HEAD if `of_traps` is
+    /// Creates the judge of leases. URLs in traps are requested with HEAD if `of_traps` is
     /// [`OffScopeMethod::Head`], and deferred otherwise.
     pub(super) fn new(rules: TrapAvoidance, of_traps: OffScopeMethod) -> LeaseJudge {
         LeaseJudge {
@@ -208,7 +208,8 @@ impl LeaseJudge {
         })
     }
 
-    /// Decides by the sample, then by the site's `Clean-param` lines, and then by traps.
+    /// Decides what happens to a leased URL: first by the sample, then by the site's `Clean-param`
+    /// lines, and then by traps.
     fn judge(
         &self,
         lease: Lease,
@@ -258,7 +259,8 @@ impl LeaseJudge {
         }
     }
 
-    /// Decides by the state of the trap detector at the last commit before the lease.
+    /// Decides what happens to a leased URL, by the state of the trap detector as of the last
+    /// commit before the lease.
     fn judge_by_traps(
         &self,
         lease: Lease,

@@ -124,7 +124,7 @@ impl Logins {
         // subdomain then don't need the login of the domain above.
         let mut by_site = HostPatternMap::default();
         for site in sessions.sites() {
-            // The settings have checked the names.
+            // Ignore errors: the names were checked when the settings were read.
             let _ = by_site.insert(site, site.to_owned());
         }
         let states = logins.iter().map(|login| {

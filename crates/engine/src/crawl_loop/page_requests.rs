@@ -164,7 +164,8 @@ impl Coordinator {
             && !scope.holds(&lease.url)
     }
 
-    /// Acts on the gate's decision about a URL that scope and robots.txt allow.
+    /// Carries out what `LeaseJudge::disposition` decides about a URL that scope and robots.txt
+    /// allow.
     fn pass_gate(
         &mut self,
         now: Tick,

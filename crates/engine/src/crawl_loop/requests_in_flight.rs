@@ -47,8 +47,8 @@ impl RequestsInFlight {
         Some(oldest)
     }
 
-    /// Puts back a permit that [`next_found`](Self::next_found) returned, so that its next call
-    /// returns the permit again.
+    /// Puts back a permit that [`next_found`](Self::next_found) returned. The next call of
+    /// `next_found` returns the permit again.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
         self.found.push_front((permit, address));

@@ -52,12 +52,12 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // Some pages were fetched, so count a seed: the round did not fail, even if no seed
-                // was due.
+                // Some pages were fetched, so count one seed as fetched: the round did not fail,
+                // even if no seed was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // All pages of the round failed, but no seed was due, so count the seeds of earlier
-                // rounds.
+                // All pages of the round failed, but no seed was due, so report the seeds fetched
+                // in earlier rounds.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },

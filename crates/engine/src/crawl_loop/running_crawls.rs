@@ -68,7 +68,7 @@ impl RunningCrawlFile {
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<RunningCrawlFile> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // If the byte can't be locked, its crawl is alive, and its file stays.
+            // If the byte can't be locked, the crawl of this file is alive, so keep the file.
             if file_byte_lock::lock(&file, ALIVE).unwrap_or(false) {
                 // Ignore errors, since another crawl may have just removed the file.
                 let _ = fs::remove_file(path);

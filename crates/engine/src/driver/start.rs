@@ -333,7 +333,7 @@ fn restore_sessions(
     Ok(())
 }
 
-/// Returns the row that begins a run in the order log.
+/// Returns the row that begins a run in the order log (`state/order.jsonl`).
 fn began(directory: &CrawlDirectory, visits: RevisitSchedule, now: Tick) -> RunBegan {
     RunBegan {
         has_render_steps: true,

@@ -129,7 +129,7 @@ pub fn finish_forget(
     file_swap::resume(dir, is_ours, &may_change)
 }
 
-/// Whether [`forget`] may replace or remove the file or folder of this name.
+/// Returns whether [`forget`] may replace or remove the file or folder of this name.
 fn may_change(name: &str) -> bool {
     if let Some(file) = name.strip_prefix("archive/") {
         return !file.contains('/') && crawl_archive::is_of_archive(file);

@@ -104,8 +104,8 @@ pub(super) fn rewrite_file(
             step(row, is_committed, removal)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // Drop the whole order log, because it contains host names. Also, no replay could follow
-        // it any longer, because it counts rows that were dropped.
+        // Drop the whole order log (`state/order.jsonl`), because it contains host names. Also, no
+        // replay could follow it any longer, because it counts rows that were dropped.
         RowFileKind::Order => {
             rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| RowEdit::Drop)
         }
@@ -148,7 +148,8 @@ pub(super) fn rewrite_file(
     })
 }
 
-/// Drops a step from or to an erased page. The remaining steps keep their numbers.
+/// Drops the row of a random-walk step from or to an erased page. The remaining steps keep their
+/// numbers.
 fn step(row: &mut RandomWalkRow, is_committed: bool, removal: &Removal) -> RowEdit {
     let mut names = std::iter::once(&row.url).chain(&row.from);
     keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)

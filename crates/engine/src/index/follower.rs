@@ -41,8 +41,8 @@ const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum bytes of `state/indexing.jsonl` that wait while readers are busy.
 /// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// If at least this many bytes of the log are unread at the end of a run, they are indexed on all
-/// processors.
+/// If at least this many bytes of `state/indexing.jsonl` are unread at the end of a run, they are
+/// indexed on all processors.
 const MANY_BYTES: u64 = 8 << 20;
 
 /// A function that returns whether the crawl keeps the processors busy.
@@ -67,11 +67,11 @@ impl Halt {
     }
 }
 
-/// The log and the index that follows it, at the beginning of a run.
+/// The indexing log and the index that follows it, at the beginning of a run.
 pub(crate) struct OpenedIndex {
     pub(crate) log: RowFile,
     start: Start,
-    /// The committed length of the log, as a read position.
+    /// The committed length of the indexing log, as a read position.
     read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -79,14 +79,15 @@ pub(crate) struct OpenedIndex {
 
 /// The state of the index when the run begins.
 enum Start {
-    /// An index has read the log up to this position. The files of the index are not checked yet.
+    /// An index has read the indexing log up to this position. The files of the index are not
+    /// checked yet.
     At(LogPosition),
     /// No usable index contains the pages settled so far. Contains the reason.
     Without(IndexFault),
 }
 
 impl OpenedIndex {
-    /// Opens the log of a crawl, and determines how far its index has read it.
+    /// Opens the indexing log of a crawl, and determines how far the index has read it.
     pub(crate) fn open(
         dir: &Path,
         frontier: &dyn Frontier,
@@ -150,7 +151,7 @@ impl OpenedIndex {
     }
 }
 
-/// Opens the log of the search index. `None` if the crawl builds no index.
+/// Opens the indexing log (`state/indexing.jsonl`). `None` if the crawl builds no index.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -163,7 +164,7 @@ pub(crate) fn open_log(
     OpenedIndex::open(&config.output, frontier, has_pages).map(Some)
 }
 
-/// The thread that reads the log into the index.
+/// The thread that reads the indexing log into the index.
 pub(crate) struct Indexer {
     thread: JoinHandle<Result<IndexerOutcome, EngineError>>,
     committed: Sender<u64>,
@@ -172,17 +173,17 @@ pub(crate) struct Indexer {
 
 /// The state of the index when its thread ended.
 pub(crate) enum IndexerOutcome {
-    /// The thread has an index. It read the log to its end, or left the rest to
+    /// The thread has an index. It read the indexing log to its end, or left the rest to
     /// [`LogFollower::finish`], or stopped because the run's time was over.
     Read(Box<LogFollower>),
-    /// None of the log was read, because the index is unusable, or because the run ended before the
-    /// index was checked.
+    /// Nothing of the indexing log was read, because the index is unusable, or because the run
+    /// ended before the index was checked.
     Without(IndexSummary),
 }
 
 impl IndexerOutcome {
-    /// Finishes the index if the run is complete. Otherwise leaves the rest of the log to the next
-    /// run. `now` is in seconds since 1970 UTC.
+    /// Finishes the index if the run is complete. Otherwise leaves the rest of the indexing log to
+    /// the next run. `now` is in seconds since 1970 UTC.
     pub(crate) fn end(
         self,
         is_whole: bool,
@@ -197,7 +198,7 @@ impl IndexerOutcome {
     }
 }
 
-/// The settings of the index thread.
+/// The settings of the thread that reads the indexing log.
 struct Setting {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
@@ -273,13 +274,13 @@ impl Indexer {
         Ok((indexer, log))
     }
 
-    /// Returns a sender for the committed length of the log.
+    /// Returns the channel for announcing the committed length of the indexing log.
     pub(crate) fn lengths(&self) -> Sender<u64> {
         self.committed.clone()
     }
 
-    /// Waits for the thread to end. If the run is not complete, the thread first reads the log to
-    /// its end. If it is complete, the thread leaves the rest of the log to
+    /// Waits for the thread to end. If `is_whole` is false, because the run is not complete, the
+    /// thread first reads the indexing log to its end. Otherwise it leaves the rest of the log to
     /// [`LogFollower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<IndexerOutcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
@@ -294,7 +295,7 @@ impl Indexer {
 /// The state of the thread before it has an index.
 struct Opening {
     setting: Setting,
-    /// The committed length of the log. A rebuilt index reads on from there.
+    /// The committed length of the indexing log. A rebuilt index reads on from there.
     read: LogPosition,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -378,23 +379,25 @@ fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> IndexerOutcome {
     })
 }
 
-/// Reads the log into the index.
+/// The reader of the indexing log, which puts new pages into the index.
 pub(crate) struct LogFollower {
     dir: PathBuf,
     has_archive: HasArchive,
     log: LogReader,
     read: LogPosition,
-    /// The read position at the last commit of the index.
+    /// The position in the indexing log up to which the index had read it at the last commit of the
+    /// index.
     kept: LogPosition,
     /// The time of the last commit of the index, or of the last time that there was nothing to
     /// commit.
     kept_at: Instant,
     writer: IndexWriter,
-    /// The number of pages that are not indexed, by reason, in the part of the log that was read.
+    /// The number of pages that are not indexed, by reason, in the part of the indexing log that
+    /// was read.
     left_out: BTreeMap<String, u64>,
     /// The value of `left_out` at the last commit of the index.
     kept_left_out: BTreeMap<String, u64>,
-    /// The last committed length of the log that the writer announced.
+    /// The last committed length of the indexing log that the writer announced.
     length: u64,
     halt: Halt,
     is_busy: IsBusy,
@@ -449,7 +452,7 @@ impl LogFollower {
         self.keep()
     }
 
-    /// Whether indexing must wait, because the crawl needs the processors.
+    /// Returns whether indexing must wait, because the crawl needs the processors.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }
@@ -567,7 +570,7 @@ impl LogFollower {
     }
 }
 
-/// Returns the result of a run that leaves part of the log to the next run.
+/// Returns the result of a run that leaves part of the indexing log to the next run.
 fn unfinished(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> IndexSummary {
     IndexSummary {
         left_out,

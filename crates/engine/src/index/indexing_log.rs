@@ -21,7 +21,7 @@ use crate::meta_keys::META_INDEX;
 /// to less. Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
-/// How far an index has read a log. This value is stored with each commit of the index.
+/// How far an index has read an indexing log. This value is stored with each commit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPosition {
     pub(crate) log: u64,
@@ -29,8 +29,8 @@ pub(crate) struct LogPosition {
     pub(crate) bytes: u64,
 }
 
-/// Returns the position where an index must start to read a log, from the note stored with the
-/// index. The error is the reason why the index can't follow the log.
+/// Returns the position where an index must start to read the indexing log with this `number`, from
+/// the note stored with the index. The error is the reason why the index can't follow the log.
 pub(crate) fn place(
     note: Option<&str>,
     number: u64,
@@ -61,7 +61,7 @@ pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Starts a new log. No index follows it until [`follow_log`] is called.
+/// Starts a new indexing log. No index follows it until [`follow_log`] is called.
 pub(crate) fn begin_log_unfollowed(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -74,15 +74,15 @@ pub(crate) fn begin_log_unfollowed(
     Ok(number)
 }
 
-/// Records in the frontier that the index follows the log with this number.
+/// Records in the frontier that the index follows the indexing log with this number.
 pub(crate) fn follow_log(frontier: &dyn Frontier, number: u64) -> Result<(), FrontierError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_INDEX, &number.to_be_bytes());
     transaction.commit().map(drop)
 }
 
-/// Starts a new log for an index that contains everything from the old log. Returns the new log's
-/// number.
+/// Starts a new indexing log for an index that contains everything from the old log. Returns the
+/// new log's number.
 pub(crate) fn begin_log(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -96,7 +96,7 @@ pub(crate) fn begin_log(
     Ok(number)
 }
 
-/// Returns the note of an index that has read all logs before `number`, and nothing of log
+/// Returns the note of an index that has read all indexing logs before `number`, and nothing of log
 /// `number`.
 pub(crate) fn note_of(number: u64) -> String {
     note(LogPosition {
@@ -113,7 +113,7 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("state").join(LOG)
 }
 
-/// Reads the log, starting at any entry.
+/// A reader of `state/indexing.jsonl` that can start at any entry.
 pub(crate) struct LogReader {
     dir: PathBuf,
     path: PathBuf,
@@ -123,7 +123,7 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log of the crawl in `dir`.
+    /// Opens the indexing log of the crawl in `dir`, at the byte offset `at`.
     pub(crate) fn open(dir: &Path, at: u64) -> Result<LogReader, IndexError> {
         let path = log_path(dir);
         let file = File::open(&path).and_then(|mut file| {
@@ -171,12 +171,12 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
     }
 }
 
-/// The part of the log that is unread when a run ends.
+/// The part of the indexing log that is unread when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The byte offset up to which the index has read the log.
+    /// The byte offset up to which the index has read the indexing log.
     pub(crate) from: u64,
-    /// The byte offset of the end of the log.
+    /// The byte offset of the end of the indexing log.
     pub(crate) end: u64,
     /// The number of pages in the unread part that are not indexed, by reason, as counted by the
     /// last call of `each`.

@@ -40,7 +40,7 @@ pub(crate) fn open_log(
 /// The log and the index, neither of which exists in this build.
 pub(crate) enum OpenedIndex {}
 
-/// The thread that follows a log, which does not exist in this build.
+/// The thread that follows the indexing log, which does not exist in this build.
 pub(crate) enum Indexer {}
 
 /// The result of the thread, which does not exist in this build.

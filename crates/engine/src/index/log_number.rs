@@ -1,10 +1,11 @@
-//! The number of the log that the search index of a crawl follows, stored in the frontier.
+//! The number of the indexing log that the search index of a crawl follows, stored in the frontier.
 
 use crawl_frontier::{Frontier, FrontierError};
 
 use crate::meta_keys::META_INDEX;
 
-/// Returns the number of the log that the index follows. `None` if the index follows no log.
+/// Returns the number of the indexing log that the index follows. `None` if the index follows no
+/// log.
 pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
     let stored = frontier.meta(META_INDEX)?;
     let stored = stored.and_then(|bytes| bytes.try_into().ok());

@@ -21,5 +21,5 @@ pub(crate) const INDEX_FOLDER: &str = "index";
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The folder of an index that is being built.
 pub(crate) const NEW_FOLDER: &str = "index.new";
-/// The name of the log that the index follows, in the folder `state`.
+/// The file name of the indexing log (the log that the index follows), in the folder `state`.
 pub(crate) const LOG: &str = "indexing.jsonl";

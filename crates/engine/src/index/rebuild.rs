@@ -109,7 +109,7 @@ pub fn reindex(
 }
 
 /// Builds the index. Without a frontier, only the rows decide which pages are indexed, and the
-/// index doesn't follow a log afterwards.
+/// index doesn't follow an indexing log afterwards.
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,

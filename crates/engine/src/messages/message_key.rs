@@ -66,7 +66,7 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// The entry of a committed message in the order log.
+/// The entry of a committed message in the order log (`state/order.jsonl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedMessage {
     pub(crate) key: MessageKey,

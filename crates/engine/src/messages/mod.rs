@@ -272,7 +272,8 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
     })
 }
 
-/// A fact for the log, serialized as the `OrderRow` that contains only this fact.
+/// A fact for the order log (`state/order.jsonl`), serialized as the `OrderRow` that contains only
+/// this fact.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OrderFact<'f> {
@@ -292,7 +293,7 @@ impl OrderFact<'_> {
     }
 }
 
-/// Returns the facts in `effects` for the order log.
+/// Returns the facts in `effects` for the order log (`state/order.jsonl`).
 pub(crate) fn order_to_log(effects: &[Effect]) -> impl Iterator<Item = OrderFact<'_>> {
     effects.iter().filter_map(|effect| match effect {
         Effect::NoteTurn(turn) => Some(OrderFact::Turn(turn)),
@@ -402,7 +403,7 @@ pub(crate) enum WriterMessage {
 
 impl WriterMessage {
     /// Returns whether the message changes queues without settling a page. The replay of a crawl
-    /// without an order log relies on the number of these messages.
+    /// without an order log (`state/order.jsonl`) relies on the number of these messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)

@@ -13,7 +13,8 @@ pub(crate) const MAX_REOPENED_URLS: usize = 4096;
 
 /// Knows which hosts this worker owns.
 pub(crate) trait HostOwnership: Send + Sync {
-    /// Returns the bucket of a host. Hosts in the same bucket always have the same owner.
+    /// Returns the bucket (set of hosts) of a host. Hosts in the same bucket always have the same
+    /// owner.
     fn bucket_of(&self, host: &HostKey) -> i32;
 
     fn owns(&self, host: &HostKey) -> bool;
@@ -22,10 +23,11 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// requests to the host until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// Returns the buckets with URLs that this worker has leased.
+    /// Returns the buckets (sets of hosts) with URLs that this worker has leased.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Whether requests may be sent now. False shortly before this worker's ownership expires.
+    /// Returns whether requests may be sent now. False shortly before this worker's ownership
+    /// expires.
     fn may_send(&self) -> bool;
 }
 
@@ -37,7 +39,7 @@ pub(crate) enum SharedNews {
     Taken(Vec<(Origin, u64)>),
     /// The hosts in these buckets must be handed over to other workers.
     Leave(Vec<i32>),
-    /// The listed buckets were handed over.
+    /// The listed buckets (sets of hosts) were handed over.
     HandedOver(Vec<i32>),
     /// Links to this worker's hosts wait to be admitted, or some of their URLs must be reopened, or
     /// another worker found a redirect of a seed.
@@ -66,7 +68,7 @@ pub(crate) enum SharedNews {
 }
 
 impl SharedNews {
-    /// Whether this news gives the worker URLs to fetch or links to admit.
+    /// Returns whether this news gives the worker URLs to fetch or links to admit.
     pub(crate) fn gives_work(&self) -> bool {
         matches!(self, SharedNews::Taken(_) | SharedNews::LinksWait)
     }
@@ -75,7 +77,7 @@ impl SharedNews {
 /// A request to the shared frontier.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SharedRequest {
-    /// Hand these buckets over.
+    /// Hand over the listed buckets (sets of hosts).
     HandOver(Vec<i32>),
     /// This worker now has nothing to do (a rest begins), or has work again.
     Rest {

@@ -47,8 +47,8 @@ pub(crate) struct LinkCache {
     current: Option<CurrentBase>,
     /// A buffer for resolving URLs.
     resolved: String,
-    /// The number of the current document. Increases when a document begins, and when its links
-    /// were taken or dropped.
+    /// The number of the current document. Increases when a document begins, and when the links of
+    /// the current document are taken or dropped.
     document: u64,
     /// How often the frontier had reopened URLs when the document began. `None` if links to settled
     /// targets must be kept.

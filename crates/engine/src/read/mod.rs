@@ -191,9 +191,9 @@ impl PageReader {
         }
     }
 
-    /// Returns how often the frontier has reopened URLs, if links to settled URLs of the page's own
-    /// host may be dropped. `None` if the links must be kept, because the trap detector may change
-    /// them, or because all links are wanted.
+    /// Returns how often the frontier has reopened URLs, if links of this page to settled URLs of
+    /// its own host may be dropped. `None` if such links must be kept, because the trap detector
+    /// may change them, or because all links are wanted.
     fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
         let has_say = traps.lock().knows_of(&lease.url.host_key());

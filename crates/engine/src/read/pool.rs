@@ -49,9 +49,9 @@ const LINK_BYTES: usize = 500;
 /// exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the readers' load, and the percentage of their
-/// time above which readers count as busy.
+/// The minimum interval between two measurements of the readers' load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
+/// The readers count as busy if they spend at least this percentage of their time on pages.
 const BUSY_PERCENT: u64 = 40;
 
 /// Returns the number of reader threads: one per processor.
@@ -163,7 +163,7 @@ impl ReaderPool {
         let (work, receiver) = channel::unbounded();
         let entries = BytesInTransitLimit::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
-        // All clones of a `ByteGate` share one count of bytes.
+        // All clones of a `BytesInTransitLimit` share one count of bytes.
         let links = BytesInTransitLimit::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();

@@ -92,7 +92,7 @@ impl ReplayDifference {
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
-    /// Whether the replay has the settings of the crawl.
+    /// Whether the replay uses the settings of the recorded crawl.
     pub(super) is_as_recorded: bool,
     /// Whether the replay still follows the records. False after the first difference.
     pub(super) follows: bool,
@@ -319,8 +319,8 @@ impl ArchivedAnswers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // The crawl was killed before it committed this answer, so the answer's record was cut
-            // off from the archive. Use the answer that the next run got from the same URL.
+            // The recorded crawl was killed before it committed this answer, so the answer's record
+            // was cut off from the archive. Use the answer that the next run got from the same URL.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?

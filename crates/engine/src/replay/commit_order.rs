@@ -1,5 +1,5 @@
-//! Commits pages in the order of the crawl's rows, which is the order in which its reader threads
-//! finished.
+//! Commits pages in the order of the recorded crawl's rows, which is the order in which that
+//! crawl's reader threads finished.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::messages::WriterMessage;
 /// The maximum time that a page waits for pages with earlier rows.
 const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages that wait for earlier pages, by their index in the crawl's order.
+/// Pages that wait for earlier pages, by their index in the recorded crawl's order.
 #[derive(Default)]
 pub(super) struct CommitOrder {
     places: HashMap<u64, usize>,
@@ -47,8 +47,8 @@ impl CommitOrder {
         }
     }
 
-    /// Returns the index of a page's row in the crawl's rows. `None` if the message isn't a page,
-    /// or the crawl has no such row.
+    /// Returns the index of a page's row in the recorded crawl's rows. `None` if the message isn't
+    /// a page, or the recorded crawl has no such row.
     pub(super) fn place(&self, message: &WriterMessage) -> Option<usize> {
         let url = match message {
             WriterMessage::Page(page) => &page.visit.lease.url,
@@ -66,7 +66,8 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// Returns when the waiting pages are passed on even if earlier pages are still missing.
+    /// Returns when the waiting pages are passed on even if pages with earlier rows are still
+    /// missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }

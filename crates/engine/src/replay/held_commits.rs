@@ -1,5 +1,5 @@
-//! Holds back messages for the writer until the replay has requested the pages that the crawl had
-//! requested before it committed these messages.
+//! Holds back messages for the writer until the replay has requested the pages that the recorded
+//! crawl had requested before it committed these messages.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::messages::WriterMessage;
 /// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// For each page request of the crawl, how much the crawl had committed when it chose the page.
-    /// Contains only the pages that the replay has not requested yet, in order.
+    /// For each page request of the recorded crawl, how much that crawl had committed when it chose
+    /// the page. Contains only the pages that the replay has not requested yet, in order.
     levels: VecDeque<CommitsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
@@ -28,7 +28,7 @@ impl HeldCommits {
         }
     }
 
-    /// Whether messages must be held.
+    /// Returns whether messages must be held.
     pub(super) fn holds(&self) -> bool {
         !self.levels.is_empty()
     }
@@ -52,15 +52,15 @@ impl HeldCommits {
         self.levels.pop_front();
     }
 
-    /// Returns whether some pages have not arrived yet that the crawl had committed before it chose
-    /// its next page.
+    /// Returns whether the replay still lacks pages that the recorded crawl had committed before
+    /// its next request for a page.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)
     }
 
-    /// Passes on the messages that the crawl had committed when it chose its next page. Passes on
-    /// everything if it chose no further page.
+    /// Passes on the messages that the recorded crawl had committed before its next request for a
+    /// page. Passes on everything if no such request is left.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
         let level = self
             .levels

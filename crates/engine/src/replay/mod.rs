@@ -203,7 +203,8 @@ struct Replay {
     is_due: bool,
     /// The number of requests that had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
-    /// The logged order; `None` if the replay does not follow it, or has stopped following it.
+    /// The order from `state/order.jsonl`. `None` if the replay does not follow it, or has stopped
+    /// following it.
     following: Option<OrderFollower>,
     keys: MessageKeys,
     requests: LogFile,
@@ -361,8 +362,8 @@ impl Replay {
     /// Advances to the next event.
     ///
     /// A replay that follows the records sends requests only at recorded start times, because the
-    /// crawl had a reason not to send them sooner. If the replay has sent fewer requests by a
-    /// start time than the crawl had, it sends as many requests as it may.
+    /// recorded crawl had a reason not to send them sooner. If the replay has sent fewer requests
+    /// by a start time than the crawl had, it sends as many requests as it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -387,9 +388,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // Trap detection makes some pages wait until an earlier page is committed. The crawl had
-        // already committed that page at this point, but the replay still holds the page's
-        // message. So give one held page to the writer, and try again.
+        // Trap detection makes some pages wait until an earlier page is committed. The recorded
+        // crawl had already committed that page at this point, but the replay still holds the
+        // page's message. So give one held page to the writer, and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -431,8 +432,8 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // Read the page of the ended request before the loop sends another request, because
-            // the crawl may have chosen its next request after reading that page.
+            // Read the page of the ended request before the loop sends another request, because the
+            // recorded crawl may have chosen its next request after reading that page.
             false if follows => {
                 self.is_due = true;
                 Step::Hold
@@ -441,8 +442,8 @@ impl Replay {
         }
     }
 
-    /// Passes on the messages that the crawl had committed before its next request, and lets the
-    /// loop send a request.
+    /// Passes on the messages that the recorded crawl had committed before its next request, and
+    /// lets the loop send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -451,8 +452,8 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back messages that the crawl had not committed when it sent the next request. All
-    /// other messages join the next commit.
+    /// Holds back messages that the recorded crawl had not committed when it sent its next request.
+    /// All other messages join the next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {
@@ -508,8 +509,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Hands over a message for the writer: to the follower of the logged order, or else to the
-    /// parts that restore the order of commits.
+    /// Hands over a message for the writer: to the [`OrderFollower`], or without one to the parts
+    /// that restore the order of commits.
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),

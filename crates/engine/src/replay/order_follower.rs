@@ -29,15 +29,16 @@ use crate::messages::{Event, Job, WriterMessage};
 /// logged origin.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// The state of a replay that follows a logged order.
+/// The state of a replay that follows the order in `state/order.jsonl`.
 pub(super) struct OrderFollower {
     pub(super) script: RecordedOrder,
     /// Messages that are not committed yet.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
-    /// Logged groups of messages that must be committed next.
+    /// Groups of messages that were committed together according to the log, and that must be
+    /// committed next.
     groups: VecDeque<Vec<LoggedMessage>>,
     /// URLs that were requeued or deferred. Each entry contains the number of messages committed
-    /// before that, and the URL's earlier position in the queue.
+    /// before the URL was moved, and the URL's earlier position in the queue.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<InFlightRequest>>,
@@ -50,22 +51,24 @@ pub(super) struct InFlightRequest {
     pub(super) span: Span,
 }
 
-/// Why a replay stopped following a run of the logged order.
+/// Why a replay stopped following the order in `state/order.jsonl`, at the latest at the end of a
+/// run.
 pub(super) enum OrderEnd {
     /// Another run of the crawl begins.
     Run(RunBegan),
-    /// The logged order is complete.
+    /// All rows of `state/order.jsonl` were followed.
     End,
-    /// The replay differs from the logged order. Contains the first request that differs, if it is
-    /// known.
+    /// The replay differs from `state/order.jsonl`. Contains the first request that differs, if it
+    /// is known.
     Lost(Option<String>),
 }
 
-/// The error for a replay that differs from the logged order and so can't follow it any longer.
+/// The error for a replay that differs from the order in `state/order.jsonl`, and so can't follow
+/// it any longer.
 pub(super) struct OrderDivergence(pub(super) Option<String>);
 
-/// The result of following a row of the logged order. The outer error is a failure. The inner error
-/// means that the replay differs from the logged order.
+/// The result of following a row of `state/order.jsonl`. The outer error is a failure. The inner
+/// error means that the replay differs from the logged order.
 pub(super) type StepResult = Result<Result<(), OrderDivergence>, EngineError>;
 
 impl OrderFollower {
@@ -79,7 +82,7 @@ impl OrderFollower {
         }
     }
 
-    /// Holds a message until the group that contains it in the log is committed.
+    /// Holds a message until the logged group that contains it is committed.
     pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
         self.held.entry(key).or_default().push_back(message);
     }
@@ -91,17 +94,17 @@ impl OrderFollower {
         self.under_way.entry(key).or_default().push_back(under_way);
     }
 
-    /// Returns everything needed to continue without the logged order: the order itself, the
-    /// requests in flight, and the held messages.
+    /// Returns everything needed to continue without following `state/order.jsonl`: its unread
+    /// rows, the requests in flight, and the held messages.
     pub(super) fn give_up(self) -> (RecordedOrder, Vec<InFlightRequest>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)
     }
 
-    /// Makes a message equal to the one that the crawl committed after `committed` other messages.
-    /// The two may differ: for example, fewer URLs were known when the crawl's reader looked up
-    /// the page's links.
+    /// Makes a message of the replay equal to the one that the recorded crawl committed after
+    /// `committed` other messages. The two may differ: for example, fewer URLs were known when the
+    /// crawl's reader looked up the page's links.
     fn take_in(&mut self, fact: &LoggedMessage, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -112,8 +115,8 @@ impl OrderFollower {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // The crawl's reader dropped links to URLs that were already known, except
-                    // links that would have moved their URL forward in its queue.
+                    // The recorded crawl's reader dropped links to URLs that were already known,
+                    // except links that would have moved their URL forward in its queue.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -168,7 +171,7 @@ impl OrderFollower {
 }
 
 impl Replay {
-    /// Follows the logged order to the end of the run.
+    /// Follows the order in `state/order.jsonl` to the end of the run.
     pub(super) fn follow(&mut self) -> Result<OrderEnd, EngineError> {
         match self.follow_run()? {
             Ok(Some(run)) => Ok(OrderEnd::Run(run)),
@@ -210,15 +213,15 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the current run. First repeats the ended requests and the commits that the crawl logged
-    /// last in this run.
+    /// Ends the current run. First repeats the ended requests and the commits that the recorded
+    /// crawl logged last in this run.
     fn finish_run(
         &mut self,
         next: RunBegan,
     ) -> Result<Result<Option<RunBegan>, OrderDivergence>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         if next.before.is_some() {
-            // The crawl's run was not killed, so it gave up the pages in the browser when it
+            // The recorded run was not killed, so it gave up the pages in the browser when it
             // ended. Do the same.
             self.give_up_renders();
             self.settle_effects()?;

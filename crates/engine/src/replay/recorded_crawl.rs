@@ -37,7 +37,7 @@ pub struct RecordedCrawl {
     /// For each page, by the hash of its URL, its index in the order of commits.
     commit_places: HashMap<u64, usize>,
     /// For each page request, how much the crawl had committed when it chose the page. Empty for a
-    /// crawl by an older version, whose rows do not contain this.
+    /// crawl by an older version of the program, which did not write this to rows.
     levels: Vec<CommitsBeforeRequest>,
     /// How often the replay has sent a request, by the hash of the URL.
     asked: HashMap<u64, usize>,
@@ -45,7 +45,7 @@ pub struct RecordedCrawl {
     all: ResponseTimes,
 }
 
-/// A request that the crawl sent. `url` is a 64-bit hash. Times are in milliseconds.
+/// A request that the recorded crawl sent. `url` is a 64-bit hash. Times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
@@ -310,7 +310,7 @@ impl RecordedCrawl {
             .find_map(|other| self.record_of(url, other.start))
     }
 
-    /// Whether pages were rendered.
+    /// Returns whether the recorded crawl rendered pages.
     pub(super) fn has_rendered_pages(&self) -> bool {
         !self.doms.is_empty()
     }

@@ -1,4 +1,5 @@
-//! Reads the logged order of a crawl: turns (uses of permits), commits, and ends of requests.
+//! Reads the logged order of a crawl from `state/order.jsonl` and `requests.jsonl`: turns (uses of
+//! permits), commits, and ends of requests.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -41,7 +42,7 @@ impl RecordedOrder {
         Ok(first.filter(is_whole).map(|run| (script, run)))
     }
 
-    /// Returns the next row of the logged order. Skips lines that can't be parsed as a row.
+    /// Returns the next row of `state/order.jsonl`. Skips lines that can't be parsed as a row.
     pub(super) fn next(&mut self) -> Result<Option<ReplayOrderRow>, EngineError> {
         loop {
             match self.order.next() {

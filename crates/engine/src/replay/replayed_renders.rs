@@ -44,7 +44,7 @@ struct OpenPage {
     fetched: Tick,
     document: UndecodedAnswer,
     requests: RecordedPageRequests,
-    /// The last rendering. `None` if the page follows the logged order, or was not rendered yet.
+    /// The last rendering. `None` if the page follows `state/order.jsonl`, or was not rendered yet.
     draft: Option<Draft>,
     renderings: u32,
 }
@@ -56,8 +56,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Whether the loop has answered all requests of this rendering in the same way as they were
-    /// answered in the browser.
+    /// Returns whether the loop has answered all requests of this rendering in the same way as they
+    /// were answered in the browser.
     fn agrees_with(&self, requests: &RecordedPageRequests) -> bool {
         let mut answers = self.answers.iter();
         answers.all(|(place, answer)| are_same(answer.as_ref(), requests.answer(*place)))
@@ -230,9 +230,9 @@ impl Replay {
         Ok((page, size))
     }
 
-    /// Renders pages without the logged order. A page is rendered again until its requests get the
-    /// same answers from the loop as during the last rendering. Does nothing while the replay
-    /// follows the order.
+    /// Renders pages if the replay does not follow `state/order.jsonl`. A page is rendered again
+    /// until its requests get the same answers from the loop as during the last rendering. Does
+    /// nothing while the replay follows the order.
     pub(super) fn render_freely(&mut self) {
         self.renders.take_answers();
         if self.following.is_some() {

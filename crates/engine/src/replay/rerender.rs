@@ -36,7 +36,7 @@ pub struct RenderedAgain {
     pub same: u64,
     /// Pages with another DOM, or that could not be rendered.
     pub different: u64,
-    /// The first of the different pages, in the order of the crawl.
+    /// The first different pages, in the order of the recorded crawl.
     pub differences: Vec<DomDifference>,
     /// Rendered pages that were only read from the archive, because no browser could be started.
     pub from_archive: u64,
@@ -97,7 +97,7 @@ impl RequestedResource {
 pub(super) trait PageAnswers {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender);
 
-    /// Whether the page waits for answers that are held back.
+    /// Returns whether the page waits for answers that are held back.
     fn holds_back(&self) -> bool {
         false
     }
@@ -268,7 +268,7 @@ impl RecordedPageRequests {
         }
     }
 
-    /// Whether any request still waits for its answer.
+    /// Returns whether any request still waits for its answer.
     pub(super) fn are_awaited(&self) -> bool {
         let is_awaited = |asked: &Asked| matches!(asked.answer, AnswerState::Awaited(_));
         self.asked.iter().any(is_awaited)
@@ -300,7 +300,7 @@ pub(super) struct RecordedOrderAnswers<'r> {
     slots: Vec<Slot>,
     /// The index of the next event to wait for.
     next: usize,
-    /// Whether the page differs from the recorded one, so that answers come at once.
+    /// Whether the page differs from the recorded one, so that its requests are answered at once.
     is_free: bool,
     /// The first request that is not recorded.
     pub(super) unknown: Option<RequestedResource>,
@@ -536,7 +536,7 @@ mod tests {
         let unknown = answers.unknown.as_ref().and_then(RequestedResource::url);
         assert_eq!(unknown.map(CanonicalUrl::path), Some("/c"));
         assert_eq!(body(&mut ask(&mut answers, "/b")).as_deref(), Some("b"));
-        // The crawl's page made this request only once.
+        // The recorded page made this request only once.
         assert!(ask(&mut answers, "/a").try_recv().unwrap().is_none());
     }
 

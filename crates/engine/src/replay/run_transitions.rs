@@ -69,8 +69,8 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Begins the next run of the crawl from the committed state. If the crawl was killed, this
-    /// drops the requests in flight, as the kill did.
+    /// Begins the next run of the recorded crawl from the committed state. If the recorded crawl
+    /// was killed, this drops the requests in flight, as the kill did.
     pub(super) fn next_run(
         mut self,
         config: &Arc<Config>,
@@ -97,8 +97,8 @@ impl Replay {
         (self.answers, self.rerender)
     }
 
-    /// Stops following the logged order. `lost` is `None` if the order is complete. Otherwise it
-    /// contains the first request that differs, if that is known.
+    /// Stops following `state/order.jsonl`. `lost` is `None` if all its rows were followed.
+    /// Otherwise it contains the first request that differs, if that is known.
     pub(super) fn stop_following(&mut self, lost: Option<Option<String>>) {
         let difference = lost.map(|url| {
             let url = url.and_then(|url| canonicalize(None, &url).ok());
@@ -122,8 +122,8 @@ impl Replay {
         }
     }
 
-    /// Continues to the end of the run without the logged order. `ended` is the reason why the
-    /// crawl's own run ended.
+    /// Continues to the end of the run without following `state/order.jsonl`. `ended` is the reason
+    /// why the recorded run ended.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended.is_some() {
             self.give_up_renders();

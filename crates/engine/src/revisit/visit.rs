@@ -464,9 +464,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns when a page's last visit is too old, given that the page changed at `modified`
-    /// according to its site: this round visits the page again if its last visit was before the
-    /// returned time. `None` if no page was visited that early.
+    /// Returns the time before which a page's last visit must be for this round to visit the page
+    /// again, if its site states that the page changed at `modified`. `None` if no page was visited
+    /// that early.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

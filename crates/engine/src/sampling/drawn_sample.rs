@@ -107,7 +107,7 @@ impl DrawnSample {
     }
 }
 
-/// Whether a deferred URL belongs to the sampling frame.
+/// Returns whether a deferred URL belongs to the sampling frame.
 pub(crate) fn is_in_frame(waiting: &UnsettledUrl<'_>) -> bool {
     waiting
         .exclusion

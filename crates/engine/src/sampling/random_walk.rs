@@ -194,7 +194,7 @@ impl RandomWalk {
         })
     }
 
-    /// Whether a walker waits for a URL.
+    /// Returns whether a walker waits for a URL.
     pub(crate) fn awaits(&self, url: &CanonicalUrl) -> bool {
         self.lock().awaited.contains(url)
     }

@@ -434,7 +434,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
     }
 }
 
-/// Whether no worker has anything left to do. Called only by a worker without work.
+/// Returns whether no worker has anything left to do. Called only by a worker without work.
 fn is_over(survey: &WorkerSurvey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }

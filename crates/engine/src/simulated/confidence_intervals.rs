@@ -28,7 +28,7 @@ const PAGES: u32 = 5_000;
 const FOLDERS: u32 = 6;
 /// The number of crawls that run in parallel.
 const THREADS: u32 = 2;
-/// Progress is printed each time this many crawls have ended.
+/// The number of crawls that must end between two progress reports.
 const PIECE: u32 = 100;
 
 /// A web of 100,000 pages that are listed in sitemaps. Contents differ by host and by folder.

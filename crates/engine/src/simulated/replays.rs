@@ -203,7 +203,7 @@ struct LateRun {
     commands: VecDeque<(u64, Command)>,
     happened: u64,
     browser: SimulatedBrowser,
-    /// Stops the run after this number of events.
+    /// The number of events after which the run is stopped. `None` to let the run end by itself.
     stop_after: Option<u64>,
 }
 
@@ -459,7 +459,7 @@ pub(super) struct CrawlDisturbances {
     pub(super) rounds: u32,
     /// The commands that are sent in each run, each after this number of events.
     pub(super) commands: fn() -> Vec<(u64, Command)>,
-    /// Stops the first run after this number of events. The next run continues the crawl.
+    /// The number of events after which the first run is stopped. The next run continues the crawl.
     pub(super) stop_after: Option<u64>,
     pub(super) render: Option<RenderMode>,
 }

@@ -177,7 +177,7 @@ fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
     }
 }
 
-/// Whether the state contains more than an interrupted first start may leave behind.
+/// Returns whether the state contains more than an interrupted first start may leave behind.
 fn holds_more(state: &Path) -> Result<bool, EngineError> {
     for entry in fs::read_dir(state).map_err(EngineError::disk(state))? {
         let name = entry.map_err(EngineError::disk(state))?.file_name();

@@ -73,7 +73,7 @@ pub(super) struct CommitGroup<'a> {
     pub(super) sampling: Option<&'a Sampling>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
-    /// Pages that this group has already looked up for walkers that reached them.
+    /// Pages that this group has already looked up for walkers of a random walk that reached them.
     pub(super) walked: HashMap<String, Arc<WalkerChoices>>,
     events: &'a TraceEvents,
     sessions: &'a SiteSessions,
@@ -147,7 +147,7 @@ impl CommitGroup<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Carries out a message, and returns its entry for the order log.
+    /// Carries out a message, and returns its entry for the order log (`state/order.jsonl`).
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,

@@ -82,7 +82,7 @@ pub(crate) struct Writer {
     sessions: SiteSessions,
     /// The totals at the start of the run.
     start: CrawlTotals,
-    /// The log of the order of commits. `None` if the order is not logged.
+    /// The log of the order of commits, `state/order.jsonl`. `None` if the order is not logged.
     order: Option<OrderLog>,
 }
 
@@ -145,7 +145,7 @@ impl Writer {
         Writer { sessions, ..self }
     }
 
-    /// Makes the writer record the order of its commits.
+    /// Makes the writer record the order of its commits in `state/order.jsonl`.
     pub(crate) fn with_order_log(self, order: OrderLog) -> Writer {
         Writer {
             order: Some(order),

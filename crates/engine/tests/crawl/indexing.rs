@@ -141,8 +141,8 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        // This page is indexed although it names another page as its master, because that page is
-        // outside the crawl.
+        // This page is indexed although it names another page as the canonical one, because that
+        // page is outside the crawl.
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),

@@ -99,10 +99,10 @@ impl Hosts {
         Ok(())
     }
 
-    /// Extends the wait for unknown requests if a host needs a longer gap. Call this whenever a gap
-    /// may have become longer. Gaps may grow after
-    /// [`note_unknown_requests`](Self::note_unknown_requests), because robots.txt is read only
-    /// then.
+    /// Extends the time until which hosts may wait because of requests that the log lacks, if the
+    /// gap of `host` requires that. Call this whenever a gap may have become longer. Gaps may grow
+    /// after [`note_unknown_requests`](Self::note_unknown_requests), because robots.txt is read
+    /// only then.
     pub(super) fn extend_wait_for_unknown(&mut self, host: &HostKey) {
         if let Some(before) = self.unknown_before
             && let Some(gap) = self.scheduler.longest_gap(host)

@@ -70,8 +70,8 @@ pub(crate) struct Hosts {
     budgets: HostBudgetTracker,
     retries: Retries,
     requests: RequestsInFlight,
-    /// The start of this run, if the log may lack requests of an earlier run. They ended before
-    /// that time. `None` if the log is complete.
+    /// The start of this run, if the log may lack requests of an earlier run. The missing requests
+    /// ended before this time. `None` if the log is complete.
     unknown_before: Option<Tick>,
     /// The time until which hosts wait because of requests that the log lacks.
     unknown_until: Tick,

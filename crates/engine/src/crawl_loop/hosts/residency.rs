@@ -55,7 +55,8 @@ impl ResidentHosts {
         }
     }
 
-    /// Continues an earlier run. `kind` is whether the host states of that run may lack requests.
+    /// Continues an earlier run. `kind` indicates whether the stored host states may lack requests
+    /// of that run.
     pub(super) fn resume(&mut self, kind: SnapshotCompleteness) {
         self.snapshot_kind = kind;
     }
@@ -222,8 +223,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Makes a host that was taken over from another worker wait for a gap, counted from the
-    /// take-over. The other worker may have sent requests until then.
+    /// Makes a host wait for a gap, counted from its take-over from another worker, which happened
+    /// this long `ago`. The other worker may have sent requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));

@@ -194,7 +194,7 @@ fn a_page_that_always_looks_logged_out_is_set_aside() {
     shows_in(&mut logins, &numbered(3));
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins) && sessions.may_be_logged_in("a.example"));
-    // If the page is fetched again in a later round, it causes no login.
+    // If page 2 is fetched again in a later round, it causes no login.
     assert!(shows_out(&mut logins, &numbered(2)));
     assert!(is_open(&mut logins));
 }

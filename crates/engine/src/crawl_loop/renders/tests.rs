@@ -401,7 +401,7 @@ fn pages_that_waited_are_not_rendered_either() {
 fn scripts_that_never_add_anything_are_not_run() {
     let mut renders = renders(RenderMode::Auto);
     for number in 0..MAX_VAIN_SCRIPTS {
-        // Each folder has a different shape.
+        // The name of each folder gives its URL a different shape.
         let path = format!("/{}/7", "x".repeat(number as usize + 1));
         assert!(render_in_vain(&mut renders, &path, 1).is_some());
     }

@@ -175,7 +175,8 @@ impl RobotsStates {
             return Ok(RobotsStep::TdmRep(None).into());
         }
         let Some(held) = self.load(of)? else {
-            // The copy left the cache before it was committed, so the rules are unknown again.
+            // The copy left the cache before it was committed, so the rules of the origin are
+            // unknown again.
             return Ok(RobotsStep::Done(RobotsState::Unknown).into());
         };
         let mut copy = held.copy.clone();

@@ -78,7 +78,7 @@ pub(super) fn kept_pages(
     Ok(Some((pages, unreadable)))
 }
 
-/// Whether a URL was excluded after its page was fetched.
+/// Returns whether a URL was excluded after its page was fetched.
 fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, EngineError> {
     let url = canonicalize(None, url).ok();
     let record = frontier
@@ -164,7 +164,7 @@ fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Whether to judge a page again that was left out of the index. True if the reason was its
+/// Returns whether to judge a page again that was left out of the index. True if the reason was its
 /// canonical URL, or if documents of its type were not indexed at that time but are now.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();

@@ -13,8 +13,9 @@ use super::Dice;
 
 /// The size of a sector in bytes. A disk writes only whole sectors.
 const SECTOR: u64 = 512;
-/// The error numbers of a full disk and of a failed operation.
+/// The error number of an operation on a full disk.
 const ENOSPC: i32 = 28;
+/// The error number of an operation that failed.
 const EIO: i32 = 5;
 
 /// The disk of a trial. Successive lives of the program write to the same files.

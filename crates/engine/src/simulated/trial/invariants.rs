@@ -24,7 +24,7 @@ use crate::totals::CrawlTotals;
 const LOOK_UP: Duration = Duration::from_secs(30);
 /// The minimum pause after a failed connection.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long a robots.txt is valid if it states no time.
+/// How long a robots.txt is valid if its answer has no usable `Cache-Control`.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// How a life of the program ended. A life is the time from a start of the program to its end or
@@ -57,7 +57,7 @@ struct Seen {
     is_detached: bool,
 }
 
-/// A wait that was recorded by an earlier life of the program.
+/// A wait that was recorded by an earlier life (run of the program).
 struct RecordedWait {
     /// Where the wait is recorded, if only in a row of `requests.jsonl`: the worker whose
     /// directory has the row, and the length of the file up to and including the row. `None` if
@@ -72,9 +72,10 @@ struct HostSeen {
     /// The worker that sent the last request.
     worker: usize,
     in_flight: u32,
-    /// When the requests of this life ended.
+    /// When the requests of this life (run of the program) ended.
     ends: Vec<Tick>,
-    /// When the last request of earlier lives ended, and the delay at that time.
+    /// When the last request of earlier lives (runs of the program) ended, and the delay at that
+    /// time.
     earlier: Option<(Tick, Duration)>,
     crawl_delay: Duration,
     pause: Option<HostPause>,
@@ -91,11 +92,11 @@ struct HostPause {
 
 #[derive(Default)]
 struct OriginSeen {
-    /// The last answer that set rules: its end, and how long it is valid.
+    /// The last robots.txt answer that set rules: when it ended, and how long it is valid.
     usable: Option<(Tick, Duration)>,
-    /// Pages requested since the last answer that set rules.
+    /// Pages requested since the last robots.txt answer that set rules.
     pages: u32,
-    /// Whether robots.txt was unreachable since the last answer that set rules.
+    /// Whether robots.txt was unreachable since its last answer that set rules.
     is_unreachable: bool,
 }
 
@@ -104,9 +105,9 @@ struct Records {
     dir: PathBuf,
     read_to: u64,
     rows: CrawlTotals,
-    /// Whether the last life sent requests and did not end cleanly.
+    /// Whether the last life (run of the program) sent requests and did not end cleanly.
     is_unclean: bool,
-    /// Whether the process was frozen in this life.
+    /// Whether the process was frozen in this life (run of the program).
     was_frozen: bool,
 }
 
@@ -114,8 +115,8 @@ struct Records {
 #[derive(Default)]
 struct Orders {
     is_paused: bool,
-    /// The delay that a command set for all hosts in this life. `host_delays` has the delays of
-    /// single hosts.
+    /// The delay that a command set for all hosts in this life (run of the program). `host_delays`
+    /// has the delays of single hosts.
     delay: Option<Duration>,
     host_delays: HashMap<String, Duration>,
     /// When a command last changed a delay. Requests that were permitted under an earlier, shorter
@@ -191,7 +192,7 @@ pub(super) struct InvariantChecker {
     rows_before: u64,
     /// The effects of the operator's commands.
     orders: Orders,
-    /// The first broken rule.
+    /// The first invariant that was broken.
     pub(super) breach: Option<String>,
     pub(super) requests: u64,
     /// How many times a worker took over a host that another worker had sent requests to.

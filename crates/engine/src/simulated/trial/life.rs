@@ -44,7 +44,7 @@ use crate::write::{Writer, run_end};
 /// Maximum messages in a commit.
 const MAX_GROUP: usize = 256;
 
-/// How a life ended.
+/// How a life (run of the program) ended.
 pub(super) enum LifeEnd {
     /// The run ended normally. Contains whether everything was committed.
     Over(EndReason, bool),
@@ -52,7 +52,7 @@ pub(super) enum LifeEnd {
     Failed(EngineError),
 }
 
-/// The events and delays that were drawn at random for a life.
+/// The events and delays that were drawn at random for a life (run of the program).
 pub(super) struct Fate {
     /// After this many events, the program is killed.
     pub(super) killed_after: Option<u64>,
@@ -153,7 +153,7 @@ pub(super) struct Life {
     effects: Vec<Effect>,
 }
 
-/// How and when a life ended, and the frontier if it was opened.
+/// How and when a life (run of the program) ended, and the frontier if it was opened.
 pub(super) struct EndedLife {
     pub(super) end: LifeEnd,
     pub(super) at: Tick,

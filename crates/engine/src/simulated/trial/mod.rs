@@ -41,9 +41,10 @@ use crate::summary::EndReason;
 
 /// The number of last events to show if a trial fails.
 const SHOWN_EVENTS: usize = 40;
-/// Maximum lives in the first round of a trial. The last lives have no faults.
+/// Maximum lives (runs of the program) in the first round of a trial. The last lives have no
+/// faults.
 const LIVES: u32 = 12;
-/// Once this many trials are broken, no more trials run.
+/// The number of broken trials after which no more trials run.
 const MAX_BROKEN: u64 = 10;
 /// The number of broken trials so far.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
@@ -290,7 +291,7 @@ impl Alone<'_> {
     }
 }
 
-/// Describes the start of a life.
+/// Describes the start of a life (run of the program).
 fn shown(config: &Config, fault: Option<(u64, DiskFault)>) -> String {
     let Config {
         politeness,

@@ -17,7 +17,7 @@ use super::web::TrialWeb;
 use crate::config::{Config, TrapAvoidance};
 use crate::control::{AdjustableRules, Command, StopRequest};
 
-/// The settings of a trial that every life shares.
+/// The settings of a trial that every life (run of the program) shares.
 pub(super) struct TrialSettings {
     dice: Dice,
     dir: PathBuf,
@@ -64,7 +64,7 @@ impl TrialSettings {
         };
     }
 
-    /// Draws the settings of a life, with new limits now and then.
+    /// Draws the settings of a life (run of the program), with new limits now and then.
     pub(super) fn config(
         &mut self,
         web: &TrialWeb,
@@ -116,7 +116,7 @@ impl TrialSettings {
         config
     }
 
-    /// Draws the events of a life, and the fault of the disk.
+    /// Draws the events of a life (run of the program), and the fault of the disk.
     pub(super) fn fate(&mut self, is_last: bool) -> (Fate, Option<(u64, DiskFault)>) {
         let dice = &mut self.dice;
         let slowness = [0, 20, 300, 4_000][dice.below(4) as usize];
@@ -186,7 +186,7 @@ impl TrialSettings {
     }
 }
 
-/// Returns the rules of a life with other exclusions.
+/// Returns the rules of a life (run of the program) with other exclusions.
 fn rules(config: &Config, exclude: &[String]) -> AdjustableRules {
     AdjustableRules {
         politeness: config.politeness.clone(),

@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::state::directory;
 use crate::summary::EndReason;
 
-/// Maximum lives of all workers in a trial. The last lives have no faults.
+/// Maximum lives (runs of the program) of all workers in a trial. The last lives have no faults.
 const LIVES: u32 = 30;
 /// Maximum events of a trial.
 const MAX_EVENTS: u64 = 400_000;
@@ -298,7 +298,7 @@ impl Crew<'_> {
         }
     }
 
-    /// Records how a life ended.
+    /// Records how a life (run of the program) ended.
     fn ended(
         &mut self,
         number: usize,

@@ -122,7 +122,7 @@ impl SimulatedSharing {
         }
     }
 
-    /// Gives up all buckets at the end of a run. Adds them to `released`.
+    /// Gives up all buckets (sets of hosts) at the end of a run. Adds them to `released`.
     pub(super) fn give_up(self, released: &mut BTreeSet<i32>) {
         let owned = self.frontier.owned_buckets();
         if self.frontier.give_up().is_ok() {
