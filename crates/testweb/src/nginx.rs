@@ -25,6 +25,8 @@ pub struct NginxSpec {
     pub endpoint: NginxEndpoint,
     /// The format of a log line in nginx's variables, such as `$status $request_uri`.
     pub log_line: &'static str,
+    /// Whether clients that accept gzip get `FILE.gz` in place of `FILE`, if there is such a file.
+    pub sends_gzip: bool,
 }
 
 /// The address and protocol on which nginx serves. The port is any free port.
@@ -204,12 +206,13 @@ http {{
         listen {listen};
         root {root};
         index index.html;
-        gzip_static on;
+        gzip_static {gzip};
     }}
 }}
 "#,
         types = quoted(&spec.mime_types),
         line = spec.log_line,
+        gzip = if spec.sends_gzip { "on" } else { "off" },
         listen = spec.endpoint.listen(port),
         root = quoted(&spec.root),
     )

@@ -47,6 +47,7 @@ impl Nginx {
     pub(crate) fn serve_by(root: &Path, endpoint: NginxEndpoint) -> Nginx {
         let dir = tempfile::Builder::new().prefix("nginx").tempdir().unwrap();
         let mut server = crawl_testweb::Nginx::start(&NginxSpec {
+            sends_gzip: false,
             program: named("CRAWL_NGINX"),
             mime_types: named("CRAWL_NGINX_MIME_TYPES"),
             root: root.to_owned(),

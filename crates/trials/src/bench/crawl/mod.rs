@@ -86,6 +86,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
         floor: floor.transpose()?.unwrap_or_default(),
         limit: Duration::from_secs(args.seconds),
         root: args.site.lay_out(workspace, args.gzip)?,
+        is_gzipped: args.gzip,
         found: ServedAnswers::default(),
     };
     let mut absent = Vec::new();
@@ -126,6 +127,7 @@ struct Bench<'a> {
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,
+    is_gzipped: bool,
     /// The pages that the contenders have received so far, for the contender `floor` to fetch.
     found: ServedAnswers,
 }
@@ -146,6 +148,7 @@ impl Bench<'_> {
             log: NginxLog::File(log.clone()),
             endpoint: NginxEndpoint::Ipv4,
             log_line: server_log::LINE,
+            sends_gzip: self.is_gzipped,
         })
         .context("cannot start nginx")?;
         let out = self.dir.join("out");

@@ -82,6 +82,7 @@ impl TlsHosts {
         fs::create_dir_all(&dir)?;
         let (program, mime_types) = debian_packages::nginx(workspace);
         Nginx::start(&NginxSpec {
+            sends_gzip: false,
             program,
             mime_types,
             root: self.dir.join("pages/$host"),
