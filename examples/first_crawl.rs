@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use crawl_engine::{Config, Controls};
+use crawl_engine::{Config, ControlChannels};
 use crawl_policy::ProductToken;
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.politeness.delay = Duration::from_millis(50);
 
     // Runs until all URLs are done. After a kill, the same call with the same directory resumes.
-    let summary = crawl_engine::run(config, Controls::unattended()).await?;
+    let summary = crawl_engine::run(config, ControlChannels::unattended()).await?;
 
     println!("fetched:");
     for row in crawl_records::pages(&summary.output)? {

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, Purpose, RequestOutcome, RobotsPace, RobotsState,
+    OutcomeKind, Politeness, PollOutcome, RequestOutcome, RequestPurpose, RobotsPace, RobotsState,
     Scheduler, Tick,
 };
 use crawl_weburl::Origin;
@@ -44,14 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 match purpose {
                     // The first permit of a host is for its robots.txt. The scheduler issues none
                     // for pages before it knows the rules.
-                    Purpose::Robots { origin } => {
+                    RequestPurpose::Robots { origin } => {
                         println!("{at:>6.2} s  {origin}  robots.txt");
                         let pace = crawl_delay(&origin);
                         let until = end + RULES_HOLD;
                         let rules = RobotsState::InForce { pace, until };
                         scheduler.set_robots(end, &origin, rules);
                     }
-                    Purpose::Page { origin } => {
+                    RequestPurpose::Page { origin } => {
                         let next = learned.next_at.since(end).as_secs_f64();
                         println!("{at:>6.2} s  {origin}  a page; the next after {next} s");
                     }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use crawl_engine::{Config, Controls};
+use crawl_engine::{Config, ControlChannels};
 use crawl_policy::ProductToken;
-use crawl_tables::{Format, RoundSelection, export};
+use crawl_tables::{RoundSelection, TableFormat, export};
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
 
@@ -26,12 +26,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = Config::new(ProductToken::new("study")?, "0.1", None, seeds?, &dir);
     config.scope.max_depth = Some(2);
     config.politeness.delay = Duration::from_millis(50);
-    crawl_engine::run(config, Controls::unattended()).await?;
+    crawl_engine::run(config, ControlChannels::unattended()).await?;
 
     // The folder must be empty, so that no table is overwritten.
     let tables = output.path().join("tables");
     std::fs::create_dir(&tables)?;
-    for table in export(&dir, &tables, Format::Parquet, RoundSelection::All)? {
+    for table in export(&dir, &tables, TableFormat::Parquet, RoundSelection::All)? {
         println!("{:>5} rows  {}.parquet", table.rows, table.name);
     }
 

@@ -42,7 +42,7 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
 /// The reason why a line is not a row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadLine {
+pub enum BadLineReason {
     /// The line is longer than [`MAX_LINE_BYTES`] and was skipped.
     #[error("it has {bytes} bytes, more than the maximum of {MAX_LINE_BYTES} for a line")]
     TooLong {
@@ -75,10 +75,12 @@ pub enum BoundedLine<'a> {
 impl BoundedLine<'_> {
     /// Parses the row in the line. `None` for a torn line.
     #[must_use]
-    pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLine>> {
+    pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLineReason>> {
         match self {
-            BoundedLine::Whole(line) => Some(serde_json::from_slice(line).map_err(BadLine::Json)),
-            BoundedLine::TooLong { bytes } => Some(Err(BadLine::TooLong { bytes })),
+            BoundedLine::Whole(line) => {
+                Some(serde_json::from_slice(line).map_err(BadLineReason::Json))
+            }
+            BoundedLine::TooLong { bytes } => Some(Err(BadLineReason::TooLong { bytes })),
             BoundedLine::Torn { .. } => None,
         }
     }

@@ -7,9 +7,9 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::archive_names::{FOLDER, INDEX};
 use crate::bounded_read::MAX_LINE_BYTES;
-use crate::capture_log::CaptureLine;
+use crate::capture_log_reader::CaptureLine;
 use crate::regular_file::open_regular;
-use crate::rows::WarcPlace;
+use crate::rows::WarcRecordLocation;
 use crate::surt::surt;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
@@ -58,7 +58,7 @@ pub fn find_response(
             break;
         }
         let record = CaptureLine::parse(&line).and_then(|capture| {
-            let place = WarcPlace {
+            let place = WarcRecordLocation {
                 file: capture.file.to_string(),
                 offset: capture.offset,
             };

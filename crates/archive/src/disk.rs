@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Decides for each operation on a file whether it succeeds. Files are identified by their paths.
-pub trait DiskFaults: fmt::Debug + Send + Sync {
+pub trait DiskFaultInjector: fmt::Debug + Send + Sync {
     /// Returns how many of the `length` bytes to append to a file are written.
     ///
     /// # Errors The error that the write reports. Nothing is written then.
@@ -28,12 +28,12 @@ pub trait DiskFaults: fmt::Debug + Send + Sync {
 
 /// The disk that files are opened on. The default is the real one.
 #[derive(Clone, Debug, Default)]
-pub struct Disk(Option<Arc<dyn DiskFaults>>);
+pub struct Disk(Option<Arc<dyn DiskFaultInjector>>);
 
 impl Disk {
     /// Returns a disk on which `faults` decides how operations end.
     #[must_use]
-    pub fn with_faults(faults: Arc<dyn DiskFaults>) -> Disk {
+    pub fn with_faults(faults: Arc<dyn DiskFaultInjector>) -> Disk {
         Disk(Some(faults))
     }
 

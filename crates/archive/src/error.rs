@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::bounded_read::BadLine;
+use crate::bounded_read::BadLineReason;
 
 /// The reason why writing failed.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ pub enum ReadError {
         /// Number of the line, from 1.
         line: u64,
         /// The defect of the line.
-        source: BadLine,
+        source: BadLineReason,
     },
 }
 

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounded_read::{BoundedLine, LineReader};
-use crate::capture_log::CaptureLine;
+use crate::capture_log_reader::CaptureLine;
 use crate::cdxj::index_line;
-use crate::rows::{self, PageRow, RequestRow, WarcPlace};
+use crate::rows::{self, PageRow, RequestRow, WarcRecordLocation};
 use crate::serialized_page_row::SerializedPageRow;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{WarcReader, WarcRecord};
@@ -155,16 +155,16 @@ fn check_line(line: &[u8]) {
         check_page(row);
     }
     row::<RequestRow>(line);
-    row::<rows::CommitsBeforeRequest>(line);
+    row::<rows::CommitCountsBeforeRequest>(line);
     row::<rows::DelayRow>(line);
     row::<rows::ExcludedRow>(line);
     row::<rows::ExtractRow>(line);
     row::<rows::LinkRow>(line);
     row::<rows::ReplayOrderRow>(line);
-    row::<rows::RandomWalkRow>(line);
+    row::<rows::RandomWalkStep>(line);
     row::<rows::RecheckRow>(line);
-    row::<rows::RenderRow>(line);
-    row::<rows::RereadSettings>(line);
+    row::<rows::RenderStatistics>(line);
+    row::<rows::RereadExclusionChanges>(line);
     row::<rows::TombstoneRow>(line);
     row::<rows::WaitingRow>(line);
     row::<rows::GatheredWorkerRow>(line);
@@ -199,7 +199,7 @@ fn row<T: Serialize + DeserializeOwned>(line: &[u8]) -> Option<T> {
 /// offset of the record are filled in last.
 fn check_page(mut row: PageRow) {
     let _ = row.dom();
-    let place = row.warc.take().unwrap_or(WarcPlace {
+    let place = row.warc.take().unwrap_or(WarcRecordLocation {
         file: FILE.to_owned(),
         offset: 7,
     });

@@ -59,13 +59,14 @@ compile_error!(
 
 mod appender;
 mod archive_names;
+mod archive_removal;
 mod atomic_file;
 mod bounded_read;
 mod capture;
-mod capture_log;
+mod capture_log_reader;
 mod capture_search;
 mod cdxj;
-mod cdxj_index;
+mod cdxj_index_rebuild;
 mod digest;
 mod directory_safety;
 mod disk;
@@ -74,57 +75,56 @@ mod file_digest_list;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 mod gzip;
-mod http_block;
-mod line_sort;
+mod http_message_block;
+mod line_sorter;
 mod regular_file;
 mod renamed_warc_copy;
-mod rewrite_archive;
-mod rewrite_rows;
 mod row_files;
+mod row_removal;
 pub mod rows;
 mod serialized_page_row;
 mod serialized_request_row;
 mod surt;
 mod timestamp;
-mod url_file_names;
+mod url_file_paths;
 mod warc;
 mod warc_files;
 mod warc_reader;
 
 pub use archive_names::{CAPTURES, FOLDER, INDEX};
+pub use archive_removal::{RewrittenArchive, rewrite_archive};
 pub use atomic_file::{AtomicFile, AtomicFileError, AtomicFolder};
 pub use bounded_read::{
-    BadLine, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
+    BadLineReason, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };
 pub use capture::{
     Capture, CaptureMetadata, CapturedRequest, RecordIds, RevisitOriginal, RevisitProfile,
-    TlsVersion, Truncated,
+    TlsVersion, TruncationReason,
 };
-pub use capture_log::{CaptureLine, CaptureLog};
+pub use capture_log_reader::{CaptureLine, CaptureLogReader};
 pub use capture_search::find_response;
 pub use cdxj::index_line;
-pub use cdxj_index::write_index;
+pub use cdxj_index_rebuild::write_index;
 pub use digest::DigestAlgorithm;
 pub use directory_safety::{check_entries, is_of_archive};
-pub use disk::{Disk, DiskFaults};
+pub use disk::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
     ChangedFiles, DIGESTS, FileDigestList, TEMPORARY_DIGESTS, digested_files, keep_archive_digests,
     sha256_of, start_digests, write_digests,
 };
-pub use line_sort::LineSort;
+pub use line_sorter::LineSorter;
 pub use regular_file::{open_for_writing, open_regular, replace_file};
 pub use renamed_warc_copy::{CopiedWarc, copy_renamed, is_warc, marked_name};
-pub use rewrite_archive::{RewrittenArchive, rewrite_archive};
-pub use rewrite_rows::{Removal, RowEdit, RowRewriteCounts, rewrite_rows};
-pub use row_files::{LastRows, LogFile, LogSyncer, RowFile, RowReader};
+pub use row_files::{LastLogRows, LogSyncer, RowFileWriter, RowLogWriter, RowReader};
+pub use row_removal::{RemovalSelection, RowRewriteCounts, RowRewriteDecision, rewrite_rows};
 pub use serialized_page_row::SerializedPageRow;
 pub use serialized_request_row::SerializedRequestRow;
 pub use surt::surt;
 pub use timestamp::Timestamp;
-pub use url_file_names::{MAX_FILE_NAME_BYTES, UrlFileNames, relative_path, safe_file_name};
-pub use warc::{EncodedCapture, Encoder, Warcinfo};
-pub use warc_files::{Archive, ArchiveOptions, Receipt, marks_at_rest};
+pub use url_file_paths::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner, relative_path, safe_file_name};
+pub use warc::{CaptureEncoder, EncodedCapture, Warcinfo};
+pub use warc_files::{ArchiveOptions, ArchiveWriter, CaptureLocation, marks_at_rest};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, dom_at,
     read_dom, read_place, read_record,

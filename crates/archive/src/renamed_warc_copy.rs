@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::ReadError;
 use crate::regular_file::{open_regular, replace_file};
-use crate::warc::Encoder;
+use crate::warc::CaptureEncoder;
 use crate::warc_files::{serial, suited};
 use crate::warc_reader::read_record;
 
@@ -60,7 +60,7 @@ pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
         _ => (field.as_str(), value.as_str()),
     });
     let mut member = Vec::new();
-    Encoder::default().again(fields, &first.block, &mut member);
+    CaptureEncoder::default().again(fields, &first.block, &mut member);
     let copy = || -> io::Result<u64> {
         let mut input = open_regular(from)?;
         let length = input.metadata()?.len();

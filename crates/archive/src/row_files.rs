@@ -15,7 +15,7 @@ use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::disk::Disk;
 use crate::error::{ArchiveError, ReadError};
 use crate::regular_file::open_regular;
-use crate::rows::WarcPlace;
+use crate::rows::WarcRecordLocation;
 use crate::serialized_page_row::SerializedPageRow;
 use crate::serialized_request_row::SerializedRequestRow;
 
@@ -30,20 +30,20 @@ const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file of rows whose length is committed elsewhere, in one transaction with the state that the
 /// rows describe. Rows are buffered until [`flush`](RowFile::flush).
-pub struct RowFile {
+pub struct RowFileWriter {
     appender: Appender,
     buffer: Vec<u8>,
     new_entry: bool,
 }
 
-impl RowFile {
+impl RowFileWriter {
     /// Opens or creates the file, and cuts off bytes beyond its committed length. Without a
     /// committed length, the file is emptied.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] if the file is shorter than was committed.
-    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        RowFile::open_on(&Disk::default(), path, committed)
+    pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFileWriter, ArchiveError> {
+        RowFileWriter::open_on(&Disk::default(), path, committed)
     }
 
     /// Opens or creates the file like [`RowFile::open`], on the given disk.
@@ -53,11 +53,11 @@ impl RowFile {
         disk: &Disk,
         path: &Path,
         committed: Option<u64>,
-    ) -> Result<RowFile, ArchiveError> {
+    ) -> Result<RowFileWriter, ArchiveError> {
         // The file may be new, so sync its folder. Otherwise a power loss could still remove the
         // file's name.
         let new_entry = committed.unwrap_or(0) == 0;
-        Ok(RowFile {
+        Ok(RowFileWriter {
             appender: Appender::open(disk, path, committed.unwrap_or(0))?,
             buffer: Vec::new(),
             new_entry,
@@ -81,7 +81,7 @@ impl RowFile {
     pub fn append_page(
         &mut self,
         line: &SerializedPageRow,
-        place: Option<&WarcPlace>,
+        place: Option<&WarcRecordLocation>,
     ) -> Result<u64, ArchiveError> {
         self.append_by(|out| line.put(out, place))
     }
@@ -155,7 +155,7 @@ impl RowFile {
 
 /// A log of rows. Rows are written immediately (except by [`LogFile::hold_all`]) and never removed.
 /// If a crash tore the last line, it is cut off on open.
-pub struct LogFile {
+pub struct RowLogWriter {
     appender: Appender,
     disk: Disk,
     /// Serialised rows that are held in memory.
@@ -167,7 +167,7 @@ pub struct LogFile {
 
 /// The last rows of a log, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastRows<T> {
+pub struct LastLogRows<T> {
     /// The rows.
     pub rows: Vec<T>,
     /// Number of lines that are not rows of type `T`. After a power loss, a line may contain
@@ -175,25 +175,25 @@ pub struct LastRows<T> {
     pub unreadable: usize,
 }
 
-impl LogFile {
+impl RowLogWriter {
     /// Opens or creates the log. If the last line has no line end, cuts it off.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(path: &Path) -> Result<LogFile, ArchiveError> {
-        LogFile::open_on(&Disk::default(), path)
+    pub fn open(path: &Path) -> Result<RowLogWriter, ArchiveError> {
+        RowLogWriter::open_on(&Disk::default(), path)
     }
 
     /// Opens or creates the log like [`LogFile::open`], on the given disk.
     ///
     /// # Errors I/O errors.
-    pub fn open_on(disk: &Disk, path: &Path) -> Result<LogFile, ArchiveError> {
+    pub fn open_on(disk: &Disk, path: &Path) -> Result<RowLogWriter, ArchiveError> {
         let is_new = !path.exists();
         let appender = Appender::open_with(disk, path, whole_lines)?;
         if is_new {
             sync_folder(path.parent().unwrap_or(Path::new("")))?;
         }
-        Ok(LogFile {
+        Ok(RowLogWriter {
             appender,
             disk: disk.clone(),
             lines: Vec::new(),
@@ -324,11 +324,14 @@ impl LogFile {
     ///
     /// # Errors I/O errors. A line that is not a row is not an error, but is counted in
     /// [`LastRows::unreadable`].
-    pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LastRows<T>, ArchiveError> {
+    pub fn tail<T: DeserializeOwned>(
+        &mut self,
+        count: usize,
+    ) -> Result<LastLogRows<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
             .map_err(|error| ArchiveError::io("read", self.appender.path(), error))?;
-        let mut tail = LastRows {
+        let mut tail = LastLogRows {
             rows: Vec::new(),
             unreadable: 0,
         };
@@ -579,7 +582,7 @@ mod tests {
     use std::fs::File;
     use std::path::Path;
 
-    use super::{LogFile, RowFile, RowReader};
+    use super::{RowFileWriter, RowLogWriter, RowReader};
     use crate::ArchiveError;
     use crate::appender::Appender;
 
@@ -587,7 +590,7 @@ mod tests {
     fn rows_are_buffered_until_flushed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
-        let mut rows = RowFile::open(&path, None).unwrap();
+        let mut rows = RowFileWriter::open(&path, None).unwrap();
         assert_eq!(rows.append(&"a").unwrap(), 0);
         assert_eq!(rows.append(&"line\nend").unwrap(), 4);
         assert_eq!(fs::read(&path).unwrap(), b"");
@@ -604,7 +607,7 @@ mod tests {
     fn many_rows_are_flushed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("excluded.jsonl");
-        let mut rows = RowFile::open(&path, None).unwrap();
+        let mut rows = RowFileWriter::open(&path, None).unwrap();
         let row = "x".repeat(1000);
         for _ in 0..300 {
             rows.append(&row).unwrap();
@@ -618,7 +621,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
         fs::write(&path, "1\n").unwrap();
-        match RowFile::open(&path, Some(9)) {
+        match RowFileWriter::open(&path, Some(9)) {
             Err(ArchiveError::Short {
                 committed, found, ..
             }) => assert_eq!((committed, found), (9, 2)),
@@ -631,7 +634,7 @@ mod tests {
     fn rows_stay_buffered_while_the_disk_is_full() {
         let path = Path::new("/dev/full");
         let full = File::options().append(true).open(path).unwrap();
-        let mut rows = RowFile {
+        let mut rows = RowFileWriter {
             appender: Appender::new(DiskFile::new(full, path, &Disk::default()), path, 0),
             buffer: Vec::new(),
             new_entry: false,
@@ -668,7 +671,7 @@ mod tests {
         let path = dir.path().join("requests.jsonl");
         for torn in ["", "{\"half", "\0\0\0"] {
             fs::write(&path, format!("1\n2\nnull\n{torn}")).unwrap();
-            let mut log = LogFile::open(&path).unwrap();
+            let mut log = RowLogWriter::open(&path).unwrap();
             log.append(&4).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\nnull\n4\n");
             let tail = log.tail::<u32>(3).unwrap();
@@ -683,7 +686,7 @@ mod tests {
             count in 0usize..15,
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let mut log = LogFile::open(&dir.path().join("log")).unwrap();
+            let mut log = RowLogWriter::open(&dir.path().join("log")).unwrap();
             let rows: Vec<String> = lengths.iter().map(|length| "r".repeat(*length)).collect();
             for row in &rows {
                 log.append(row).unwrap();
@@ -706,7 +709,7 @@ mod tests {
             let mut number = 0;
             let mut expected = Vec::new();
             for rows in commits {
-                let mut file = RowFile::open(&path, committed).unwrap();
+                let mut file = RowFileWriter::open(&path, committed).unwrap();
                 for _ in 0..rows {
                     file.append(&number).unwrap();
                     expected.push(number);
@@ -723,7 +726,7 @@ mod tests {
                 bytes.extend(torn.as_bytes());
                 fs::write(&path, bytes).unwrap();
             }
-            RowFile::open(&path, committed).unwrap();
+            RowFileWriter::open(&path, committed).unwrap();
             let rows: Vec<u32> = RowReader::open(&path, None).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(rows, expected);
         }

@@ -60,9 +60,9 @@ pub struct PageRow {
     /// The verdict of the site's robots.txt on the URL.
     pub robots: Option<RobotsVerdict>,
     /// The site's statements about the use of the page. Null if there are none.
-    pub usage: Option<PageUsage>,
+    pub usage: Option<PageUsagePermissions>,
     /// The file and offset of the response record in the archive.
-    pub warc: Option<WarcPlace>,
+    pub warc: Option<WarcRecordLocation>,
     /// The UUID of the response record: its `WARC-Record-ID` without `urn:uuid:`.
     #[serde(default)]
     pub record_id: Option<String>,
@@ -97,18 +97,18 @@ pub struct PageRow {
     /// The page's role in the sample. Null if the crawl draws no sample, or if the response is not
     /// a page.
     #[serde(default)]
-    pub sample: Option<SampleRow>,
+    pub sample: Option<SampleMembership>,
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
     /// How a browser rendered the page. Null if the page was not rendered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub render: Option<RenderRow>,
+    pub render: Option<RenderStatistics>,
 }
 
 /// How a browser rendered a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RenderRow {
+pub struct RenderStatistics {
     /// Number of resources that the page requested.
     pub requests: u32,
     /// Number of resources that were refused to the page, or got no response.
@@ -145,7 +145,7 @@ pub struct RenderRow {
 
 /// The role of a page in a sample, and its inclusion probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampleRow {
+pub struct SampleMembership {
     /// Why the page was fetched: `drawn` for the sample; `frame`, because the sample is drawn from
     /// its links; `redirect`, because a page of the sample redirects to it; or `walk`, because a
     /// walker reached it.
@@ -166,7 +166,7 @@ pub struct SampleRow {
 
 /// A step of a random walk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RandomWalkRow {
+pub struct RandomWalkStep {
     /// The number of the walker, from 1.
     pub walker: u32,
     /// The number of the step, from 1. A redirect has the number of the step that led to it.
@@ -223,9 +223,9 @@ impl PageRow {
     /// Returns the file and offset of the record with the page's DOM, and the size of the DOM in
     /// bytes. `None` if the DOM is not archived.
     #[must_use]
-    pub fn dom(&self) -> Option<(WarcPlace, u64)> {
+    pub fn dom(&self) -> Option<(WarcRecordLocation, u64)> {
         let (render, warc) = (self.render.as_ref()?, self.warc.as_ref()?);
-        let place = WarcPlace {
+        let place = WarcRecordLocation {
             file: warc.file.clone(),
             offset: warc.offset.checked_add(render.dom_after?)?,
         };
@@ -304,7 +304,7 @@ pub struct RobotsVerdict {
 /// A site's statements about the use of a page, and the verdict for each purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct PageUsage {
+pub struct PageUsagePermissions {
     /// Use for a search index: `allowed`, `refused`, or null if there is no statement about it.
     pub search: Option<String>,
     /// Use as input to a model. Values as for `search`.
@@ -332,7 +332,7 @@ pub struct UsageStatement {
 
 /// The file and offset of a record in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WarcPlace {
+pub struct WarcRecordLocation {
     /// The name of the file in the folder `archive`, as in the index.
     pub file: String,
     /// Offset of the record's gzip member, in bytes.
@@ -369,7 +369,7 @@ pub struct RequestRow {
     /// How much was committed when the page was chosen from the queue. Null for robots.txt and
     /// other requests that don't come from a queue.
     #[serde(default)]
-    pub after: Option<CommitsBeforeRequest>,
+    pub after: Option<CommitCountsBeforeRequest>,
     /// Whether the request was signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
@@ -394,7 +394,7 @@ pub struct RequestRow {
 /// How much was committed before a request was chosen. From these counts a replay derives which
 /// links were known when the request was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct CommitsBeforeRequest {
+pub struct CommitCountsBeforeRequest {
     /// Number of committed rows of `pages.jsonl`.
     pub pages: u64,
     /// Number of other commits in this run, for example of a robots.txt with its sitemaps, a page
@@ -448,7 +448,7 @@ pub struct DelayRow {
     pub settings: Option<Map<String, Value>>,
     /// Set if the crawl reread its settings and rewrote `crawl.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reread: Option<RereadSettings>,
+    pub reread: Option<RereadExclusionChanges>,
     /// The worker that the change applies to, if the directories of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -456,7 +456,7 @@ pub struct DelayRow {
 
 /// The exclusions that rereading the settings added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RereadSettings {
+pub struct RereadExclusionChanges {
     /// The exclusions added, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
@@ -471,7 +471,7 @@ pub struct RereadSettings {
 pub struct ReplayOrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunBegan>,
+    pub run: Option<RunStartEvent>,
     /// A host's permit was used: a request was sent, or URLs of the host were settled without a
     /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -483,7 +483,7 @@ pub struct ReplayOrderRow {
     pub group: Option<Vec<String>>,
     /// An operator's command took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<CommandTaken>,
+    pub command: Option<OperatorCommand>,
     /// The crawl loop handled a message about a rendered page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render: Option<RenderMessageRow>,
@@ -547,7 +547,7 @@ pub struct RenderResult {
 
 /// An operator's command that changes which requests are sent, or when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandTaken {
+pub struct OperatorCommand {
     /// When the command took effect, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `add`, `delay`, `park` or `unpark`.
@@ -565,7 +565,7 @@ pub struct CommandTaken {
 
 /// The start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunBegan {
+pub struct RunStartEvent {
     /// When the run started, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// The round of the run, from 1.
@@ -778,9 +778,10 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, PageUsage,
-        RandomWalkRow, RecheckRow, ReplayOrderRow, RequestRow, RobotsVerdict, SampleRow,
-        TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
+        DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow,
+        PageUsagePermissions, RandomWalkStep, RecheckRow, ReplayOrderRow, RequestRow,
+        RobotsVerdict, SampleMembership, TombstoneRow, UsageStatement, WaitingRow,
+        WarcRecordLocation,
     };
     use crate::Timestamp;
 
@@ -817,7 +818,7 @@ mod tests {
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
         check("extracts.jsonl", columns::<ExtractRow>());
-        check("walk.jsonl", columns::<RandomWalkRow>());
+        check("walk.jsonl", columns::<RandomWalkStep>());
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
@@ -883,7 +884,7 @@ mod tests {
                     line: Some(3),
                     rule: Some("Allow: /".into()),
                 }),
-                usage: Some(PageUsage {
+                usage: Some(PageUsagePermissions {
                     train_ai: Some("refused".into()),
                     said: vec![UsageStatement {
                         vocabulary: "content-usage".into(),
@@ -891,9 +892,9 @@ mod tests {
                         line: Some(4),
                         raw: "train-ai=n".into(),
                     }],
-                    ..PageUsage::default()
+                    ..PageUsagePermissions::default()
                 }),
-                warc: Some(WarcPlace {
+                warc: Some(WarcRecordLocation {
                     file: "crawl-e-20261120235959-00000.warc.gz".into(),
                     offset: 512,
                 }),
@@ -906,7 +907,7 @@ mod tests {
                 change: Some("new".into()),
                 differs: None,
                 error: None,
-                sample: Some(SampleRow {
+                sample: Some(SampleMembership {
                     how: "drawn".into(),
                     stratum: Some("e.example".into()),
                     drawn: Some(50),

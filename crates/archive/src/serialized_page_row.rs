@@ -1,6 +1,6 @@
 //! Serialises rows of `pages.jsonl` before the file and offset of their WARC record are known.
 
-use crate::rows::{PageRow, WarcPlace};
+use crate::rows::{PageRow, WarcRecordLocation};
 
 /// The column `warc` (the file and offset of the record) as serialised without a value. Its null is
 /// replaced later. Quotes in a JSON string are escaped, so this text can't occur within another
@@ -40,7 +40,7 @@ impl SerializedPageRow {
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,
-        place: Option<&WarcPlace>,
+        place: Option<&WarcRecordLocation>,
     ) -> Result<(), serde_json::Error> {
         match place {
             None => out.extend_from_slice(&self.text),
@@ -58,7 +58,7 @@ impl SerializedPageRow {
 #[cfg(test)]
 mod tests {
     use super::SerializedPageRow;
-    use crate::rows::{PageRow, WarcPlace};
+    use crate::rows::{PageRow, WarcRecordLocation};
 
     #[test]
     fn a_line_equals_the_row_with_the_place_filled_in() {
@@ -70,7 +70,7 @@ mod tests {
         let line = SerializedPageRow::of(&row).unwrap();
         for offset in [None, Some(512)] {
             let file = "crawl-a-00000.warc.gz".to_owned();
-            row.warc = offset.map(|offset| WarcPlace {
+            row.warc = offset.map(|offset| WarcRecordLocation {
                 file: file.clone(),
                 offset,
             });

@@ -9,7 +9,7 @@ use crate::capture::{Capture, RecordIds, RevisitOriginal, RevisitProfile, protoc
 use crate::cdxj;
 use crate::digest::DigestAlgorithm;
 use crate::gzip::RecordCompressor;
-use crate::http_block::{push_field, request_head, response_head};
+use crate::http_message_block::{push_field, request_head, response_head};
 use crate::timestamp::Timestamp;
 
 const CONFORMS_TO: &str =
@@ -133,15 +133,15 @@ impl EncodedCapture {
 
 /// Encodes captures as records. The encoder reuses its tables and buffers, so create one for each
 /// thread. A capture doesn't affect the output for later ones.
-pub struct Encoder {
+pub struct CaptureEncoder {
     gzip: RecordCompressor,
     head: Vec<u8>,
     block: Vec<u8>,
 }
 
-impl Default for Encoder {
-    fn default() -> Encoder {
-        Encoder {
+impl Default for CaptureEncoder {
+    fn default() -> CaptureEncoder {
+        CaptureEncoder {
             gzip: RecordCompressor::new(LEVEL),
             head: Vec::new(),
             block: Vec::new(),
@@ -149,7 +149,7 @@ impl Default for Encoder {
     }
 }
 
-impl Encoder {
+impl CaptureEncoder {
     /// Encodes the records of one capture. This takes only CPU time. The body is hashed and
     /// compressed without being copied.
     #[must_use]

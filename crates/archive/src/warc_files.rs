@@ -10,14 +10,14 @@ use uuid::Uuid;
 use crate::appender::{Appender, check_length, sync_folder};
 use crate::archive_names::{CAPTURES, FOLDER};
 use crate::cdxj;
-use crate::cdxj_index::{remove_temporary, write_index};
+use crate::cdxj_index_rebuild::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::disk::Disk;
 use crate::error::ArchiveError;
 use crate::regular_file::replace_file;
-use crate::row_files::RowFile;
+use crate::row_files::RowFileWriter;
 use crate::timestamp::Timestamp;
-use crate::warc::{EncodedCapture, Encoder, Warcinfo};
+use crate::warc::{CaptureEncoder, EncodedCapture, Warcinfo};
 use crate::warc_reader::read_record;
 
 const SUFFIX: &str = ".warc.gz";
@@ -50,7 +50,7 @@ impl Default for ArchiveOptions {
 
 /// The location of an appended capture: the file, and the offset of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct CaptureLocation {
     /// The name of the file in the folder `archive`.
     pub file: String,
     /// Offset of the gzip member of the response or revisit record, in bytes.
@@ -66,13 +66,13 @@ pub struct Receipt {
 /// Appended records only count after two steps: [`sync`](Archive::sync), and then a commit (by the
 /// caller) of the lengths that [`marks`](Archive::marks) returns. The next [`open`](Archive::open)
 /// truncates all files to the committed lengths.
-pub struct Archive {
+pub struct ArchiveWriter {
     disk: Disk,
     dir: PathBuf,
     folder: PathBuf,
     options: ArchiveOptions,
-    encoder: Encoder,
-    captures: RowFile,
+    encoder: CaptureEncoder,
+    captures: RowFileWriter,
     current: Option<WarcFile>,
     next_serial: u64,
     /// Whether the folder may have new file names that are not synced to the disk.
@@ -88,7 +88,7 @@ struct WarcFile {
     used: bool,
 }
 
-impl Archive {
+impl ArchiveWriter {
     /// Opens or creates the folder `archive` in a crawl's directory. `marks` has the committed
     /// lengths, by path. Truncates the files to these lengths, and removes this program's WARC
     /// files that are not in `marks`, because they were never committed. Keeps other files.
@@ -104,8 +104,8 @@ impl Archive {
         dir: &Path,
         options: ArchiveOptions,
         marks: &BTreeMap<String, u64>,
-    ) -> Result<Archive, ArchiveError> {
-        Archive::open_on(&Disk::default(), dir, options, marks)
+    ) -> Result<ArchiveWriter, ArchiveError> {
+        ArchiveWriter::open_on(&Disk::default(), dir, options, marks)
     }
 
     /// Opens or creates the archive like [`Archive::open`], on the given disk.
@@ -116,18 +116,18 @@ impl Archive {
         dir: &Path,
         options: ArchiveOptions,
         marks: &BTreeMap<String, u64>,
-    ) -> Result<Archive, ArchiveError> {
+    ) -> Result<ArchiveWriter, ArchiveError> {
         let folder = dir.join(FOLDER);
         let committed = Committed::of(marks)?;
         committed.check(&folder)?;
         fs::create_dir_all(&folder).map_err(|error| ArchiveError::io("make", &folder, error))?;
         sync_folder(dir)?;
         committed.tidy(&folder)?;
-        let captures = RowFile::open_on(disk, &folder.join(CAPTURES), committed.captures)?;
-        let mut archive = Archive {
+        let captures = RowFileWriter::open_on(disk, &folder.join(CAPTURES), committed.captures)?;
+        let mut archive = ArchiveWriter {
             disk: disk.clone(),
             dir: dir.to_owned(),
-            encoder: Encoder::default(),
+            encoder: CaptureEncoder::default(),
             options,
             captures,
             current: None,
@@ -144,7 +144,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::Full`] and other I/O errors.
-    pub fn append(&mut self, encoded: &EncodedCapture) -> Result<Receipt, ArchiveError> {
+    pub fn append(&mut self, encoded: &EncodedCapture) -> Result<CaptureLocation, ArchiveError> {
         let mut file = match self.current.take() {
             Some(file) if self.has_room(&file, encoded) => file,
             Some(file) => {
@@ -158,7 +158,7 @@ impl Archive {
         let file = self.current.insert(file);
         let begin = begin?;
         let offset = begin + encoded.response.start as u64;
-        let receipt = Receipt {
+        let receipt = CaptureLocation {
             file: file.name.clone(),
             offset,
             length: encoded.response.len() as u64,

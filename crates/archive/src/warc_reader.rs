@@ -10,7 +10,7 @@ use crate::archive_names::FOLDER;
 use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
 use crate::regular_file::open_regular;
-use crate::rows::{PageRow, WarcPlace};
+use crate::rows::{PageRow, WarcRecordLocation};
 use crate::timestamp::Timestamp;
 
 /// Maximum length of a WARC record's block, in bytes. A record with a longer block is
@@ -234,7 +234,11 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 ///
 /// # Errors The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the
 /// record is longer than a body of this length and the maximum header.
-pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
+pub fn read_place(
+    dir: &Path,
+    place: &WarcRecordLocation,
+    body_bytes: u64,
+) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
 }
@@ -250,7 +254,7 @@ pub fn read_dom(dir: &Path, row: &PageRow) -> Option<Vec<u8>> {
 
 /// Reads a DOM like [`read_dom`], given the position from a row's [`PageRow::dom`].
 #[must_use]
-pub fn dom_at(dir: &Path, url: &str, place: &WarcPlace, bytes: u64) -> Option<Vec<u8>> {
+pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> Option<Vec<u8>> {
     let record = read_place(dir, place, bytes).ok()?;
     let is_it = record.kind() == "conversion" && record.url() == Some(url);
     is_it.then_some(record.block)

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crawl_archive::{Archive, ArchiveOptions, Encoder, WarcReader, Warcinfo};
+use crawl_archive::{ArchiveWriter, ArchiveOptions, CaptureEncoder, WarcReader, Warcinfo};
 
 use crate::odd_captures::{odd_captures, odd_urls};
 use crate::sample::Sample;
@@ -68,8 +68,8 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
             config_digest: Some("sha256:x".into()),
         },
     };
-    let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();
-    let mut encoder = Encoder::default();
+    let mut archive = ArchiveWriter::open(dir, options, &BTreeMap::new()).unwrap();
+    let mut encoder = CaptureEncoder::default();
     let pages = (100..200).map(Sample::page);
     for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {
         let mut capture = sample.encode(&mut encoder);

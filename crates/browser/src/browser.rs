@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::repeatable_requests::RepeatableRequests;
+use crate::repeating_request_handler::RepeatingRequestHandler;
 use crate::running_browser::RunningBrowser;
 use crate::{
-    BrowserConfig, BrowserError, ExceededLimit, PageRequests, PageToRender, RenderError, Rendered,
-    render_page,
+    BrowserConfig, BrowserError, ExceededLimit, PageRequestHandler, PageToRender, RenderError,
+    RenderingResult, render_page,
 };
 
 /// A handle to a browser. Clones share the browser, which ends when the last clone is dropped.
@@ -64,15 +64,15 @@ impl Browser {
     pub async fn render(
         &self,
         page: PageToRender,
-        requests: Arc<dyn PageRequests>,
-    ) -> Result<Rendered, RenderError> {
+        requests: Arc<dyn PageRequestHandler>,
+    ) -> Result<RenderingResult, RenderError> {
         let tabs = &self.shared.tabs;
         let max_tabs = self.shared.config.tabs.max(1);
         if max_tabs == 1 {
             let _tab = tabs.acquire().await;
             return self.try_once(page, requests).await.0;
         }
-        let requests = Arc::new(RepeatableRequests::new(requests));
+        let requests = Arc::new(RepeatingRequestHandler::new(requests));
         // Acquiring can't fail, because the semaphore is never closed.
         let tab = tabs.acquire().await;
         let (rendered, was_alone) = self.try_once(page.clone(), requests.clone()).await;
@@ -96,8 +96,8 @@ impl Browser {
     async fn try_once(
         &self,
         page: PageToRender,
-        requests: Arc<dyn PageRequests>,
-    ) -> (Result<Rendered, RenderError>, bool) {
+        requests: Arc<dyn PageRequestHandler>,
+    ) -> (Result<RenderingResult, RenderError>, bool) {
         let running = match self.running().await {
             Ok(running) => running,
             Err(error) => return (Err(error.into()), true),

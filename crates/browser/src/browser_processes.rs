@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
+use crate::browser_profile_folder::BrowserProfileFolder;
 use crate::config::PATH;
-use crate::profile::Profile;
 use crate::{BrowserConfig, BrowserError};
 
 /// Number of bytes to keep from the end of the browser's output.
@@ -44,7 +44,7 @@ pub(crate) struct BrowserProcesses {
     lifeline: Option<BlockingStream>,
     shell: Option<Child>,
     /// The profile. `None` once the process is being ended.
-    profile: Option<Profile>,
+    profile: Option<BrowserProfileFolder>,
     output: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -63,8 +63,8 @@ impl BrowserProcesses {
             let program = path.to_owned();
             move |source| BrowserError::Start { program, source }
         };
-        let profile =
-            Profile::create(&config.profile_parent).map_err(failed(&config.profile_parent))?;
+        let profile = BrowserProfileFolder::create(&config.profile_parent)
+            .map_err(failed(&config.profile_parent))?;
         let path = profile.path.clone();
         let started = spawn(config, program, profile, wall_port);
         started.map_err(|error| {
@@ -107,7 +107,7 @@ impl Drop for BrowserProcesses {
 
 /// Waits until the shell has ended, and removes the profile if it still exists. The shell kills its
 /// process group, including itself, once the lifeline is closed.
-fn reap(mut shell: Child, profile: &Profile) {
+fn reap(mut shell: Child, profile: &BrowserProfileFolder) {
     // Ignore errors: they mean that the shell doesn't exist any more.
     let _ = shell.wait();
     // Usually the shell has removed the folder. The folder can still exist if a browser process
@@ -123,7 +123,7 @@ fn is_root() -> bool {
 fn spawn(
     config: &BrowserConfig,
     program: &Path,
-    profile: Profile,
+    profile: BrowserProfileFolder,
     wall_port: u16,
 ) -> io::Result<(BrowserProcesses, UnixStream)> {
     let folder = &profile.path;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::profile;
+use crate::browser_profile_folder;
 
 /// The names under which Chromium is installed, in order of preference.
 const PROGRAMS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
@@ -136,6 +136,6 @@ impl BrowserConfig {
     /// Removes profiles that earlier runs left behind. A profile remains if the program and the
     /// shell that started the browser are killed at the same time.
     pub fn remove_abandoned_profiles(&self) {
-        profile::remove_abandoned(&self.profile_parent);
+        browser_profile_folder::remove_abandoned(&self.profile_parent);
     }
 }

@@ -10,22 +10,23 @@
 
 mod browser;
 mod browser_processes;
+mod browser_profile_folder;
 mod config;
+mod devtools_client;
 mod devtools_requests;
 mod error;
 mod pausable_timeout;
 mod process_memory;
-mod profile;
-mod protocol;
 mod refusing_proxy;
 mod render_page;
 mod rendering_interface;
-mod repeatable_requests;
+mod repeating_request_handler;
 mod running_browser;
 
 pub use browser::Browser;
 pub use config::BrowserConfig;
 pub use error::{BrowserError, ExceededLimit, RenderError, ScreenshotError};
 pub use rendering_interface::{
-    AnswerFuture, PageAnswer, PageRequests, PageToRender, Rendered, RequestKind, WantedRequest,
+    AnswerFuture, PageAnswer, PageRequestHandler, PageToRender, RenderingResult, RequestKind,
+    WantedRequest,
 };

@@ -12,13 +12,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::config::WINDOW;
+use crate::devtools_client::{
+    CommandReply, DevtoolsCommandError, DevtoolsConnection, DevtoolsEvent,
+};
 use crate::devtools_requests;
 use crate::error::ScreenshotError;
 use crate::pausable_timeout::PausableTimeout;
-use crate::protocol::{CommandError, CommandReply, Connection, Event};
 use crate::running_browser::RunningBrowser;
 use crate::{
-    BrowserConfig, ExceededLimit, PageAnswer, PageRequests, PageToRender, RenderError, Rendered,
+    BrowserConfig, ExceededLimit, PageAnswer, PageRequestHandler, PageToRender, RenderError,
+    RenderingResult,
 };
 
 /// Virtual time between two checks whether the page is idle. Virtual time is not real time: if a
@@ -50,8 +53,8 @@ pub(crate) async fn render(
     running: &RunningBrowser,
     config: &BrowserConfig,
     page: PageToRender,
-    requests: Arc<dyn PageRequests>,
-) -> Result<Rendered, RenderError> {
+    requests: Arc<dyn PageRequestHandler>,
+) -> Result<RenderingResult, RenderError> {
     let hits = running.wall.hits();
     let context = new_context(running, config.timeout).await?;
     let mut rendering = Rendering::new(running, config, page, requests, context.id.clone());
@@ -73,7 +76,7 @@ pub(crate) async fn render(
 
 /// A browser context, which has its own cookies and caches. Disposed of when dropped.
 struct Context<'a> {
-    connection: &'a Connection,
+    connection: &'a DevtoolsConnection,
     id: String,
     is_open: bool,
 }
@@ -135,10 +138,10 @@ enum Role {
 type Paused = (String, String);
 
 struct Rendering<'a> {
-    connection: &'a Connection,
+    connection: &'a DevtoolsConnection,
     config: &'a BrowserConfig,
-    events: UnboundedReceiver<Event>,
-    requests: Arc<dyn PageRequests>,
+    events: UnboundedReceiver<DevtoolsEvent>,
+    requests: Arc<dyn PageRequestHandler>,
     context: String,
     /// The fetched page. `None` once the browser has requested it.
     document: Option<PageToRender>,
@@ -163,7 +166,7 @@ impl<'a> Rendering<'a> {
         running: &'a RunningBrowser,
         config: &'a BrowserConfig,
         page: PageToRender,
-        requests: Arc<dyn PageRequests>,
+        requests: Arc<dyn PageRequestHandler>,
         context: String,
     ) -> Rendering<'a> {
         Rendering {
@@ -189,7 +192,7 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    async fn run(&mut self) -> Result<Rendered, RenderError> {
+    async fn run(&mut self) -> Result<RenderingResult, RenderError> {
         self.open().await?;
         self.navigate().await?;
         let world = self.world().await?;
@@ -299,7 +302,7 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    async fn read(&mut self, world: i64) -> Result<Rendered, RenderError> {
+    async fn read(&mut self, world: i64) -> Result<RenderingResult, RenderError> {
         let max = self.config.max_dom_bytes;
         let mut document = self
             .evaluate(world, &format!("readDocument({max})"))
@@ -315,7 +318,7 @@ impl<'a> Rendering<'a> {
             true => Some(self.screenshot().await),
             false => None,
         };
-        Ok(Rendered {
+        Ok(RenderingResult {
             dom,
             final_url: text(&document["url"]).to_owned(),
             page_time: self.page_time,
@@ -388,7 +391,7 @@ impl<'a> Rendering<'a> {
         let deadline = self.stopwatch.deadline();
         tokio::select! {
             event = self.events.recv() => {
-                let event = event.ok_or_else(|| crashed(CommandError::Closed))?;
+                let event = event.ok_or_else(|| crashed(DevtoolsCommandError::Closed))?;
                 self.take(event)?;
             }
             Some(answered) = self.waiting.join_next() => {
@@ -404,8 +407,8 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    fn take(&mut self, event: Event) -> Result<(), RenderError> {
-        let Event {
+    fn take(&mut self, event: DevtoolsEvent) -> Result<(), RenderError> {
+        let DevtoolsEvent {
             session,
             method,
             params,
@@ -555,10 +558,10 @@ async fn sleep_until(deadline: Option<tokio::time::Instant>) {
     }
 }
 
-fn crashed(error: CommandError) -> RenderError {
+fn crashed(error: DevtoolsCommandError) -> RenderError {
     match error {
-        CommandError::Closed => RenderError::Crashed(error.to_string()),
-        CommandError::Refused(why) => RenderError::PageFailed(why),
+        DevtoolsCommandError::Closed => RenderError::Crashed(error.to_string()),
+        DevtoolsCommandError::Refused(why) => RenderError::PageFailed(why),
     }
 }
 

@@ -27,7 +27,7 @@ pub struct PageToRender {
 pub type AnswerFuture = Pin<Box<dyn Future<Output = PageAnswer> + Send>>;
 
 /// Answers the requests that a page makes while it is rendered.
-pub trait PageRequests: Send + Sync {
+pub trait PageRequestHandler: Send + Sync {
     /// Answers one request. The page's virtual clock is stopped until the future completes.
     fn request(&self, wanted: WantedRequest) -> AnswerFuture;
 }
@@ -106,7 +106,7 @@ pub enum PageAnswer {
 
 /// A rendered page.
 #[derive(Debug, Clone)]
-pub struct Rendered {
+pub struct RenderingResult {
     /// The serialized DOM, with shadow roots as `<template shadowrootmode>`.
     pub dom: String,
     /// The final URL of the document, which scripts may have changed within its origin.

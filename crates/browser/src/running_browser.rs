@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::browser_processes::BrowserProcesses;
-use crate::protocol::Connection;
+use crate::devtools_client::DevtoolsConnection;
 use crate::refusing_proxy::RefusingProxy;
 use crate::{BrowserConfig, BrowserError, process_memory};
 
@@ -22,7 +22,7 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 /// A browser process that was started.
 #[derive(Debug)]
 pub(crate) struct RunningBrowser {
-    pub(crate) connection: Connection,
+    pub(crate) connection: DevtoolsConnection,
     pub(crate) wall: RefusingProxy,
     process: Arc<Mutex<BrowserProcesses>>,
     is_too_large: Arc<AtomicBool>,
@@ -53,7 +53,7 @@ impl RunningBrowser {
         // The browser sends the DOM as JSON, in which one byte of the DOM may take six bytes. Allow
         // at least 64 MiB for screenshots.
         let max_message = config.max_dom_bytes.saturating_mul(6).max(64 << 20);
-        let connection = Connection::new(socket, max_message);
+        let connection = DevtoolsConnection::new(socket, max_message);
         let is_too_large = Arc::new(AtomicBool::new(false));
         let watched = (connection.clone(), process.clone(), is_too_large.clone());
         let running = RunningBrowser {
@@ -102,9 +102,9 @@ impl RunningBrowser {
 
     /// Records that the rendering of a page has begun. Drop the returned value when the rendering
     /// ends.
-    pub(crate) fn visit(&self) -> OngoingRendering<'_> {
+    pub(crate) fn visit(&self) -> OngoingRenderingGuard<'_> {
         let before = self.begun.fetch_add(1, Ordering::SeqCst);
-        OngoingRendering {
+        OngoingRenderingGuard {
             running: self,
             number: before + 1,
             is_first: self.ended.load(Ordering::SeqCst) == before,
@@ -117,21 +117,21 @@ impl RunningBrowser {
 }
 
 /// Marks one page as being rendered, until the value is dropped.
-pub(crate) struct OngoingRendering<'a> {
+pub(crate) struct OngoingRenderingGuard<'a> {
     running: &'a RunningBrowser,
     number: u64,
     /// Whether no other page was being rendered when the rendering of this page began.
     is_first: bool,
 }
 
-impl OngoingRendering<'_> {
+impl OngoingRenderingGuard<'_> {
     /// Returns whether the browser has rendered no other page since this rendering began.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_first && self.running.begun.load(Ordering::SeqCst) == self.number
     }
 }
 
-impl Drop for OngoingRendering<'_> {
+impl Drop for OngoingRenderingGuard<'_> {
     fn drop(&mut self) {
         self.running.ended.fetch_add(1, Ordering::SeqCst);
     }
@@ -155,7 +155,7 @@ async fn watch_memory(
     group: Option<u32>,
     max: u64,
     (connection, process, is_too_large): (
-        Connection,
+        DevtoolsConnection,
         Arc<Mutex<BrowserProcesses>>,
         Arc<AtomicBool>,
     ),

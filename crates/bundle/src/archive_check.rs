@@ -11,7 +11,7 @@ use crawl_archive::{
 };
 use crawl_weburl::canonicalize;
 
-use crate::cross_check::{CaptureFacts, CrossCheck, MetadataRecordFacts, no_file};
+use crate::cross_check::{CaptureRecordFacts, CrossCheck, MetadataRecordStatement, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
@@ -150,7 +150,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
 /// A capture whose response or revisit record was read, but possibly not yet its metadata record.
 struct UnderWay {
     id: String,
-    facts: CaptureFacts,
+    facts: CaptureRecordFacts,
 }
 
 impl UnderWay {
@@ -167,7 +167,7 @@ impl UnderWay {
         let date = refers_to("Date").and_then(Timestamp::parse);
         Some(UnderWay {
             id: id.to_owned(),
-            facts: CaptureFacts {
+            facts: CaptureRecordFacts {
                 offset: record.offset,
                 url: record.url()?.to_owned(),
                 micros: record.date()?.as_micros(),
@@ -200,7 +200,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
 }
 
 /// Returns the facts about a capture that are in its metadata record.
-fn about(record: &WarcRecord) -> MetadataRecordFacts {
+fn about(record: &WarcRecord) -> MetadataRecordStatement {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(": "));
@@ -209,7 +209,7 @@ fn about(record: &WarcRecord) -> MetadataRecordFacts {
             .map(|(_, value)| value)
     };
     let number = |name: &str| field(name)?.parse().ok();
-    MetadataRecordFacts {
+    MetadataRecordStatement {
         took_ms: number("fetchTimeMs"),
         depth: number("depth"),
         via: field("via").map(str::to_owned),

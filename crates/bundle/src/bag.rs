@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 
 use crawl_archive::{BoundedLine, LineReader, open_regular, read_text};
 
-use crate::bundle_folder::{BundleFolder, BundledFile, digest};
+use crate::bundle_folder::{BundleFolderWriter, BundledFile, digest};
 use crate::error::{BundleError, VerifyError, is_damage};
 use crate::verification::Verification;
 
@@ -40,10 +40,10 @@ pub(crate) struct BagInfo {
 /// which indirectly covers every byte of the bundle.
 pub(crate) fn write_manifests(
     root: &Path,
-    payload: &BundleFolder,
+    payload: &BundleFolderWriter,
     info: &BagInfo,
 ) -> Result<String, BundleError> {
-    let mut tags = BundleFolder::create(root.to_owned())?;
+    let mut tags = BundleFolderWriter::create(root.to_owned())?;
     let files = payload.files();
     let mut text = String::new();
     for (label, value) in &info.fields {
@@ -89,7 +89,7 @@ struct Manifest {
 
 /// The result of checking a bundle's files against its manifests.
 #[derive(Default)]
-pub(crate) struct CheckedBag {
+pub(crate) struct BagCheckResult {
     /// Files that don't match their digests. Paths are relative to the bundle.
     pub(crate) changed: BTreeSet<String>,
     /// The SHA-256 and the length in bytes of each file that matches its digest.
@@ -100,8 +100,8 @@ pub(crate) struct CheckedBag {
 pub(crate) fn check_bag(
     root: &Path,
     verification: &mut Verification,
-) -> Result<CheckedBag, VerifyError> {
-    let mut bag = CheckedBag::default();
+) -> Result<BagCheckResult, VerifyError> {
+    let mut bag = BagCheckResult::default();
     let mut listed: BTreeSet<String> = BTreeSet::new();
     let tags = read_manifest(root, TAG_MANIFEST, verification)?;
     if !tags

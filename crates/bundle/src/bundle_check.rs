@@ -12,7 +12,7 @@ use crawl_tables::{TablesError, check_tables};
 use serde_json::Value;
 
 use crate::archive_check::check_warc;
-use crate::bag::{BAG, CheckedBag, DATA, TAG_MANIFEST, check_bag};
+use crate::bag::{BAG, BagCheckResult, DATA, TAG_MANIFEST, check_bag};
 use crate::cross_check::CrossCheck;
 use crate::directory_check::verify_directory;
 use crate::error::VerifyError;
@@ -160,7 +160,10 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
 }
 
 /// Checks that the RO-Crate description lists every file, with its size and digest.
-fn check_descriptions(data: &Path, bag: &CheckedBag) -> Result<Vec<(String, String)>, VerifyError> {
+fn check_descriptions(
+    data: &Path,
+    bag: &BagCheckResult,
+) -> Result<Vec<(String, String)>, VerifyError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
         Ok(text) => text,

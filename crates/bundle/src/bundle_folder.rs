@@ -24,15 +24,15 @@ pub(crate) struct BundledFile {
 
 /// A folder of a bundle that is being filled. Records the digest and length of each file.
 #[derive(Debug)]
-pub(crate) struct BundleFolder {
+pub(crate) struct BundleFolderWriter {
     folder: PathBuf,
     files: Vec<BundledFile>,
 }
 
-impl BundleFolder {
-    pub(crate) fn create(folder: PathBuf) -> Result<BundleFolder, BundleError> {
+impl BundleFolderWriter {
+    pub(crate) fn create(folder: PathBuf) -> Result<BundleFolderWriter, BundleError> {
         fs::create_dir_all(&folder).map_err(BundleError::write(&folder))?;
-        Ok(BundleFolder {
+        Ok(BundleFolderWriter {
             folder,
             files: Vec::new(),
         })

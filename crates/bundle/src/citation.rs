@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::facts::CrawlFacts;
+use crate::crawl_facts::CrawlFacts;
 
 pub(crate) const CITATION: &str = "CITATION.cff";
 

@@ -1,11 +1,11 @@
 //! Writes `croissant.json`: Croissant 1.1 metadata that describes the tables and their columns to
 //! programs that load data sets.
 
-use crawl_tables::{ColumnKind, DescribedColumn, table_columns};
+use crawl_tables::{ColumnDocumentation, ColumnKind, table_columns};
 use serde_json::{Value, json};
 
 use crate::bundle_folder::BundledFile;
-use crate::facts::{CrawlFacts, meaning};
+use crate::crawl_facts::{CrawlFacts, meaning};
 
 pub(crate) const CROISSANT: &str = "croissant.json";
 
@@ -69,7 +69,7 @@ fn croissant_type(media_type: &'static str) -> &'static str {
     }
 }
 
-fn field(table: &str, path: &str, column: &DescribedColumn) -> Value {
+fn field(table: &str, path: &str, column: &ColumnDocumentation) -> Value {
     let kind = match column.kind {
         ColumnKind::Text | ColumnKind::Bytes => "sc:Text",
         ColumnKind::Short => "cr:Int16",

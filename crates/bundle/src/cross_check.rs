@@ -66,7 +66,7 @@ const ONLY: usize = 0;
 
 /// The facts about a capture that are in its WARC records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CaptureFacts {
+pub(crate) struct CaptureRecordFacts {
     pub(crate) offset: u64,
     pub(crate) url: String,
     /// `WARC-Date` in microseconds since 1970 UTC.
@@ -88,12 +88,12 @@ pub(crate) struct CaptureFacts {
     /// The target of a redirect; `Some(None)` if the response is not a redirect; `None` if the
     /// record doesn't contain the response header.
     pub(crate) redirect: Option<Option<String>>,
-    pub(crate) about: Option<MetadataRecordFacts>,
+    pub(crate) about: Option<MetadataRecordStatement>,
 }
 
 /// The facts about a capture that are in its metadata record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MetadataRecordFacts {
+pub(crate) struct MetadataRecordStatement {
     pub(crate) took_ms: Option<u64>,
     /// The depth of the page; `None` if the capture isn't a page.
     pub(crate) depth: Option<u64>,
@@ -165,7 +165,7 @@ impl CrossCheck {
     }
 
     /// Adds a capture found in the WARC file `name`.
-    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureFacts) -> io::Result<()> {
+    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureRecordFacts) -> io::Result<()> {
         let at = (self.file(&format!("{FOLDER}/{name}")), capture.offset);
         let millis = capture.micros / 1000;
         let mut facts = [0; FACTS];

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RandomWalkRow,
+    DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RandomWalkStep,
     RequestRow, TombstoneRow, WaitingRow,
 };
 use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
@@ -181,7 +181,7 @@ fn check_all_rows(
         "walk.jsonl",
         is_ended,
         verification,
-        |line, row: &RandomWalkRow, _| match (&*row.how, &row.from) {
+        |line, row: &RandomWalkStep, _| match (&*row.how, &row.from) {
             ("link" | "redirect", Some(from)) => cross
                 .source("walk.jsonl", line, from)
                 .map_err(VerifyError::Scratch),

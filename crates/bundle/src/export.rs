@@ -9,17 +9,17 @@ use crawl_archive::{
     CAPTURES, DIGESTS, FOLDER, FileDigestList, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
 };
 use crawl_records::{CrawlSettings, RoundSelection, waiting};
-use crawl_tables::Format;
+use crawl_tables::TableFormat;
 
 use crate::archive_check::warc_names;
 use crate::bag::{BagInfo, DATA, write_manifests};
-use crate::bundle_folder::BundleFolder;
+use crate::bundle_folder::BundleFolderWriter;
 use crate::citation::{CITATION, citation_file, citation_line};
+use crate::config_redaction::public_config;
+use crate::crawl_facts::{CrawlFacts, row_files_and_reports};
 use crate::croissant::{CROISSANT, croissant};
 use crate::directory_check::verify_directory;
 use crate::error::{BundleError, VerifyError};
-use crate::facts::{CrawlFacts, row_files_and_reports};
-use crate::public_config::public_config;
 use crate::readme::{README, readme};
 use crate::ro_crate::{CONTEXT, CONTEXT_DOCUMENT, RO_CRATE, ro_crate};
 use crate::robots_copies::each_robots_copy;
@@ -65,7 +65,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
     check_entries(dir).map_err(|error| damaged(dir, error.to_string()))?;
-    let mut payload = BundleFolder::create(out.join(DATA))?;
+    let mut payload = BundleFolderWriter::create(out.join(DATA))?;
     let path = dir.join(CONFIG);
     let config = read_text(&path, MAX_CONFIG_BYTES).map_err(BundleError::read(&path))?;
     payload.write(CONFIG, &public_config(&config)?)?;
@@ -90,7 +90,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     }
     let tables = payload.folder().join(TABLES);
     fs::create_dir_all(&tables).map_err(BundleError::write(&tables))?;
-    for table in crawl_tables::export(dir, &tables, Format::Parquet, RoundSelection::All)? {
+    for table in crawl_tables::export(dir, &tables, TableFormat::Parquet, RoundSelection::All)? {
         payload.list(&format!("{TABLES}/{}.parquet", table.name))?;
     }
     check_listed(dir, &payload)?;
@@ -122,7 +122,7 @@ fn check_ended(dir: &Path) -> Result<(), BundleError> {
 }
 
 /// Checks the copied files against the digests that the last run recorded.
-fn check_listed(dir: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
+fn check_listed(dir: &Path, payload: &BundleFolderWriter) -> Result<(), BundleError> {
     let list = FileDigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
     let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
     let files = payload.files();
@@ -141,7 +141,7 @@ fn check_listed(dir: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
 }
 
 /// Verifies the copied files, and checks that no new run has started in the meantime.
-fn check_copied(dir: &Path, out: &Path, payload: &BundleFolder) -> Result<(), BundleError> {
+fn check_copied(dir: &Path, out: &Path, payload: &BundleFolderWriter) -> Result<(), BundleError> {
     let copied = verify_directory(payload.folder(), out)?;
     if let Some(first) = copied.findings.first() {
         return Err(damaged(dir, first.to_string()));
@@ -155,7 +155,7 @@ fn damaged(dir: &Path, first: String) -> BundleError {
 }
 
 /// Returns the sorted names of entries in the crawl's directory that are not in the payload.
-fn left_out(dir: &Path, payload: &BundleFolder) -> Result<Vec<String>, BundleError> {
+fn left_out(dir: &Path, payload: &BundleFolderWriter) -> Result<Vec<String>, BundleError> {
     let files = payload.files();
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(dir).map_err(BundleError::read(dir))? {
@@ -192,7 +192,7 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
 }
 
 /// Writes the files that describe the bundle, in order: each describes all files written before it.
-fn describe(facts: &CrawlFacts, payload: &mut BundleFolder) -> Result<(), BundleError> {
+fn describe(facts: &CrawlFacts, payload: &mut BundleFolderWriter) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;
     if let Some(citation) = citation_file(facts) {

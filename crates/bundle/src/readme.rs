@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crawl_records::{Coverage, counted, grouped, outcome_words, size};
+use crawl_records::{HostCoverage, counted, grouped, outcome_words, size};
 
 use crate::bundle_folder::BundledFile;
 use crate::citation::citation_line;
-use crate::facts::{CrawlFacts, meaning};
+use crate::crawl_facts::{CrawlFacts, meaning};
 
 pub(crate) const README: &str = "README.md";
 /// Maximum number of hosts that are listed one by one.
@@ -120,7 +120,7 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
         "## Hosts\n\n| host | pages | coverage |\n|---|---|---|"
     );
     for host in hosts.iter().take(MAX_HOSTS) {
-        let coverage = host.coverage.map_or("", Coverage::word);
+        let coverage = host.coverage.map_or("", HostCoverage::word);
         let _ = writeln!(
             text,
             "| {} | {} | {coverage} |",

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::bundle_folder::BundledFile;
-use crate::facts::{CrawlFacts, meaning};
+use crate::crawl_facts::{CrawlFacts, meaning};
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";

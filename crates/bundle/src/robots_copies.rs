@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crawl_archive::rows::WarcPlace;
+use crawl_archive::rows::WarcRecordLocation;
 use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
 use crawl_records::decoded_body;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(crate) struct RobotsCopy {
     pub(crate) purpose: String,
     /// The decoded text of the response; `None` if its body can't be decoded.
     pub(crate) text: Option<String>,
-    pub(crate) warc: WarcPlace,
+    pub(crate) warc: WarcRecordLocation,
 }
 
 /// Calls `each` for every archived response to a request for robots.txt or `tdmrep.json`, in the
@@ -93,7 +93,7 @@ fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<Rob
         status: http.status(),
         purpose,
         text,
-        warc: WarcPlace {
+        warc: WarcRecordLocation {
             file: name.to_owned(),
             offset: answer.offset,
         },

@@ -17,11 +17,11 @@ pub struct Verification {
     /// the report is not compared with the rows.
     pub is_ended: bool,
     /// The number of checked items of each kind.
-    pub checked: Checked,
+    pub checked: CheckedItemCounts,
     /// The number of defects.
     pub defects: u64,
     /// The first 1,000 defects.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<VerificationDefect>,
     /// Notes for the user that are not defects.
     pub notes: Vec<String>,
     /// The parts of the directory that no check covers, so changes to them can't be detected.
@@ -30,7 +30,7 @@ pub struct Verification {
 
 /// The number of checked items of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CheckedItemCounts {
     /// The number of files whose digests were checked.
     pub files: u64,
     /// Total size of the `files`, in bytes.
@@ -49,7 +49,7 @@ pub struct Checked {
 
 /// A defect in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct VerificationDefect {
     /// The path of the file, relative to the checked directory.
     pub file: String,
     /// The line in the file, from 1.
@@ -63,7 +63,7 @@ pub struct Finding {
 }
 
 impl Verification {
-    pub(crate) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: VerificationDefect) {
         self.defects += 1;
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
@@ -71,7 +71,7 @@ impl Verification {
     }
 
     pub(crate) fn file(&mut self, file: &str, what: impl Into<String>) {
-        self.add(Finding {
+        self.add(VerificationDefect {
             file: file.to_owned(),
             line: None,
             offset: None,
@@ -80,7 +80,7 @@ impl Verification {
     }
 
     pub(crate) fn line(&mut self, file: &str, line: u64, what: impl Into<String>) {
-        self.add(Finding {
+        self.add(VerificationDefect {
             file: file.to_owned(),
             line: Some(line),
             offset: None,
@@ -89,7 +89,7 @@ impl Verification {
     }
 
     pub(crate) fn record(&mut self, file: &str, offset: u64, what: impl Into<String>) {
-        self.add(Finding {
+        self.add(VerificationDefect {
             file: file.to_owned(),
             line: None,
             offset: Some(offset),
@@ -104,7 +104,7 @@ impl Verification {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for VerificationDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", safe_line(&self.file))?;
         if let Some(line) = self.line {

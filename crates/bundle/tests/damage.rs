@@ -92,7 +92,7 @@ fn non_files_are_reported_and_do_not_abort_the_check() {
     });
     names(&odd, "links.jsonl: can't be read: not a regular file");
     names(&odd, "pages.jsonl line 1: names a record of archive/");
-    let is_named = |finding: &crawl_bundle::Finding| {
+    let is_named = |finding: &crawl_bundle::VerificationDefect| {
         finding.what.starts_with("it is a") && !finding.file.contains('`')
     };
     assert!(odd.findings.iter().any(is_named), "{odd}");

@@ -62,7 +62,7 @@ impl Default for DecodeLimits {
 
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedBody {
     /// The decoded bytes. If decoding failed, the bytes decoded before the failure. If the body has
     /// no coding, this is the body itself, not a copy.
     pub bytes: Bytes,
@@ -80,7 +80,7 @@ pub enum DecodeEnd {
         /// The number of bytes kept.
         at: usize,
         /// The limit that was reached.
-        limit: DecodeLimit,
+        limit: ReachedDecodeLimit,
     },
     /// The input is truncated: it ends in the middle of the coded data. The output so far is kept.
     Short,
@@ -98,7 +98,7 @@ pub enum DecodeEnd {
 
 /// Which limit truncated a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeLimit {
+pub enum ReachedDecodeLimit {
     /// The limit [`DecodeLimits::bytes`].
     Bytes,
     /// The limit [`DecodeLimits::ratio`].
@@ -124,10 +124,10 @@ pub fn decode(
     content_encoding: impl IntoIterator<Item: AsRef<[u8]>>,
     body: &Bytes,
     limits: &DecodeLimits,
-) -> Decoded {
+) -> DecodedBody {
     let codings = codings(content_encoding);
     if codings.is_empty() || body.is_empty() {
-        return Decoded {
+        return DecodedBody {
             bytes: body.clone(),
             end: DecodeEnd::Whole,
         };
@@ -138,20 +138,20 @@ pub fn decode(
 /// Decompresses a gzip file, such as `/sitemap.xml.gz` sent without a content coding. Bytes that
 /// don't begin like gzip are returned unchanged.
 #[must_use]
-pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
+pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> DecodedBody {
     if body.starts_with(&[GZIP_FIRST_BYTE, 0x8b]) {
         return unpack(&[Coding::Gzip], body, limits);
     }
-    Decoded {
+    DecodedBody {
         bytes: body.clone(),
         end: DecodeEnd::Whole,
     }
 }
 
-fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
+fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> DecodedBody {
     if codings.len() > MAX_CODINGS {
         let message = format!("{} content codings, more than {MAX_CODINGS}", codings.len());
-        return Decoded {
+        return DecodedBody {
             bytes: Bytes::new(),
             end: DecodeEnd::Broken { what: message },
         };
@@ -160,7 +160,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
     if let [Coding::Gzip] = codings
         && let Some(content) = whole_gzip::decode(body, max)
     {
-        return Decoded {
+        return DecodedBody {
             bytes: content.into(),
             end: DecodeEnd::Whole,
         };
@@ -184,7 +184,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
         taken_off += 1;
     }
     let mut decoded = if taken_off == 0 {
-        Decoded {
+        DecodedBody {
             bytes: body.clone(),
             end: DecodeEnd::Whole,
         }
@@ -198,12 +198,12 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
 }
 
 /// Returns the maximum size of a decoded body, in bytes, and the limit that it follows from.
-fn max_bytes(encoded: usize, limits: &DecodeLimits) -> (usize, DecodeLimit) {
+fn max_bytes(encoded: usize, limits: &DecodeLimits) -> (usize, ReachedDecodeLimit) {
     let by_ratio = encoded.saturating_mul(limits.ratio).max(limits.ratio_from);
     if by_ratio < limits.bytes {
-        (by_ratio, DecodeLimit::Ratio)
+        (by_ratio, ReachedDecodeLimit::Ratio)
     } else {
-        (limits.bytes, DecodeLimit::Bytes)
+        (limits.bytes, ReachedDecodeLimit::Bytes)
     }
 }
 
@@ -211,16 +211,16 @@ fn max_bytes(encoded: usize, limits: &DecodeLimits) -> (usize, DecodeLimit) {
 fn drain(
     reader: Box<dyn BufRead + '_>,
     encoded: usize,
-    (max, limit): (usize, DecodeLimit),
+    (max, limit): (usize, ReachedDecodeLimit),
     ran_out: &Cell<bool>,
-) -> Decoded {
+) -> DecodedBody {
     let guess = encoded.saturating_mul(4).min(MAX_RESERVED);
     let mut bytes = Vec::with_capacity(guess.min(max));
     let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     let result = reader.take(one_more).read_to_end(&mut bytes);
     if bytes.len() > max {
         bytes.truncate(max);
-        return Decoded {
+        return DecodedBody {
             bytes: bytes.into(),
             end: DecodeEnd::Truncated { at: max, limit },
         };
@@ -228,7 +228,7 @@ fn drain(
     ended(bytes, result, ran_out)
 }
 
-fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
+fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> DecodedBody {
     let end = match result {
         Ok(_) => DecodeEnd::Whole,
         // The brotli decoder reports the same error for truncated and for invalid input. So an
@@ -238,7 +238,7 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
             what: error.to_string().to_lowercase(),
         },
     };
-    Decoded {
+    DecodedBody {
         bytes: bytes.into(),
         end,
     }

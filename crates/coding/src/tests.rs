@@ -37,7 +37,7 @@ fn zstd(data: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(data, 3).unwrap()
 }
 
-fn run(codings: &[&'static str], body: Vec<u8>, limits: &DecodeLimits) -> Decoded {
+fn run(codings: &[&'static str], body: Vec<u8>, limits: &DecodeLimits) -> DecodedBody {
     decode(codings, &body.into(), limits)
 }
 
@@ -202,7 +202,7 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
     ] {
         let at = (body.len() * 10).max(1000);
         let decoded = run(&[name], body, &limits);
-        let limit = DecodeLimit::Ratio;
+        let limit = ReachedDecodeLimit::Ratio;
         assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit }, "{name}");
         assert_eq!(decoded.bytes.len(), at, "{name}");
     }
@@ -213,7 +213,7 @@ fn a_bomb_is_cut_by_its_ratio_and_a_big_body_by_its_size() {
         *byte = (state >> 24) as u8;
     }
     let decoded = run(&["gzip"], gzip(&noise), &limits);
-    let (at, limit) = (100_000, DecodeLimit::Bytes);
+    let (at, limit) = (100_000, ReachedDecodeLimit::Bytes);
     assert_eq!(decoded.end, DecodeEnd::Truncated { at, limit });
     assert_eq!(decoded.bytes, noise[..at]);
 }

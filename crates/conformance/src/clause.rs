@@ -3,12 +3,12 @@
 use crawl_testweb::{LogEntry, ReceivedRequest, ScriptedReply};
 use serde::Serialize;
 
-use crate::trace::{Trace, Verdict};
+use crate::trace::{ClauseVerdict, Trace};
 
 /// How strongly a clause is required by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RequirementLevel {
     /// An absolute requirement of the source.
     Must,
     /// A recommendation of the source.
@@ -20,14 +20,14 @@ pub enum Level {
     Custom,
 }
 
-impl Level {
+impl RequirementLevel {
     /// Returns the level's name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Must => "MUST",
-            Level::Should => "SHOULD",
-            Level::May => "MAY",
-            Level::Custom => "custom",
+            RequirementLevel::Must => "MUST",
+            RequirementLevel::Should => "SHOULD",
+            RequirementLevel::May => "MAY",
+            RequirementLevel::Custom => "custom",
         }
     }
 }
@@ -54,7 +54,7 @@ impl RunPlan {
 
 /// A page of a clause's web.
 #[derive(Debug, Clone, Copy)]
-pub struct Page {
+pub struct ClausePage {
     /// The path on host 0, or `N:/path` on host N.
     pub path: &'static str,
     /// The HTTP status.
@@ -68,7 +68,7 @@ pub struct Page {
 
 /// A request to a clause's web.
 #[derive(Debug)]
-pub struct ClauseRequest<'a> {
+pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.
     pub request: &'a ReceivedRequest,
     /// The number of earlier requests for this path on this host.
@@ -92,7 +92,7 @@ pub struct Clause {
     /// The document and section that the clause is from.
     pub source: &'static str,
     /// How strongly the source requires the clause.
-    pub level: Level,
+    pub level: RequirementLevel,
     /// The number of hosts. With more than one, each has its own address, unless
     /// `shares_address` is set.
     pub hosts: u32,
@@ -103,10 +103,10 @@ pub struct Clause {
     /// The robots.txt of every host. May contain the placeholders of [`Page::body`].
     pub robots: &'static str,
     /// Pages with specific content. The clause's other paths get generated pages.
-    pub pages: &'static [Page],
+    pub pages: &'static [ClausePage],
     /// Computes the reply to a request. If the function returns `None`, `pages` and `robots`
     /// determine the reply.
-    pub special: Option<fn(&ClauseRequest<'_>) -> Option<ScriptedReply>>,
+    pub special: Option<fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>>,
     /// Paths that the crawler must request before the clause can be judged. If the crawler skips
     /// one, the outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
     pub shows: &'static [&'static str],
@@ -118,7 +118,7 @@ pub struct Clause {
     pub hidden: &'static [&'static str],
     /// Judges behaviour other than which paths are requested, such as pauses. Called only if the
     /// crawler requested all of `shows` and `always` and none of `never`.
-    pub judge: Option<fn(&Trace) -> Verdict>,
+    pub judge: Option<fn(&Trace) -> ClauseVerdict>,
 }
 
 impl Clause {
@@ -127,7 +127,7 @@ impl Clause {
         id: "",
         title: "",
         source: "",
-        level: Level::Must,
+        level: RequirementLevel::Must,
         hosts: 1,
         shares_address: false,
         plan: RunPlan::Once,
@@ -142,24 +142,24 @@ impl Clause {
     };
 
     /// Judges a crawl of this clause's web.
-    pub fn verdict(&self, trace: &Trace) -> Verdict {
+    pub fn verdict(&self, trace: &Trace) -> ClauseVerdict {
         if trace.log.is_empty() {
-            return Verdict::not_shown("the command sent no request");
+            return ClauseVerdict::not_shown("the command sent no request");
         }
         if let Some(path) = self.never.iter().find(|path| trace.first(path).is_some()) {
             let evidence = trace.requests_of(path);
-            return Verdict::fail(format!("requested {path}"), trace, &evidence);
+            return ClauseVerdict::fail(format!("requested {path}"), trace, &evidence);
         }
         if let Some(path) = self.shows.iter().find(|path| trace.first(path).is_none()) {
             let reason = format!("{path} was not requested, so nothing is shown");
-            return Verdict::not_shown(&reason);
+            return ClauseVerdict::not_shown(&reason);
         }
         if let Some(path) = self.always.iter().find(|path| trace.first(path).is_none()) {
             let reason = format!("{path} was not requested");
-            let is_open = self.level == Level::May || trace.was_cut_off();
+            let is_open = self.level == RequirementLevel::May || trace.was_cut_off();
             return match is_open {
-                true => Verdict::not_shown(&reason),
-                false => Verdict::fail(reason, trace, &trace.all()),
+                true => ClauseVerdict::not_shown(&reason),
+                false => ClauseVerdict::fail(reason, trace, &trace.all()),
             };
         }
         if let Some(judge) = self.judge {
@@ -174,6 +174,6 @@ impl Clause {
             (never, []) => format!("never requested {}", never.join(", ")),
             (never, _) => format!("requested what is allowed, never {}", never.join(", ")),
         };
-        Verdict::pass(summary, trace, &evidence)
+        ClauseVerdict::pass(summary, trace, &evidence)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crawl_testweb::LogEntry;
 
-use crate::trace::{RunEnd, Trace, Verdict, seconds};
+use crate::trace::{ClauseVerdict, RunEnd, Trace, seconds};
 
 /// A wait may be shorter than required by up to `1 / GAP_TOLERANCE` (a tenth), because timers are
 /// coarse.
@@ -22,18 +22,18 @@ const ON_THE_WAY: Duration = Duration::from_millis(250);
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Checks that every request to host 0 keeps the gap that the command's flags set.
-pub(crate) fn keeps_own_gap(trace: &Trace) -> Verdict {
+pub(crate) fn keeps_own_gap(trace: &Trace) -> ClauseVerdict {
     keeps_gap(trace, &trace.of_host(0), trace.gap)
 }
 
 /// Checks that requests to host 0 keep a gap of two seconds. The first one after robots.txt is
 /// exempt, because the crawler may have scheduled it before it knew the delay.
-pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
+pub(crate) fn keeps_two_seconds(trace: &Trace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     let rules = entries.iter().position(|entry| entry.path == "/robots.txt");
     match rules {
         Some(rules) => keeps_gap(trace, &entries[rules + 1..], Duration::from_secs(2)),
-        None => Verdict::fail("never requested /robots.txt", trace, &entries),
+        None => ClauseVerdict::fail("never requested /robots.txt", trace, &entries),
     }
 }
 
@@ -42,9 +42,9 @@ pub(crate) fn keeps_two_seconds(trace: &Trace) -> Verdict {
 /// The average gap must be at least nine tenths of `gap`, and each gap at least half of `gap`. The
 /// tolerance is for crawlers that measure from start to start: on a busy machine, they may send a
 /// few requests early.
-pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> Verdict {
+pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> ClauseVerdict {
     if entries.len() < 3 {
-        return Verdict::not_shown("fewer than three requests, so no gaps are shown");
+        return ClauseVerdict::not_shown("fewer than three requests, so no gaps are shown");
     }
     let (mut short, mut gaps, mut latest_end) = (Vec::new(), Vec::new(), 0);
     for (number, entry) in entries.iter().enumerate() {
@@ -68,22 +68,22 @@ pub(crate) fn keeps_gap(trace: &Trace, entries: &[&LogEntry], gap: Duration) -> 
         short.is_empty(),
         average >= micros(gap - gap / GAP_TOLERANCE),
     ) {
-        (true, true) => Verdict::pass(measured, trace, entries),
-        (true, false) => Verdict::fail(measured, trace, entries),
-        (false, _) => Verdict::fail(measured, trace, &short),
+        (true, true) => ClauseVerdict::pass(measured, trace, entries),
+        (true, false) => ClauseVerdict::fail(measured, trace, entries),
+        (false, _) => ClauseVerdict::fail(measured, trace, &short),
     }
 }
 
 /// Checks that no request to host 0 starts while another one is being answered.
-pub(crate) fn one_at_a_time(trace: &Trace) -> Verdict {
+pub(crate) fn one_at_a_time(trace: &Trace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     if entries.len() < 3 {
-        return Verdict::not_shown("fewer than three requests, so no overlap is shown");
+        return ClauseVerdict::not_shown("fewer than three requests, so no overlap is shown");
     }
     let overlapping = overlapping(&entries);
     match overlapping.is_empty() {
-        true => Verdict::pass("one request at a time", trace, &entries),
-        false => Verdict::fail(
+        true => ClauseVerdict::pass("one request at a time", trace, &entries),
+        false => ClauseVerdict::fail(
             format!(
                 "{} requests started while another one was being answered",
                 overlapping.len()
@@ -106,11 +106,11 @@ fn overlapping<'a>(entries: &[&'a LogEntry]) -> Vec<&'a LogEntry> {
 }
 
 /// Checks that nothing was requested from host 0 for `wait` after the first answer with `status`.
-pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict {
+pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> ClauseVerdict {
     let entries = trace.of_host(0);
     let busy = entries.iter().find(|entry| entry.status == Some(status));
     let Some((busy, end)) = busy.and_then(|entry| entry.end_us.map(|end| (entry, end))) else {
-        return Verdict::not_shown(&format!("no answer with status {status} was sent"));
+        return ClauseVerdict::not_shown(&format!("no answer with status {status} was sent"));
     };
     let unread_until = match overlapping(&entries).is_empty() {
         true => end,
@@ -129,11 +129,11 @@ pub(crate) fn waits_after(trace: &Trace, status: u16, wait: Duration) -> Verdict
             "{} requests within {wait} s of status {status}",
             early.len()
         );
-        return Verdict::fail(reason, trace, &[&[*busy], &*early].concat());
+        return ClauseVerdict::fail(reason, trace, &[&[*busy], &*early].concat());
     }
     match later.is_empty() {
-        true => Verdict::not_shown(&format!("no request after status {status}")),
-        false => Verdict::pass(
+        true => ClauseVerdict::not_shown(&format!("no request after status {status}")),
+        false => ClauseVerdict::pass(
             format!("no request for {wait} s after status {status}"),
             trace,
             &[&[*busy], &*later].concat(),
@@ -147,34 +147,34 @@ pub(crate) fn waits_over_restart(
     trace: &Trace,
     wait: Duration,
     is_cause: fn(&LogEntry) -> bool,
-) -> Verdict {
+) -> ClauseVerdict {
     let was_killed = trace
         .runs
         .first()
         .is_some_and(|run| run.end == RunEnd::Killed);
     let (true, Some(restart)) = (was_killed, trace.second_start_us()) else {
-        return Verdict::not_shown("the first run ended before it could be killed");
+        return ClauseVerdict::not_shown("the first run ended before it could be killed");
     };
     let entries = trace.of_host(0);
     let (before, after): (Vec<&LogEntry>, Vec<&LogEntry>) =
         entries.iter().partition(|entry| entry.start_us < restart);
     let cause = before.iter().rev().find(|entry| is_cause(entry));
     let Some((cause, end)) = cause.and_then(|entry| entry.end_us.map(|end| (entry, end))) else {
-        return Verdict::not_shown("the first run never got to know that it had to wait");
+        return ClauseVerdict::not_shown("the first run never got to know that it had to wait");
     };
     let Some(first) = after.first() else {
-        return Verdict::not_shown("the second run sent no request");
+        return ClauseVerdict::not_shown("the second run sent no request");
     };
     let waited = seconds(first.start_us, end);
     let due = wait.as_secs_f64();
     let proof = [*cause, *first];
     match first.start_us >= end + micros(wait - wait / GAP_TOLERANCE) {
-        true => Verdict::pass(
+        true => ClauseVerdict::pass(
             format!("the second run began {waited} s after the last answer, and {due} s were due"),
             trace,
             &proof,
         ),
-        false => Verdict::fail(
+        false => ClauseVerdict::fail(
             format!(
                 "the second run sent a request {waited} s after the last answer, and {due} s were due"
             ),
@@ -187,7 +187,7 @@ pub(crate) fn waits_over_restart(
 /// Checks that the crawler leaves a trap: at most `limit` requests went to paths on host 0 that
 /// start with `prefix`. The outcome is `NotShown` if fewer than two requests did, or if the command
 /// was killed before the limit was reached.
-pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict {
+pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> ClauseVerdict {
     let inside: Vec<&LogEntry> = trace
         .of_host(0)
         .into_iter()
@@ -195,32 +195,32 @@ pub(crate) fn leaves_after(trace: &Trace, prefix: &str, limit: usize) -> Verdict
         .collect();
     let count = inside.len();
     if count < 2 {
-        return Verdict::not_shown(&format!("fewer than two requests below {prefix}"));
+        return ClauseVerdict::not_shown(&format!("fewer than two requests below {prefix}"));
     }
     if count > limit {
         let reason =
             format!("{count} requests below {prefix}, and {limit} are enough to see the trap");
-        return Verdict::fail(reason, trace, &inside);
+        return ClauseVerdict::fail(reason, trace, &inside);
     }
     match trace.was_cut_off() {
-        true => Verdict::not_shown(&format!(
+        true => ClauseVerdict::not_shown(&format!(
             "{count} requests below {prefix} when time was up: allow more time"
         )),
-        false => Verdict::pass(format!("left after {count} requests"), trace, &inside),
+        false => ClauseVerdict::pass(format!("left after {count} requests"), trace, &inside),
     }
 }
 
 /// Checks that `path` was requested at most `limit` times. If `path` was never requested, the
 /// outcome is `NotShown`.
-pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> Verdict {
+pub(crate) fn repeats_at_most(trace: &Trace, path: &str, limit: usize) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     match requests.len() {
-        0 => Verdict::not_shown(&format!("{path} was not requested")),
+        0 => ClauseVerdict::not_shown(&format!("{path} was not requested")),
         count if count > limit => {
             let reason = format!("{count} requests for {path}, and {limit} are enough");
-            Verdict::fail(reason, trace, &requests)
+            ClauseVerdict::fail(reason, trace, &requests)
         }
-        count => Verdict::pass(format!("{count} requests for {path}"), trace, &requests),
+        count => ClauseVerdict::pass(format!("{count} requests for {path}"), trace, &requests),
     }
 }
 
@@ -234,19 +234,21 @@ pub(crate) fn since_robots(trace: &Trace) -> Vec<&LogEntry> {
 
 /// Checks that nothing but robots.txt was requested from host 0, for a clause whose robots.txt
 /// can't be read.
-pub(crate) fn only_robots(trace: &Trace) -> Verdict {
+pub(crate) fn only_robots(trace: &Trace) -> ClauseVerdict {
     let (rules, others): (Vec<&LogEntry>, Vec<&LogEntry>) = since_robots(trace)
         .into_iter()
         .partition(|entry| entry.path == "/robots.txt");
     match (rules.is_empty(), others.is_empty()) {
-        (_, false) => Verdict::fail("requested pages without rules", trace, &others),
-        (true, true) => Verdict::not_shown("/robots.txt was not requested"),
+        (_, false) => ClauseVerdict::fail("requested pages without rules", trace, &others),
+        (true, true) => ClauseVerdict::not_shown("/robots.txt was not requested"),
         (false, true)
             if trace.was_cut_off() && rules.iter().all(|entry| !has_ended(trace, entry)) =>
         {
-            Verdict::not_shown("still waited for /robots.txt when time was up: allow more time")
+            ClauseVerdict::not_shown(
+                "still waited for /robots.txt when time was up: allow more time",
+            )
         }
-        (false, true) => Verdict::pass("requested only /robots.txt", trace, &rules),
+        (false, true) => ClauseVerdict::pass("requested only /robots.txt", trace, &rules),
     }
 }
 
@@ -263,16 +265,16 @@ fn has_ended(trace: &Trace, entry: &LogEntry) -> bool {
 
 /// Checks that the crawler gave up an endless answer: the exchange ended before the command was
 /// killed, and at most `most` bytes of the body were sent.
-pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict {
+pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> ClauseVerdict {
     let requests = trace.requests_of(path);
     if requests.is_empty() {
-        return Verdict::not_shown(&format!("{path} was not requested"));
+        return ClauseVerdict::not_shown(&format!("{path} was not requested"));
     }
     if let Some(most) = most
         && let Some(long) = requests.iter().find(|entry| entry.sent > most)
     {
         let reason = format!("read {} MiB of {path}", long.sent >> 20);
-        return Verdict::fail(reason, trace, &[*long]);
+        return ClauseVerdict::fail(reason, trace, &[*long]);
     }
     let open: Vec<&LogEntry> = requests
         .iter()
@@ -280,8 +282,8 @@ pub(crate) fn gives_up(trace: &Trace, path: &str, most: Option<u64>) -> Verdict 
         .copied()
         .collect();
     match open.is_empty() {
-        true => Verdict::pass(format!("gave up {path}"), trace, &requests),
-        false => Verdict::fail(format!("still read {path} when time was up"), trace, &open),
+        true => ClauseVerdict::pass(format!("gave up {path}"), trace, &requests),
+        false => ClauseVerdict::fail(format!("still read {path} when time was up"), trace, &open),
     }
 }
 
@@ -292,11 +294,11 @@ pub(crate) fn every_request(
     kept: &str,
     broken: &str,
     is_kept: impl Fn(&LogEntry) -> bool,
-) -> Verdict {
+) -> ClauseVerdict {
     let bad: Vec<&LogEntry> = trace.log.iter().filter(|entry| !is_kept(entry)).collect();
     match bad.is_empty() {
-        true => Verdict::pass(kept, trace, &trace.all()),
-        false => Verdict::fail(broken, trace, &bad),
+        true => ClauseVerdict::pass(kept, trace, &trace.all()),
+        false => ClauseVerdict::fail(broken, trace, &bad),
     }
 }
 

@@ -5,12 +5,12 @@ use std::fmt::{self, Display, Write as _};
 
 use serde::Serialize;
 
-use crate::clause::{Clause, Level};
-use crate::trace::{Outcome, QuotedRequest, Verdict};
+use crate::clause::{Clause, RequirementLevel};
+use crate::trace::{ClauseOutcome, ClauseVerdict, QuotedRequest};
 
 /// A clause with its verdict.
 #[derive(Debug, Clone, Serialize)]
-pub struct Judged {
+pub struct JudgedClause {
     /// The clause's name.
     pub id: &'static str,
     /// The behaviour of a crawler that keeps the clause.
@@ -18,16 +18,16 @@ pub struct Judged {
     /// The document and section that the clause is from.
     pub source: &'static str,
     /// How strongly the source requires the clause.
-    pub level: Level,
+    pub level: RequirementLevel,
     /// The judgement.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: ClauseVerdict,
 }
 
-impl Judged {
+impl JudgedClause {
     /// Combines a clause with its verdict.
-    pub fn new(clause: &Clause, verdict: Verdict) -> Judged {
-        Judged {
+    pub fn new(clause: &Clause, verdict: ClauseVerdict) -> JudgedClause {
+        JudgedClause {
             id: clause.id,
             title: clause.title,
             source: clause.source,
@@ -39,7 +39,7 @@ impl Judged {
 
 /// The number of clauses with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct OutcomeCounts {
     /// Number of clauses that the crawler keeps.
     pub passed: usize,
     /// Number of clauses that the crawler breaks.
@@ -48,24 +48,24 @@ pub struct Counts {
     pub not_shown: usize,
 }
 
-impl Counts {
+impl OutcomeCounts {
     /// Counts the outcomes of clauses.
-    pub fn of<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> Counts {
-        let mut counts = Counts::default();
+    pub fn of<'a>(judged: impl IntoIterator<Item = &'a JudgedClause>) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
         for one in judged {
             match one.verdict.outcome {
-                Outcome::Pass => counts.passed += 1,
-                Outcome::Fail => counts.failed += 1,
-                Outcome::NotShown => counts.not_shown += 1,
+                ClauseOutcome::Pass => counts.passed += 1,
+                ClauseOutcome::Fail => counts.failed += 1,
+                ClauseOutcome::NotShown => counts.not_shown += 1,
             }
         }
         counts
     }
 }
 
-impl Display for Counts {
+impl Display for OutcomeCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts {
+        let OutcomeCounts {
             passed,
             failed,
             not_shown,
@@ -76,7 +76,7 @@ impl Display for Counts {
 
 /// All verdicts about a crawler's command.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct ConformanceReport {
     /// The command as typed.
     pub command: String,
     /// The product token of the crawler.
@@ -86,12 +86,12 @@ pub struct Report {
     /// The time limit of a run, in seconds.
     pub timeout: f64,
     /// The number of clauses with each outcome.
-    pub counts: Counts,
+    pub counts: OutcomeCounts,
     /// The clauses with their verdicts.
-    pub clauses: Vec<Judged>,
+    pub clauses: Vec<JudgedClause>,
 }
 
-impl Report {
+impl ConformanceReport {
     /// Returns whether a clause failed.
     pub fn has_failures(&self) -> bool {
         self.counts.failed > 0
@@ -104,7 +104,7 @@ impl Report {
 
     /// Formats the report as JUnit XML. A clause with the outcome `NotShown` is a skipped test.
     pub fn junit(&self) -> String {
-        let Counts {
+        let OutcomeCounts {
             failed, not_shown, ..
         } = self.counts;
         let mut xml = format!(
@@ -123,11 +123,11 @@ impl Report {
             );
             let reason = escaped(&judged.verdict.reason);
             let _ = match judged.verdict.outcome {
-                Outcome::Pass => writeln!(xml, "/>"),
-                Outcome::NotShown => {
+                ClauseOutcome::Pass => writeln!(xml, "/>"),
+                ClauseOutcome::NotShown => {
                     writeln!(xml, "><skipped message=\"{reason}\"/></testcase>")
                 }
-                Outcome::Fail => writeln!(
+                ClauseOutcome::Fail => writeln!(
                     xml,
                     "><failure type=\"{}\" message=\"{reason}\">{}</failure></testcase>",
                     judged.level.name(),
@@ -139,8 +139,13 @@ impl Report {
     }
 
     /// Returns the counts by level.
-    pub fn by_level(&self) -> BTreeMap<Level, Counts> {
-        let levels = [Level::Must, Level::Should, Level::May, Level::Custom];
+    pub fn by_level(&self) -> BTreeMap<RequirementLevel, OutcomeCounts> {
+        let levels = [
+            RequirementLevel::Must,
+            RequirementLevel::Should,
+            RequirementLevel::May,
+            RequirementLevel::Custom,
+        ];
         let of = |level| {
             self.clauses
                 .iter()
@@ -148,16 +153,16 @@ impl Report {
         };
         levels
             .into_iter()
-            .map(|level| (level, Counts::of(of(level))))
+            .map(|level| (level, OutcomeCounts::of(of(level))))
             .collect()
     }
 }
 
 /// Formats the report as text: failures with their evidence, then all clauses by source.
-impl Display for Report {
+impl Display for ConformanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for judged in &self.clauses {
-            if judged.verdict.outcome == Outcome::Fail {
+            if judged.verdict.outcome == ClauseOutcome::Fail {
                 writeln!(
                     f,
                     "FAIL  {}: {} ({}, {})\n      {}",
@@ -180,8 +185,8 @@ impl Display for Report {
             let (id, level) = (judged.id, judged.level.name());
             write!(f, "  {word:<9}  {level:<6}  {id:<22}  {}", judged.title)?;
             match judged.verdict.outcome {
-                Outcome::NotShown => writeln!(f, ": {}", one_line(&judged.verdict.reason))?,
-                Outcome::Pass | Outcome::Fail => writeln!(f)?,
+                ClauseOutcome::NotShown => writeln!(f, ": {}", one_line(&judged.verdict.reason))?,
+                ClauseOutcome::Pass | ClauseOutcome::Fail => writeln!(f)?,
             }
         }
         writeln!(f)?;
@@ -193,16 +198,16 @@ impl Display for Report {
 }
 
 /// Returns the word for an outcome in reports.
-pub(crate) fn word(outcome: Outcome) -> &'static str {
+pub(crate) fn word(outcome: ClauseOutcome) -> &'static str {
     match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail => "FAIL",
-        Outcome::NotShown => "not shown",
+        ClauseOutcome::Pass => "pass",
+        ClauseOutcome::Fail => "FAIL",
+        ClauseOutcome::NotShown => "not shown",
     }
 }
 
 /// Returns the requests that prove a verdict, one per line. Each line begins with `indent`.
-pub(crate) fn evidence_lines(verdict: &Verdict, indent: &str) -> String {
+pub(crate) fn evidence_lines(verdict: &ClauseVerdict, indent: &str) -> String {
     let mut lines: Vec<String> = verdict
         .evidence
         .iter()

@@ -2,8 +2,8 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::report::{Report, evidence_lines, word};
-use crate::trace::Outcome;
+use crate::report::{ConformanceReport, evidence_lines, word};
+use crate::trace::ClauseOutcome;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;\
 color:#1b1b1b;background:#fff}table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ccc;\
@@ -11,12 +11,12 @@ padding:.3rem .6rem;text-align:left;vertical-align:top}pre{overflow-x:auto;backg
 .fail{color:#a40000;font-weight:bold}@media(prefers-color-scheme:dark){body{color:#eee;background:#181818}\
 pre{background:#262626}.fail{color:#ff9a9a}}";
 
-impl Report {
+impl ConformanceReport {
     /// Formats the report as an HTML page without scripts.
     pub fn html(&self) -> String {
         let failed = || {
             let clauses = self.clauses.iter();
-            clauses.filter(|judged| judged.verdict.outcome == Outcome::Fail)
+            clauses.filter(|judged| judged.verdict.outcome == ClauseOutcome::Fail)
         };
         let page = html! {
             (DOCTYPE)

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 
 use crate::clause::{Clause, RunPlan};
 use crate::clause_web::ServedWeb;
-use crate::report::Judged;
-use crate::trace::{Run, RunEnd, Trace, Verdict};
+use crate::report::JudgedClause;
+use crate::trace::{ClauseVerdict, CommandRun, RunEnd, Trace};
 
 /// Interval between two checks of a running command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -37,7 +37,7 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 
 /// The crawler under test, and how to start it.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub struct CrawlerUnderTest<'a> {
     /// The program and its arguments. The runner replaces `{url}` with the start URL, `{host}` with
     /// the address and port of that URL, and `{dir}` with a directory for the state.
     pub words: &'a [OsString],
@@ -84,7 +84,7 @@ pub enum CheckError {
     Interrupted,
 }
 
-impl Subject<'_> {
+impl CrawlerUnderTest<'_> {
     /// Returns whether the command can keep its state in `{dir}`.
     pub fn has_dir(&self) -> bool {
         self.words
@@ -179,10 +179,10 @@ impl Drop for Started {
 /// # Errors
 /// If the program can't be started, a web can't be served, or the check was stopped.
 pub fn check(
-    subject: &Subject<'_>,
+    subject: &CrawlerUnderTest<'_>,
     setup: &CheckOptions<'_>,
-    on_judged: &(dyn Fn(&Judged) + Sync),
-) -> Result<Vec<Judged>, CheckError> {
+    on_judged: &(dyn Fn(&JudgedClause) + Sync),
+) -> Result<Vec<JudgedClause>, CheckError> {
     let next = Mutex::new(setup.clauses.iter().enumerate());
     let done = Mutex::new(Vec::new());
     let work = || {
@@ -216,12 +216,12 @@ pub fn check(
 /// Runs the command over the web of one clause and judges the clause.
 fn judge(
     clause: &Clause,
-    subject: &Subject<'_>,
+    subject: &CrawlerUnderTest<'_>,
     setup: &CheckOptions<'_>,
-) -> Result<Judged, CheckError> {
+) -> Result<JudgedClause, CheckError> {
     if clause.plan.needs_dir() && !subject.has_dir() {
-        let verdict = Verdict::not_shown("the command has no {dir}, so it can't keep state");
-        return Ok(Judged::new(clause, verdict));
+        let verdict = ClauseVerdict::not_shown("the command has no {dir}, so it can't keep state");
+        return Ok(JudgedClause::new(clause, verdict));
     }
     let folder = TempDir::new().map_err(CheckError::Serve)?;
     let dir = folder.path().join("state");
@@ -272,7 +272,7 @@ fn judge(
     {
         verdict.reason.push_str(&format!(": {line}"));
     }
-    Ok(Judged::new(clause, verdict))
+    Ok(JudgedClause::new(clause, verdict))
 }
 
 /// Waits until the command ends. Kills it at the time limit, or `KILL_AFTER` after `is_due` returns
@@ -283,7 +283,7 @@ fn wait(
     served: &ServedWeb,
     is_due: Option<fn(&[LogEntry]) -> bool>,
     start_us: u64,
-) -> Result<Run, CheckError> {
+) -> Result<CommandRun, CheckError> {
     let deadline = Instant::now() + setup.timeout;
     let mut kill_at = None;
     let end = loop {
@@ -306,7 +306,7 @@ fn wait(
     };
     let end_us = served.web.now_us();
     started.kill();
-    Ok(Run {
+    Ok(CommandRun {
         start_us,
         end_us,
         end,

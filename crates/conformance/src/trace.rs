@@ -5,7 +5,7 @@ use std::time::Duration;
 use crawl_testweb::LogEntry;
 use serde::Serialize;
 
-use crate::path_spellings::{normal, placed};
+use crate::path_normalization::{normal, placed};
 
 /// Maximum number of requests that a verdict quotes.
 /// Beyond the limit: the rest is counted.
@@ -25,7 +25,7 @@ pub enum RunEnd {
 
 /// A run of the command. Times are in microseconds, on the scale of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Run {
+pub struct CommandRun {
     /// When the command was started, in microseconds on the log's scale.
     pub start_us: u64,
     /// When the command ended or was killed, in microseconds on the log's scale.
@@ -40,7 +40,7 @@ pub struct Trace {
     /// The requests to all hosts, in order of their starts.
     pub log: Vec<LogEntry>,
     /// The runs of the command, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CommandRun>,
     /// `ADDRESS:PORT` of each host.
     pub authorities: Vec<String>,
     /// The product token of the crawler.
@@ -102,7 +102,7 @@ impl Trace {
 /// The outcome of judging a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ClauseOutcome {
     /// The log shows that the crawler keeps the clause.
     Pass,
     /// The log shows that the crawler breaks the clause.
@@ -113,9 +113,9 @@ pub enum Outcome {
 
 /// The outcome of judging a clause, with its reason and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct ClauseVerdict {
     /// Whether the crawler keeps the clause, if the log shows it.
-    pub outcome: Outcome,
+    pub outcome: ClauseOutcome,
     /// A description of the behaviour that decides the outcome.
     pub reason: String,
     /// Requests that prove the outcome, in order.
@@ -146,32 +146,37 @@ pub struct QuotedRequest {
 
 impl Eq for QuotedRequest {}
 
-impl Verdict {
+impl ClauseVerdict {
     /// Creates a verdict that the crawler keeps the clause. `proof` contains the requests of
     /// `trace` to quote as evidence.
-    pub fn pass(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
-        Verdict::of(Outcome::Pass, reason.into(), trace, proof)
+    pub fn pass(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> ClauseVerdict {
+        ClauseVerdict::of(ClauseOutcome::Pass, reason.into(), trace, proof)
     }
 
     /// Creates a verdict that the crawler breaks the clause. `proof` contains the requests of
     /// `trace` to quote as evidence.
-    pub fn fail(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
-        Verdict::of(Outcome::Fail, reason.into(), trace, proof)
+    pub fn fail(reason: impl Into<String>, trace: &Trace, proof: &[&LogEntry]) -> ClauseVerdict {
+        ClauseVerdict::of(ClauseOutcome::Fail, reason.into(), trace, proof)
     }
 
     /// Creates a verdict with the outcome `NotShown` and without evidence.
-    pub fn not_shown(reason: &str) -> Verdict {
-        Verdict {
-            outcome: Outcome::NotShown,
+    pub fn not_shown(reason: &str) -> ClauseVerdict {
+        ClauseVerdict {
+            outcome: ClauseOutcome::NotShown,
             reason: reason.to_owned(),
             evidence: Vec::new(),
             more_evidence: 0,
         }
     }
 
-    fn of(outcome: Outcome, reason: String, trace: &Trace, proof: &[&LogEntry]) -> Verdict {
+    fn of(
+        outcome: ClauseOutcome,
+        reason: String,
+        trace: &Trace,
+        proof: &[&LogEntry],
+    ) -> ClauseVerdict {
         let quoted = proof.iter().take(MAX_EVIDENCE);
-        Verdict {
+        ClauseVerdict {
             outcome,
             reason,
             evidence: quoted

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crawl_conformance::{
-    CheckError, CheckOptions, Clause, Judged, Outcome, Subject, check, clauses,
+    CheckError, CheckOptions, Clause, ClauseOutcome, CrawlerUnderTest, JudgedClause, check, clauses,
 };
 
 /// The environment variable that makes this program run as the client.
@@ -71,8 +71,8 @@ fn run(
     words: &[OsString],
     clauses: &[Clause],
     timeout: Duration,
-) -> Result<Vec<Judged>, CheckError> {
-    let subject = Subject {
+) -> Result<Vec<JudgedClause>, CheckError> {
+    let subject = CrawlerUnderTest {
         words,
         again: &[],
         token: "testbot",
@@ -114,7 +114,7 @@ fn a_client_without_rules_is_caught() {
     );
     let failed: BTreeSet<&str> = judged
         .iter()
-        .filter(|judged| judged.verdict.outcome == Outcome::Fail)
+        .filter(|judged| judged.verdict.outcome == ClauseOutcome::Fail)
         .map(|judged| judged.id)
         .collect();
     for clause in &clauses {
@@ -146,7 +146,7 @@ fn a_client_without_rules_is_caught() {
         let is_proven = !judged.verdict.evidence.is_empty();
         assert_eq!(
             is_proven,
-            judged.verdict.outcome != Outcome::NotShown,
+            judged.verdict.outcome != ClauseOutcome::NotShown,
             "{}",
             judged.id
         );
@@ -168,7 +168,12 @@ fn a_command_without_a_directory_is_not_judged_by_restarts() {
     let clauses: Vec<Clause> = clauses().filter(|clause| clause.plan.needs_dir()).collect();
     let words = itself()[..1].to_vec();
     for judged in run(&words, &clauses, Duration::from_secs(60)).unwrap() {
-        assert_eq!(judged.verdict.outcome, Outcome::NotShown, "{}", judged.id);
+        assert_eq!(
+            judged.verdict.outcome,
+            ClauseOutcome::NotShown,
+            "{}",
+            judged.id
+        );
         assert!(
             judged.verdict.reason.contains("{dir}"),
             "{}",
@@ -185,7 +190,7 @@ fn a_client_that_hangs_is_ended() {
     let judged = run(&itself(), &clauses, Duration::from_secs(4)).unwrap();
     assert_eq!(
         judged[0].verdict.outcome,
-        Outcome::Fail,
+        ClauseOutcome::Fail,
         "{:?}",
         judged[0].verdict
     );

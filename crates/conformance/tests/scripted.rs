@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crawl_conformance::{Clause, Level, Outcome, Run, RunEnd, RunPlan, Trace, clauses};
+use crawl_conformance::{
+    Clause, ClauseOutcome, CommandRun, RequirementLevel, RunEnd, RunPlan, Trace, clauses,
+};
 use crawl_testweb::LogEntry;
 
 const TOKEN: &str = "testbot";
@@ -79,7 +81,7 @@ impl Client {
         let start_us = self.trace.runs.last().map_or(0, |run| run.end_us);
         let end_us = self.now + SECOND / 2;
         self.now = end_us;
-        self.trace.runs.push(Run {
+        self.trace.runs.push(CommandRun {
             start_us,
             end_us,
             end,
@@ -409,7 +411,12 @@ fn a_client_that_keeps_a_clause_passes() {
             trace = client.trace;
         }
         let verdict = clause.verdict(&trace);
-        assert_eq!(verdict.outcome, Outcome::Pass, "{}: {verdict:?}", clause.id);
+        assert_eq!(
+            verdict.outcome,
+            ClauseOutcome::Pass,
+            "{}: {verdict:?}",
+            clause.id
+        );
     }
 }
 
@@ -421,7 +428,7 @@ fn a_client_that_breaks_a_clause_is_caught() {
             let mut client = Client::polite(&clause);
             client.get(path);
             let verdict = clause.verdict(&client.trace);
-            assert_eq!(verdict.outcome, Outcome::Fail, "{} {path}", clause.id);
+            assert_eq!(verdict.outcome, ClauseOutcome::Fail, "{} {path}", clause.id);
             assert!(!verdict.evidence.is_empty(), "{} {path}", clause.id);
             caught.insert(clause.id);
         }
@@ -431,8 +438,8 @@ fn a_client_that_breaks_a_clause_is_caught() {
                 entry.path != *path && !path.ends_with(&format!(":{}", entry.path))
             });
             let due = match (clause.level, clause.shows.contains(path)) {
-                (Level::May, _) | (_, true) => Outcome::NotShown,
-                _ => Outcome::Fail,
+                (RequirementLevel::May, _) | (_, true) => ClauseOutcome::NotShown,
+                _ => ClauseOutcome::Fail,
             };
             assert_eq!(
                 clause.verdict(&client.trace).outcome,
@@ -444,7 +451,12 @@ fn a_client_that_breaks_a_clause_is_caught() {
         }
         if let Some(pair) = pair_of(&clause) {
             let verdict = clause.verdict(&written(&clause, pair.breaks));
-            assert_eq!(verdict.outcome, Outcome::Fail, "{}: {verdict:?}", clause.id);
+            assert_eq!(
+                verdict.outcome,
+                ClauseOutcome::Fail,
+                "{}: {verdict:?}",
+                clause.id
+            );
             assert!(!verdict.evidence.is_empty(), "{}", clause.id);
             caught.insert(clause.id);
         }
@@ -473,13 +485,13 @@ fn a_clause_with_a_judge_has_its_own_scripted_clients() {
 fn a_client_that_does_nothing_shows_nothing() {
     for clause in clauses() {
         let verdict = clause.verdict(&Trace::default());
-        assert_eq!(verdict.outcome, Outcome::NotShown, "{}", clause.id);
+        assert_eq!(verdict.outcome, ClauseOutcome::NotShown, "{}", clause.id);
         let mut client = Client::of(&clause);
         client.answered("/favicon.ico", 404);
         let verdict = clause.verdict(&client.trace);
         let shows_pages = clause.shows.iter().any(|path| *path != "/robots.txt");
         assert!(
-            verdict.outcome == Outcome::NotShown || !shows_pages,
+            verdict.outcome == ClauseOutcome::NotShown || !shows_pages,
             "{}: {verdict:?}",
             clause.id
         );
@@ -499,7 +511,7 @@ fn the_time_limit_turns_missing_requests_into_not_shown() {
         let verdict = clause.verdict(&client.trace);
         let has_all = clause.always.iter().all(|path| clause.shows.contains(path));
         assert!(
-            verdict.outcome == Outcome::NotShown || has_all,
+            verdict.outcome == ClauseOutcome::NotShown || has_all,
             "{}",
             clause.id
         );

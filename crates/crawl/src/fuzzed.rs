@@ -8,8 +8,8 @@
 #[path = "../../fuzz/src/exercise.rs"]
 mod exercise;
 
-use crate::control::protocol::{Answer, Command};
-use crate::error::Problems;
+use crate::control::protocol::{ControlCommand, ControlMessage};
+use crate::error::ErrorCollector;
 use crate::settings::{parse, usable};
 
 const FILE: &str = "study.toml";
@@ -19,7 +19,7 @@ const FILE: &str = "study.toml";
 /// be within the text.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let layer = usable(&text, FILE, &mut problems);
     let refused = problems.or(());
     let whole = parse(&text, FILE);
@@ -47,23 +47,23 @@ pub fn config(data: &[u8]) {
 /// Parses any line as a command and as an answer of the control socket. A parsed message must stay
 /// the same when it is written and parsed again.
 pub fn control(data: &[u8]) {
-    match Command::read(data) {
+    match ControlCommand::read(data) {
         Ok(command) => {
             let line = serde_json::to_vec(&command).unwrap();
             assert!(!line.contains(&b'\n'));
-            assert_eq!(Command::read(&line).unwrap(), command);
+            assert_eq!(ControlCommand::read(&line).unwrap(), command);
         }
         Err(refused) => {
-            let answer = serde_json::to_vec(&Answer::Refused(refused.clone())).unwrap();
-            let read: Answer = serde_json::from_slice(&answer).unwrap();
-            assert_eq!(read, Answer::Refused(refused));
+            let answer = serde_json::to_vec(&ControlMessage::Refused(refused.clone())).unwrap();
+            let read: ControlMessage = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(read, ControlMessage::Refused(refused));
         }
     }
-    if let Ok(answer) = serde_json::from_slice::<Answer>(data) {
+    if let Ok(answer) = serde_json::from_slice::<ControlMessage>(data) {
         let line = serde_json::to_vec(&answer).unwrap();
-        let again: Answer = serde_json::from_slice(&line).unwrap();
+        let again: ControlMessage = serde_json::from_slice(&line).unwrap();
         assert_eq!(again, answer);
-        if let (Answer::State(state), Answer::State(other)) = (&answer, &again) {
+        if let (ControlMessage::State(state), ControlMessage::State(other)) = (&answer, &again) {
             assert!(!state.is_news(other));
         }
     }

@@ -35,7 +35,9 @@ mod values;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
+use cli::args::{
+    self, Cli, ConfigArgs, CrawlSubcommand, IndexArgs, JobArgs, RecheckArgs, ReplayArgs,
+};
 use cli::overview::overview;
 use cli::preprocess::{self, CommandLineError};
 use cli::shell;
@@ -93,11 +95,14 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 fn run(cli: Cli) -> Result<u8, CommandError> {
     clock::check()?;
     match &cli.command {
-        Some(Command::Index(IndexArgs { dir, .. }) | Command::Recheck(RecheckArgs { dir, .. })) => {
+        Some(
+            CrawlSubcommand::Index(IndexArgs { dir, .. })
+            | CrawlSubcommand::Recheck(RecheckArgs { dir, .. }),
+        ) => {
             run::finish_interrupted(dir)?;
         }
-        Some(Command::Control(args)) => run::finish_interrupted(&args.dir)?,
-        Some(Command::Extract(args)) => run::finish_interrupted(&args.dir)?,
+        Some(CrawlSubcommand::Control(args)) => run::finish_interrupted(&args.dir)?,
+        Some(CrawlSubcommand::Extract(args)) => run::finish_interrupted(&args.dir)?,
         _ => {}
     }
     match cli.command {
@@ -112,72 +117,72 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
                 gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
             run::crawl(&settings, sources, run::ContinuationCommand::OfCrawl)
         }
-        Some(Command::Plan(args)) => {
+        Some(CrawlSubcommand::Plan(args)) => {
             let settings = gather_settings(args.job)?;
             plan::run(&settings, args.json, args.html.as_deref())
         }
-        Some(Command::Check(args)) => check::run(args),
-        Some(Command::Init(args)) => commands::init::run(&args.file),
-        Some(Command::Robots(args)) => robots::run(&args),
-        Some(Command::Inspect(args)) => inspect::run(&args),
-        Some(Command::Config(args)) => config(args),
-        Some(Command::Report(mut args)) => {
+        Some(CrawlSubcommand::Check(args)) => check::run(args),
+        Some(CrawlSubcommand::Init(args)) => commands::init::run(&args.file),
+        Some(CrawlSubcommand::Robots(args)) => robots::run(&args),
+        Some(CrawlSubcommand::Inspect(args)) => inspect::run(&args),
+        Some(CrawlSubcommand::Config(args)) => config(args),
+        Some(CrawlSubcommand::Report(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             report_explain_audit::report(&args)
         }
-        Some(Command::Replay(args)) => replay(args),
-        Some(Command::Explain(mut args)) => {
+        Some(CrawlSubcommand::Replay(args)) => replay(args),
+        Some(CrawlSubcommand::Explain(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             report_explain_audit::explain(&args)
         }
-        Some(Command::Audit(mut args)) => {
+        Some(CrawlSubcommand::Audit(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             report_explain_audit::audit(&args)
         }
         #[cfg(feature = "conformance")]
-        Some(Command::Conformance(args)) => commands::conformance::run(&args),
+        Some(CrawlSubcommand::Conformance(args)) => commands::conformance::run(&args),
         #[cfg(not(feature = "conformance"))]
-        Some(Command::Conformance(_)) => Err(left_out("crawl conformance", "conformance")),
-        Some(Command::Extract(args)) => commands::extract::run(&args),
-        Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
+        Some(CrawlSubcommand::Conformance(_)) => Err(left_out("crawl conformance", "conformance")),
+        Some(CrawlSubcommand::Extract(args)) => commands::extract::run(&args),
+        Some(CrawlSubcommand::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
         #[cfg(feature = "tables")]
-        Some(Command::Verify(mut args)) => {
+        Some(CrawlSubcommand::Verify(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             commands::verify::run(&args)
         }
         #[cfg(not(feature = "tables"))]
-        Some(Command::Verify(_)) => Err(left_out("crawl verify", "tables")),
-        Some(Command::Forget(args)) => forget::run(&args),
-        Some(Command::Gather(args)) => commands::gather::run(&args),
+        Some(CrawlSubcommand::Verify(_)) => Err(left_out("crawl verify", "tables")),
+        Some(CrawlSubcommand::Forget(args)) => forget::run(&args),
+        Some(CrawlSubcommand::Gather(args)) => commands::gather::run(&args),
         #[cfg(feature = "search")]
-        Some(Command::Index(args)) => index::run(&args),
+        Some(CrawlSubcommand::Index(args)) => index::run(&args),
         #[cfg(feature = "search")]
-        Some(Command::Search(args)) => search::run(args),
+        Some(CrawlSubcommand::Search(args)) => search::run(args),
         #[cfg(feature = "search")]
-        Some(Command::Serve(args)) => serve::run(&args),
+        Some(CrawlSubcommand::Serve(args)) => serve::run(&args),
         #[cfg(not(feature = "search"))]
-        Some(Command::Index(_)) => Err(left_out("crawl index", "search")),
+        Some(CrawlSubcommand::Index(_)) => Err(left_out("crawl index", "search")),
         #[cfg(not(feature = "search"))]
-        Some(Command::Search(_)) => Err(left_out("crawl search", "search")),
+        Some(CrawlSubcommand::Search(_)) => Err(left_out("crawl search", "search")),
         #[cfg(not(feature = "search"))]
-        Some(Command::Serve(_)) => Err(left_out("crawl serve", "search")),
-        Some(Command::Export(mut args)) => {
+        Some(CrawlSubcommand::Serve(_)) => Err(left_out("crawl serve", "search")),
+        Some(CrawlSubcommand::Export(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             export::run(&args)
         }
-        Some(Command::Control(args)) => commands::control::run(&args),
+        Some(CrawlSubcommand::Control(args)) => commands::control::run(&args),
         #[cfg(feature = "shared-frontier")]
-        Some(Command::Frontier(args)) => commands::frontier::run(&args),
+        Some(CrawlSubcommand::Frontier(args)) => commands::frontier::run(&args),
         #[cfg(not(feature = "shared-frontier"))]
-        Some(Command::Frontier(_)) => Err(left_out("crawl frontier", "shared-frontier")),
-        Some(Command::Identity(args)) => commands::identity::run(args),
+        Some(CrawlSubcommand::Frontier(_)) => Err(left_out("crawl frontier", "shared-frontier")),
+        Some(CrawlSubcommand::Identity(args)) => commands::identity::run(args),
         #[cfg(feature = "mcp")]
-        Some(Command::Mcp(args)) => mcp::run(&args),
+        Some(CrawlSubcommand::Mcp(args)) => mcp::run(&args),
         #[cfg(not(feature = "mcp"))]
-        Some(Command::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
-        Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
-        Some(Command::Completions { shell }) => shell::completions(shell, &args::command()),
-        Some(Command::Man(args)) => shell::man(args.all.as_deref(), args::command()),
+        Some(CrawlSubcommand::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
+        Some(CrawlSubcommand::ReadDocument(args)) => commands::read_document::run(&args),
+        Some(CrawlSubcommand::Completions { shell }) => shell::completions(shell, &args::command()),
+        Some(CrawlSubcommand::Man(args)) => shell::man(args.all.as_deref(), args::command()),
     }
 }
 

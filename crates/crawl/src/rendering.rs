@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crawl_browser::{
-    AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequests, PageToRender,
-    RenderError, RequestKind, ScreenshotError, WantedRequest,
+    AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequestHandler,
+    PageToRender, RenderError, RequestKind, ScreenshotError, WantedRequest,
 };
 use crawl_engine::{
-    NoBrowser, RenderFailure, RenderFuture, RenderedPage, Renderer, ResourceAnswer, ResourceKind,
-    ResourceRequest, ResourceRequestSender,
+    NoBrowserRenderer, RenderFailure, RenderFuture, RenderedPage, Renderer, ResourceAnswer,
+    ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 use crawl_fetcher::PostBody;
 use crawl_weburl::canonicalize;
@@ -107,7 +107,7 @@ pub(crate) fn renderer_of_replay(
         ..terms
     };
     match shared_browser(terms) {
-        Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowser { why: message(&why) })),
+        Err(why @ BrowserError::NotFound) => Ok(Arc::new(NoBrowserRenderer { why: message(&why) })),
         found => found.map_err(|why| of_browser(&why)),
     }
 }
@@ -205,7 +205,7 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
 /// Passes the requests of a rendered page to the crawl, which sends them.
 struct PageResources(ResourceRequestSender);
 
-impl PageRequests for PageResources {
+impl PageRequestHandler for PageResources {
     fn request(&self, wanted: WantedRequest) -> AnswerFuture {
         let requests = self.0.clone();
         Box::pin(async move {

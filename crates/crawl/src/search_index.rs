@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crawl_index::{SearchIndex, SearchRules};
+use crawl_index::{IndexSearcher, SearchRules};
 
 use crate::error::index::of_index;
 use crate::error::{CommandError, no_crawl};
@@ -19,7 +19,7 @@ const MAX_RULES_BYTES: u64 = 4 << 20;
 pub(crate) fn open_with_rules(
     dir: &Path,
     rules: Option<&Path>,
-) -> Result<SearchIndex, CommandError> {
+) -> Result<IndexSearcher, CommandError> {
     let rules = self::rules(rules)?;
     Ok(open(dir)?.with_rules(rules))
 }
@@ -58,7 +58,7 @@ fn is_crawl(dir: &Path) -> bool {
 }
 
 /// Opens the index of the crawl in `dir`. `None` if the crawl has no index.
-pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandError> {
+pub(crate) fn open_if_any(dir: &Path) -> Result<Option<IndexSearcher>, CommandError> {
     match is_crawl(dir) && !dir.join(FOLDER).exists() {
         true => Ok(None),
         false => open(dir).map(Some),
@@ -66,10 +66,10 @@ pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandErro
 }
 
 /// Opens the index of the crawl in `dir`.
-pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {
+pub(crate) fn open(dir: &Path) -> Result<IndexSearcher, CommandError> {
     let folder = dir.join(FOLDER);
     if !is_crawl(dir) && !folder.exists() {
         return Err(no_crawl(dir));
     }
-    SearchIndex::open(&folder).map_err(|error| of_index(&error, dir))
+    IndexSearcher::open(&folder).map_err(|error| of_index(&error, dir))
 }

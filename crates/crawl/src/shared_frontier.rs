@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::OpenFrontier;
+use crawl_engine::SharedFrontierOpener;
 use crawl_shared_frontier::{
     ConnectionString, Password, PasswordSources, SharedFrontier, SharedFrontierOptions,
 };
@@ -41,7 +41,7 @@ pub(crate) fn opener(
     worker: &str,
     lease: Duration,
     settings: String,
-) -> OpenFrontier {
+) -> SharedFrontierOpener {
     let options = SharedFrontierOptions {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         settings,

@@ -18,18 +18,18 @@ use std::fmt;
 /// A point in time, and how precisely it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub struct Moment {
+pub struct TimeWithPrecision {
     /// The start of the known period (such as the year or the day), in seconds since
     /// 1970-01-01T00:00:00Z.
     pub unix_seconds: i64,
     /// The smallest unit that the text gave: the year, the month, the day or the time of day.
-    pub precision: Precision,
+    pub precision: DatePrecision,
 }
 
 /// How precisely a point in time is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Precision {
+pub enum DatePrecision {
     /// Only the year is known.
     Year,
     /// The year and the month are known.
@@ -40,7 +40,7 @@ pub enum Precision {
     Time,
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for TimeWithPrecision {
     /// Formats as RFC 3339 in UTC: `2024-03-05T10:00:00Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, seconds) = (
@@ -56,12 +56,12 @@ impl fmt::Display for Moment {
     }
 }
 
-impl Moment {
+impl TimeWithPrecision {
     /// Parses a date or time in one of these forms: ISO 8601 with the year first (also with
     /// slashes, with dots, or without separators), RFC 5322, RFC 850, asctime, or an English date
     /// with the name of the month. `None` if `text` is not a date or is ambiguous.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Moment> {
+    pub fn parse(text: &str) -> Option<TimeWithPrecision> {
         let text = text.trim();
         if text.len() > 80 {
             return None;
@@ -75,10 +75,10 @@ impl Moment {
     #[must_use]
     pub fn latest(self) -> i64 {
         let days = match self.precision {
-            Precision::Year => 366,
-            Precision::Month => 31,
-            Precision::Day => 1,
-            Precision::Time => 0,
+            DatePrecision::Year => 366,
+            DatePrecision::Month => 31,
+            DatePrecision::Day => 1,
+            DatePrecision::Time => 0,
         };
         self.unix_seconds + days * 86_400
     }
@@ -89,9 +89,9 @@ impl Moment {
         civil(self.unix_seconds.div_euclid(86_400)).0
     }
 
-    fn at(date: [i64; 3], precision: Precision, seconds: i64) -> Option<Moment> {
+    fn at(date: [i64; 3], precision: DatePrecision, seconds: i64) -> Option<TimeWithPrecision> {
         let unix_seconds = days(date)? * 86_400 + seconds;
-        Some(Moment {
+        Some(TimeWithPrecision {
             unix_seconds,
             precision,
         })
@@ -100,7 +100,7 @@ impl Moment {
 
 /// Parses `2024`, `2024-03`, `2024-03-05`, `2024/3/5`, `20240305`, `2024年3月5日`, optionally with a
 /// time.
-fn year_first(text: &str) -> Option<Moment> {
+fn year_first(text: &str) -> Option<TimeWithPrecision> {
     let (digits, rest) = digits(text);
     match digits.len() {
         4 => {}
@@ -118,12 +118,12 @@ fn year_first(text: &str) -> Option<Moment> {
     let Some(rest) = separated(rest) else {
         return rest
             .is_empty()
-            .then(|| Moment::at([year, 1, 1], Precision::Year, 0))?;
+            .then(|| TimeWithPrecision::at([year, 1, 1], DatePrecision::Year, 0))?;
     };
     let (digits_of_month, rest) = self::digits(rest);
     let month = short(digits_of_month)?;
     if rest.is_empty() || rest == "月" {
-        return Moment::at([year, month, 1], Precision::Month, 0);
+        return TimeWithPrecision::at([year, month, 1], DatePrecision::Month, 0);
     }
     let (digits_of_day, rest) = self::digits(separated(rest)?);
     let rest = rest.strip_prefix('日').unwrap_or(rest);
@@ -132,19 +132,23 @@ fn year_first(text: &str) -> Option<Moment> {
 
 /// Returns the moment on `date` at the time of day in `rest`. If `rest` is empty, the precision is
 /// the day.
-fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
+fn behind(date: [i64; 3], rest: &str) -> Option<TimeWithPrecision> {
     if rest.is_empty() {
-        return Moment::at(date, Precision::Day, 0);
+        return TimeWithPrecision::at(date, DatePrecision::Day, 0);
     }
     let rest = rest.strip_prefix(['T', 't', ' ', '_'])?.trim();
     let split = rest.find(|c: char| !matches!(c, '0'..='9' | ':' | '.' | ','));
     let (time, zone) = rest.split_at(split.unwrap_or(rest.len()));
-    Moment::at(date, Precision::Time, clock(time)? - offset(zone.trim())?)
+    TimeWithPrecision::at(
+        date,
+        DatePrecision::Time,
+        clock(time)? - offset(zone.trim())?,
+    )
 }
 
 /// Parses `Tue, 05 Mar 2024 10:00:00 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37
 /// 1994`, `March 5, 2024`, `5th of March 2024, 10:30 am`.
-fn named_month(text: &str) -> Option<Moment> {
+fn named_month(text: &str) -> Option<TimeWithPrecision> {
     let (mut day, mut month, mut year, mut time, mut zone, mut noon) =
         (None, None, None, None, None, None);
     let words = text.split(|c: char| c.is_whitespace() || c == ',');
@@ -175,18 +179,18 @@ fn named_month(text: &str) -> Option<Moment> {
         }
     }
     let Some(day) = day else {
-        return Moment::at([year?, month?, 1], Precision::Month, 0);
+        return TimeWithPrecision::at([year?, month?, 1], DatePrecision::Month, 0);
     };
     let date = [year?, month?, day];
     let Some(time) = time else {
-        return Moment::at(date, Precision::Day, 0);
+        return TimeWithPrecision::at(date, DatePrecision::Day, 0);
     };
     let time = match noon {
         Some(true) if time < 43_200 => time + 43_200,
         Some(false) if time >= 43_200 => time - 43_200,
         _ => time,
     };
-    Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
+    TimeWithPrecision::at(date, DatePrecision::Time, time - zone.unwrap_or(0))
 }
 
 /// Splits a word at hyphens, which separate day, month and year in RFC 850. A word that begins with

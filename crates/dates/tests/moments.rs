@@ -1,11 +1,11 @@
 //! Tests of all date formats.
 
-use crawl_dates::Moment;
+use crawl_dates::TimeWithPrecision;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 fn check(texts: &[&str], expected: Expect) {
-    let show = |text: &&str| match Moment::parse(text) {
+    let show = |text: &&str| match TimeWithPrecision::parse(text) {
         Some(moment) => format!("{text} = {moment} {:?}\n", moment.precision),
         None => format!("{text} = none\n"),
     };
@@ -123,8 +123,12 @@ fn rfc5322_rfc850_asctime_and_english() {
 #[test]
 fn latest_is_the_end_of_the_known_period() {
     let check = |text: &str, end: &str| {
-        let end = Moment::parse(end).unwrap().unix_seconds;
-        assert_eq!(Moment::parse(text).unwrap().latest(), end, "{text}");
+        let end = TimeWithPrecision::parse(end).unwrap().unix_seconds;
+        assert_eq!(
+            TimeWithPrecision::parse(text).unwrap().latest(),
+            end,
+            "{text}"
+        );
     };
     check("2024-03-05T10:00:00Z", "2024-03-05T10:00:00Z");
     check("2024-03-05", "2024-03-06");
@@ -135,18 +139,18 @@ fn latest_is_the_end_of_the_known_period() {
 proptest! {
     #[test]
     fn rfc3339_of_any_second_reads_back(seconds in -62_135_596_800i64..253_402_300_800) {
-        let mut moment = Moment::parse("2000-01-01").unwrap();
+        let mut moment = TimeWithPrecision::parse("2000-01-01").unwrap();
         moment.unix_seconds = seconds;
-        prop_assert_eq!(Moment::parse(&moment.to_string()).map(|read| read.unix_seconds), Some(seconds));
+        prop_assert_eq!(TimeWithPrecision::parse(&moment.to_string()).map(|read| read.unix_seconds), Some(seconds));
     }
 
     #[test]
     fn any_text_is_a_date_or_none(text in "\\PC{0,40}") {
-        let _ = Moment::parse(&text);
+        let _ = TimeWithPrecision::parse(&text);
     }
 
     #[test]
     fn any_text_of_digits_is_a_date_or_none(text in "[0-9T:+. /年月日Zapmth-]{0,30}") {
-        let _ = Moment::parse(&text);
+        let _ = TimeWithPrecision::parse(&text);
     }
 }

@@ -8,24 +8,27 @@ use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 
-use crate::html_writer::{PageHead, PageWriter};
-use crate::limits::{DocumentLimits, Unreadable};
+use crate::html_writer::{HtmlPageWriter, PageHead};
+use crate::limits::{DocumentConversionError, DocumentLimits};
 use styles::{ParagraphStyle, Styles};
-use xml::{Xml, XmlEvent};
+use xml::{XmlEvent, XmlReader};
 
-pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
+pub(crate) fn to_html(
+    bytes: &[u8],
+    limits: &DocumentLimits,
+) -> Result<String, DocumentConversionError> {
     let mut parts = Parts {
         zip: ZipArchive::new(Cursor::new(bytes))
-            .map_err(|why| Unreadable::Broken(why.to_string()))?,
+            .map_err(|why| DocumentConversionError::Broken(why.to_string()))?,
         max_bytes: limits.part_bytes,
     };
     let document = parts
         .read("word/document.xml")
-        .ok_or_else(|| Unreadable::Broken("it has no word/document.xml".to_owned()))?;
+        .ok_or_else(|| DocumentConversionError::Broken("it has no word/document.xml".to_owned()))?;
     let styles = parts.read("word/styles.xml").unwrap_or_default();
     let mut head = properties(&parts.read("docProps/core.xml").unwrap_or_default());
     let mut reader = DocumentReader {
-        page: PageWriter::new(limits.html_bytes),
+        page: HtmlPageWriter::new(limits.html_bytes),
         styles: Styles::read(&styles),
         titles: Vec::new(),
     };
@@ -67,7 +70,7 @@ impl Parts<'_> {
 fn properties(xml: &str) -> PageHead {
     let mut head = PageHead::default();
     let mut name = String::new();
-    let mut steps = Xml::new(xml);
+    let mut steps = XmlReader::new(xml);
     while let Some(step) = steps.next() {
         match step {
             XmlEvent::Start(tag) => name = tag.name().to_owned(),
@@ -112,7 +115,7 @@ struct Paragraph {
 }
 
 struct DocumentReader {
-    page: PageWriter,
+    page: HtmlPageWriter,
     styles: Styles,
     /// The texts of the paragraphs in a title style.
     titles: Vec<String>,
@@ -144,7 +147,7 @@ impl DocumentReader {
 /// Calls `visit` for each paragraph that is not blank, until `visit` returns false. Skips deleted
 /// text, and the content of `mc:Fallback`, which repeats other content in a simpler form.
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
-    let mut steps = Xml::new(xml);
+    let mut steps = XmlReader::new(xml);
     // A paragraph can contain a text box with further paragraphs, so several paragraphs may be open
     // at a time.
     let mut open: Vec<Paragraph> = Vec::new();

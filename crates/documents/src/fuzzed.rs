@@ -6,7 +6,7 @@
 #[path = "../../fuzz/src/exercise.rs"]
 mod exercise;
 
-use crate::limits::{DocumentLimits, Unreadable};
+use crate::limits::{DocumentConversionError, DocumentLimits};
 
 /// The byte that separates the parts (DOCX) or objects (PDF) in the input of a fuzz target.
 const PART_END: u8 = 0x1e;
@@ -67,7 +67,7 @@ pub fn pdf(data: &[u8]) {
     };
     check(&file, |bytes, limits| {
         let read = std::panic::catch_unwind(|| crate::pdf::to_html(bytes, limits));
-        read.unwrap_or_else(|_| Err(Unreadable::Broken("a panic".to_owned())))
+        read.unwrap_or_else(|_| Err(DocumentConversionError::Broken("a panic".to_owned())))
     });
 }
 
@@ -101,7 +101,7 @@ fn objects(objects: &[u8]) -> Vec<u8> {
 /// removed, and the text with low limits may lack the repetitions.
 fn check(
     file: &[u8],
-    to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, Unreadable>,
+    to_html: impl Fn(&[u8], &DocumentLimits) -> Result<String, DocumentConversionError>,
 ) -> Option<(usize, usize)> {
     let html = to_html(file, &DocumentLimits::default());
     let short = to_html(file, &SMALL);

@@ -21,16 +21,16 @@ pub(crate) struct PageHead {
 
 /// An HTML page under construction. Add elements in order, then call `finish`.
 #[derive(Debug)]
-pub(crate) struct PageWriter {
+pub(crate) struct HtmlPageWriter {
     body: String,
     max_bytes: usize,
 }
 
-impl PageWriter {
+impl HtmlPageWriter {
     /// Creates an empty page whose body may have about `max_bytes` bytes. Further content is
     /// dropped.
-    pub(crate) fn new(max_bytes: usize) -> PageWriter {
-        PageWriter {
+    pub(crate) fn new(max_bytes: usize) -> HtmlPageWriter {
+        HtmlPageWriter {
             body: String::new(),
             max_bytes,
         }
@@ -109,7 +109,7 @@ impl PageWriter {
         html.push_str(&self.body);
         html.push_str("</main>\n");
         if !beside.is_empty() {
-            let mut footer = PageWriter::new(self.max_bytes);
+            let mut footer = HtmlPageWriter::new(self.max_bytes);
             for line in beside {
                 footer.element("p", None, line);
             }

@@ -1,6 +1,6 @@
 //! Detects the kind of a document and converts it to HTML.
 
-use crate::limits::{DocumentLimits, Unreadable};
+use crate::limits::{DocumentConversionError, DocumentLimits};
 
 /// A kind of document that this crate converts to HTML.
 #[derive(
@@ -92,7 +92,7 @@ impl DocumentKind {
         bytes: &[u8],
         limits: &DocumentLimits,
         last_modified: Option<&str>,
-    ) -> Result<String, Unreadable> {
+    ) -> Result<String, DocumentConversionError> {
         let text = |max: usize| {
             let length = bytes.len().min(limits.html_bytes).min(max);
             String::from_utf8_lossy(&bytes[..length])
@@ -116,7 +116,7 @@ impl DocumentKind {
                 reason = "it is reachable without a feature alone"
             )]
             #[allow(unreachable_patterns)]
-            _ => Err(Unreadable::NotBuiltIn),
+            _ => Err(DocumentConversionError::NotBuiltIn),
         }
     }
 

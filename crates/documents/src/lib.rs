@@ -32,4 +32,4 @@ mod pdf;
 mod plain_text;
 
 pub use kind::DocumentKind;
-pub use limits::{DocumentLimits, Unreadable};
+pub use limits::{DocumentConversionError, DocumentLimits};

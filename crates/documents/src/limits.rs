@@ -21,7 +21,7 @@ impl Default for DocumentLimits {
 /// The reason why a document can't be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unreadable {
+pub enum DocumentConversionError {
     /// The document is damaged, or is not of the declared type.
     #[error("broken: {0}")]
     Broken(String),

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::html_writer::{PageHead, PageWriter};
+use crate::html_writer::{HtmlPageWriter, PageHead};
 use crate::limits::DocumentLimits;
 
 pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str>) -> String {
@@ -40,7 +40,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     html::push_html(&mut body, events);
     head.title = head.title.or(heading);
     head.modified = head.modified.or(modified.map(str::to_owned));
-    let mut page = PageWriter::new(limits.html_bytes);
+    let mut page = HtmlPageWriter::new(limits.html_bytes);
     page.raw(&body);
     page.finish(&head, &[])
 }

@@ -2,32 +2,35 @@
 //! Lines that equal a title in the document's outline become headings. If no line does, lines in a
 //! larger font become headings.
 
-mod cycles;
 mod layout;
 mod lines;
+mod reference_cycles;
 
 use std::collections::HashSet;
 
 use pdf_extract::{Dictionary, Document, Object, ObjectId, decode_text_string, output_doc_page};
 
-use crate::html_writer::{MAX_FIELD_BYTES, PageHead, PageWriter};
-use crate::limits::{DocumentLimits, Unreadable};
-use layout::Layout;
-use lines::LineReader;
+use crate::html_writer::{HtmlPageWriter, MAX_FIELD_BYTES, PageHead};
+use crate::limits::{DocumentConversionError, DocumentLimits};
+use layout::DocumentLayout;
+use lines::GlyphLineBuilder;
 
 /// Maximum number of bookmarks of a PDF to read.
 /// Beyond the limit: ignored.
 const MAX_OUTLINE_ENTRIES: usize = 10_000;
 
-pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
-    let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());
+pub(crate) fn to_html(
+    bytes: &[u8],
+    limits: &DocumentLimits,
+) -> Result<String, DocumentConversionError> {
+    let broken = |why: &dyn ToString| DocumentConversionError::Broken(why.to_string());
     let mut document = Document::load_mem(bytes).map_err(|why| broken(&why))?;
     // Try an empty password, which is sufficient if the encryption only restricts editing.
     if document.is_encrypted() && document.decrypt("").is_err() {
-        return Err(Unreadable::Encrypted);
+        return Err(DocumentConversionError::Encrypted);
     }
-    cycles::remove_cycles(&mut document);
-    let mut reader = LineReader::new(limits.html_bytes);
+    reference_cycles::remove_cycles(&mut document);
+    let mut reader = GlyphLineBuilder::new(limits.html_bytes);
     let mut fault = None;
     for page in document.get_pages().into_keys() {
         // If a page is broken, lose only the text of this page.
@@ -42,8 +45,8 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     if let Some(why) = fault.filter(|_| lines.is_empty()) {
         return Err(broken(&why));
     }
-    let layout = Layout::of(lines, &outline(&document));
-    let mut page = PageWriter::new(limits.html_bytes);
+    let layout = DocumentLayout::of(lines, &outline(&document));
+    let mut page = HtmlPageWriter::new(limits.html_bytes);
     for block in &layout.blocks {
         match block.level {
             // Use ids such as `page=3`, because a link with `#page=3` opens a PDF at page 3 (RFC

@@ -1,7 +1,7 @@
 //! Converts plain text to HTML. Blank lines, underlines and numbers determine the title, headings
 //! and paragraphs.
 
-use crate::html_writer::{PageHead, PageWriter};
+use crate::html_writer::{HtmlPageWriter, PageHead};
 use crate::limits::DocumentLimits;
 
 /// Maximum characters of a heading line.
@@ -12,7 +12,7 @@ const UNDERLINES: [char; 8] = ['=', '-', '~', '^', '"', '*', '#', '+'];
 
 pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str>) -> String {
     let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().collect();
-    let mut page = PageWriter::new(limits.html_bytes);
+    let mut page = HtmlPageWriter::new(limits.html_bytes);
     let mut title = None;
     let mut levels: Vec<char> = Vec::new();
     let mut at = 0;

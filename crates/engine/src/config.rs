@@ -9,15 +9,15 @@ use std::time::Duration;
 use crawl_archive::Disk;
 use crawl_fetcher::robots::RobotsTimeLimits;
 use crawl_fetcher::{Contact, CookieFile, FetchConfig};
-use crawl_fields::Rules;
-use crawl_frontier::worker_frontier::{BoxError, MoveTarget, WorkerFrontier};
-use crawl_policy::usage::UsagePurpose;
+use crawl_fields::CompiledRules;
+use crawl_frontier::worker_frontier::{BoxError, CrawlMoveTarget, WorkerFrontier};
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
 use crawl_scope::ScopeMode;
 use crawl_scope::{ContentFilter, SeedSettings, SurtPrefix};
-use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, SpellingRules};
+use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, SpellingStepPolicies};
 
 use crate::document_conversion::DocumentRules;
 use crate::login::SiteLogin;
@@ -77,7 +77,7 @@ pub struct Config {
     /// Which documents in scope are kept.
     pub wanted: ContentFilter,
     /// When to stop.
-    pub budgets: Budgets,
+    pub budgets: CrawlBudgets,
     /// Whether to begin another round, which revisits due pages, if the crawl is finished.
     pub recrawl: bool,
     /// The intervals between visits of a page.
@@ -98,7 +98,7 @@ pub struct Config {
     /// Whether pages outside the scope are requested with GET or with HEAD.
     pub off_scope_method: OffScopeMethod,
     /// Which parts of pages (such as images and style sheets) are fetched.
-    pub resources: ResourcePolicy,
+    pub resources: EmbeddedResourcePolicy,
     /// Maximum URLs from the sitemaps of one host per run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
     /// Delays, rates and limits.
@@ -136,7 +136,7 @@ pub struct Config {
     /// Whether `links.jsonl` is written.
     pub links: bool,
     /// The rules for `extracts.jsonl`. Without rules, the file is not written.
-    pub extract: Arc<Rules>,
+    pub extract: Arc<CompiledRules>,
     /// Whether a search index is built.
     pub index: bool,
     /// The documents to index.
@@ -180,7 +180,7 @@ impl Config {
             purpose: None,
             scope: ScopeRules::default(),
             wanted: ContentFilter::default(),
-            budgets: Budgets::default(),
+            budgets: CrawlBudgets::default(),
             recrawl: false,
             revisits: RevisitIntervals::default(),
             traps: TrapAvoidance::default(),
@@ -190,7 +190,7 @@ impl Config {
             feeds: true,
             forms: false,
             off_scope_method: OffScopeMethod::Get,
-            resources: ResourcePolicy::Off,
+            resources: EmbeddedResourcePolicy::Off,
             max_sitemap_urls: Some(250_000),
             politeness: Politeness {
                 look_ups: LOOK_UPS,
@@ -235,7 +235,7 @@ impl Config {
 #[derive(Clone)]
 pub struct SharedCrawl {
     /// Opens the shared frontier.
-    pub frontier: OpenFrontier,
+    pub frontier: SharedFrontierOpener,
     /// The name of the crawl.
     pub crawl: String,
     /// The name of this worker.
@@ -248,13 +248,13 @@ pub struct SharedCrawl {
 /// Opens a shared frontier as one of its workers. The argument is the id of the last process that
 /// ran as this worker, if there was one. That process must have ended, since this process has
 /// locked the worker's directory.
-pub type OpenFrontier =
+pub type SharedFrontierOpener =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
 /// The shared frontier and the worker that a crawl is imported to.
 pub struct ImportTarget<'a> {
     /// The shared frontier.
-    pub frontier: &'a dyn MoveTarget,
+    pub frontier: &'a dyn CrawlMoveTarget,
     /// The name of the crawl in the shared frontier.
     pub crawl: String,
     /// The worker that owns the directory after the import.
@@ -273,7 +273,7 @@ impl fmt::Debug for SharedCrawl {
 
 /// Which parts of pages are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResourcePolicy {
+pub enum EmbeddedResourcePolicy {
     /// Fetch no parts of pages.
     #[default]
     Off,
@@ -330,7 +330,7 @@ pub struct ScopeRules {
 
 /// Limits of a whole crawl. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Budgets {
+pub struct CrawlBudgets {
     /// Maximum rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
     /// Maximum bytes of bodies before decoding, over all runs of a round.
@@ -400,7 +400,7 @@ pub struct TrapAvoidance {
     /// Whether to remove parameters that robots.txt declares irrelevant (`Clean-param`).
     pub clean_params: bool,
     /// Which spellings denote the same page.
-    pub naming: SpellingRules,
+    pub naming: SpellingStepPolicies,
 }
 
 /// The kinds of documents that a run fetches. A run that fetches no pages excludes each page that
@@ -422,7 +422,7 @@ impl Default for TrapAvoidance {
             traps: true,
             skip_actions: false,
             clean_params: true,
-            naming: SpellingRules::default(),
+            naming: SpellingStepPolicies::default(),
         }
     }
 }
@@ -433,7 +433,7 @@ impl TrapAvoidance {
         traps: false,
         skip_actions: false,
         clean_params: false,
-        naming: SpellingRules::OFF,
+        naming: SpellingStepPolicies::OFF,
     };
 }
 

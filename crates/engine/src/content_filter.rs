@@ -2,8 +2,8 @@
 //! are not received, and again after a page is read.
 
 use crawl_extractor::{ContentKind, may_be_read};
-use crawl_fetcher::{BodyFilter, Exchange, Truncation};
-use crawl_scope::{ContentFilter, Unwanted};
+use crawl_fetcher::{BodyFilter, Exchange, TruncationReason};
+use crawl_scope::{ContentFilter, UnwantedReason};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
@@ -21,7 +21,7 @@ pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
 /// Returns why a response's body should not be read, judging by the response's status and header.
 /// `None` if it should be read. A document that may contain links is read even if its type is
 /// unwanted, unless it is too long.
-fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<Unwanted> {
+fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<UnwantedReason> {
     if !(200..300).contains(&status) {
         return None;
     }
@@ -45,15 +45,18 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// Returns why a page should not be read; `None` if it should be.
-pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Option<Unwanted> {
+pub(crate) fn before_reading(
+    filter: &ContentFilter,
+    exchange: &Exchange,
+) -> Option<UnwantedReason> {
     let at_limit = || {
-        let is_cut = exchange.truncated == Some(Truncation::Length);
+        let is_cut = exchange.truncated == Some(TruncationReason::Length);
         // A body that was cut at the length limit is at least one byte longer than the received
         // bytes.
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };
-    let of_method = exchange.sent.is_head.then_some(Unwanted::Body);
+    let of_method = exchange.sent.is_head.then_some(UnwantedReason::Body);
     of_method
         .or_else(|| by_head(filter, exchange.status, &exchange.headers))
         .or_else(at_limit)
@@ -65,7 +68,7 @@ pub(crate) fn after_reading(
     filter: &ContentFilter,
     exchange: &Exchange,
     kind: ContentKind,
-) -> Option<Unwanted> {
+) -> Option<UnwantedReason> {
     let declared = exchange.headers.get(CONTENT_TYPE);
     let declared = declared.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let declared = declared.filter(|declared| !declared.trim().is_empty());
@@ -90,7 +93,7 @@ fn usual_type(kind: ContentKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crawl_archive::rows::ONLY_CHECKED;
-    use crawl_scope::{ContentFilter, Unwanted};
+    use crawl_scope::{ContentFilter, UnwantedReason};
     use http::HeaderMap;
     use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn rows_of_checked_links_are_recognised() {
-        assert_eq!(Unwanted::Body.to_string(), ONLY_CHECKED);
+        assert_eq!(UnwantedReason::Body.to_string(), ONLY_CHECKED);
     }
 
     fn filter() -> ContentFilter {

@@ -10,9 +10,9 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::config::Budgets;
-use crate::counters::Counters;
-use crate::free_space::FreeSpace;
+use crate::config::CrawlBudgets;
+use crate::free_space::FreeSpaceMeter;
+use crate::run_counters::RunCounters;
 
 /// Maximum number of commands that wait to be handled. If more are sent, [`Commander::ask`] waits
 /// and [`Commander::post`] fails.
@@ -24,7 +24,7 @@ pub(crate) const MAX_PARKED: usize = 1_000;
 
 /// A command to a running crawl.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum CrawlCommand {
     /// Send no more requests until resumed. Requests in flight still end and are settled. The crawl
     /// does not end while paused.
     Pause,
@@ -61,7 +61,7 @@ pub struct AdjustableRules {
     pub politeness: Politeness,
     /// Limits of the whole crawl, of hosts and of groups of hosts. Earlier requests count towards
     /// them.
-    pub budgets: Budgets,
+    pub budgets: CrawlBudgets,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
     /// A URL that matches one of these patterns is out of scope.
@@ -196,9 +196,9 @@ impl CommandRefusal {
 #[derive(Clone, Debug)]
 pub struct LiveState {
     /// The progress of the run.
-    pub progress: Progress,
+    pub progress: ProgressSnapshot,
     /// The most recently settled pages, latest first.
-    pub latest: Vec<LatestPage>,
+    pub latest: Vec<RecentPage>,
     /// The hosts with the most pending URLs, largest number first.
     pub hosts: Vec<HostWork>,
     /// The parked hosts, ordered by name.
@@ -209,7 +209,7 @@ pub struct LiveState {
 
 /// A page whose fetch has ended and will not be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LatestPage {
+pub struct RecentPage {
     /// The URL of the page.
     pub url: CanonicalUrl,
     /// The HTTP status. `None` if the server sent no response.
@@ -221,7 +221,7 @@ pub struct LatestPage {
 /// A command for the coordinator, and the channel for its answer.
 #[derive(Debug)]
 pub struct PostedCommand {
-    pub(crate) command: Command,
+    pub(crate) command: CrawlCommand,
     pub(crate) answer: AnswerSender,
 }
 
@@ -261,7 +261,7 @@ impl Commander {
     ///
     /// # Errors
     /// [`CommandRefusal::Ending`] if the crawl is over, or too many commands are waiting.
-    pub fn post(&self, command: Command) -> Result<PendingAnswer, CommandRefusal> {
+    pub fn post(&self, command: CrawlCommand) -> Result<PendingAnswer, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
         self.0
@@ -274,7 +274,7 @@ impl Commander {
     ///
     /// # Errors
     /// [`CommandRefusal`], which is [`CommandRefusal::Ending`] if the crawl is over.
-    pub async fn ask(&self, command: Command) -> Result<CommandAnswer, CommandRefusal> {
+    pub async fn ask(&self, command: CrawlCommand) -> Result<CommandAnswer, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
         self.0
@@ -287,12 +287,12 @@ impl Commander {
 
 /// The channels for controlling and observing a crawl.
 #[derive(Debug)]
-pub struct Controls {
+pub struct ControlChannels {
     /// How urgently to stop. May only become more urgent.
-    pub stop: watch::Receiver<StopRequest>,
+    pub stop: watch::Receiver<StopUrgency>,
     /// Receives the current progress several times per second. The first update comes once the
     /// crawl has locked its directory.
-    pub progress: watch::Sender<Progress>,
+    pub progress: watch::Sender<ProgressSnapshot>,
     /// The commands for the running crawl: the receiver that [`commands`] returned.
     pub commands: mpsc::Receiver<PostedCommand>,
     /// Receives each row of `pages.jsonl`, with its archive position, once its page is committed.
@@ -302,26 +302,26 @@ pub struct Controls {
     /// `StopRequest::Now` prevented from being sent are only in `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
     /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
-    pub free_space: FreeSpace,
+    pub free_space: FreeSpaceMeter,
 }
 
-impl Controls {
+impl ControlChannels {
     /// Returns controls for a crawl that is neither steered nor observed.
     #[must_use]
-    pub fn unattended() -> Controls {
-        Controls {
-            stop: watch::channel(StopRequest::No).1,
-            progress: watch::channel(Progress::default()).0,
+    pub fn unattended() -> ControlChannels {
+        ControlChannels {
+            stop: watch::channel(StopUrgency::No).1,
+            progress: watch::channel(ProgressSnapshot::default()).0,
             commands: commands().1,
             pages: None,
-            free_space: FreeSpace::of_file_system(),
+            free_space: FreeSpaceMeter::of_file_system(),
         }
     }
 }
 
 /// How urgently the crawl should end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StopRequest {
+pub enum StopUrgency {
     /// Continue.
     #[default]
     No,
@@ -333,7 +333,7 @@ pub enum StopRequest {
 
 /// The current activity of the crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum CrawlPhase {
     /// Fetching pages.
     #[default]
     Crawling,
@@ -351,9 +351,9 @@ pub enum Phase {
 
 /// A snapshot of a crawl for observers.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct ProgressSnapshot {
     /// The current activity of the crawl.
-    pub phase: Phase,
+    pub phase: CrawlPhase,
     /// Whether a command has paused the crawl. If so, `phase` may still show another activity.
     pub is_paused: bool,
     /// The number of the round, from 1.
@@ -403,5 +403,5 @@ pub struct Progress {
     /// Whether `left` is the estimate for the slowest host.
     pub is_left_by_slowest_host: bool,
     /// Counts of this run.
-    pub counters: Counters,
+    pub counters: RunCounters,
 }

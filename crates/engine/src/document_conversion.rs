@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
+use crawl_documents::{DocumentConversionError, DocumentKind, DocumentLimits};
 use crawl_extractor::DecodedPage;
 
 /// The exit code of a process for reading documents (see [`DocumentRules::program`]) if it can't
@@ -82,7 +82,7 @@ pub(crate) struct DocumentToConvert<'a> {
 
 /// Why a document was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ConversionFault {
+pub(crate) enum ConversionFailure {
     /// The document is broken or encrypted.
     Unreadable(String),
     /// Reading took too long.
@@ -99,17 +99,17 @@ pub(crate) enum ConversionFault {
     GivenUp,
 }
 
-impl ConversionFault {
+impl ConversionFailure {
     /// Returns the fault's name as written in rows.
     pub(crate) fn name(&self) -> String {
         match self {
-            ConversionFault::Unreadable(why) => format!("document_unreadable: {why}"),
-            ConversionFault::Timeout => "document_timeout".to_owned(),
-            ConversionFault::Memory => "document_memory".to_owned(),
-            ConversionFault::Output => "document_output".to_owned(),
-            ConversionFault::Crashed => "document_crashed".to_owned(),
-            ConversionFault::NoReader => "document_reader_missing".to_owned(),
-            ConversionFault::GivenUp => "given_up".to_owned(),
+            ConversionFailure::Unreadable(why) => format!("document_unreadable: {why}"),
+            ConversionFailure::Timeout => "document_timeout".to_owned(),
+            ConversionFailure::Memory => "document_memory".to_owned(),
+            ConversionFailure::Output => "document_output".to_owned(),
+            ConversionFailure::Crashed => "document_crashed".to_owned(),
+            ConversionFailure::NoReader => "document_reader_missing".to_owned(),
+            ConversionFailure::GivenUp => "given_up".to_owned(),
         }
     }
 }
@@ -141,7 +141,7 @@ impl DocumentRules {
         &self,
         document: DocumentToConvert<'_>,
         gives_back: &AtomicBool,
-    ) -> Result<String, ConversionFault> {
+    ) -> Result<String, ConversionFailure> {
         if matches!(document.kind, DocumentKind::Docx | DocumentKind::Pdf) {
             return self.read_apart(document, gives_back);
         }
@@ -153,7 +153,7 @@ impl DocumentRules {
         let html = document
             .kind
             .to_html(bytes, &self.limits, document.last_modified);
-        html.map_err(|why: Unreadable| ConversionFault::Unreadable(why.to_string()))
+        html.map_err(|why: DocumentConversionError| ConversionFailure::Unreadable(why.to_string()))
     }
 
     /// Reads a document in a separate process.
@@ -161,8 +161,8 @@ impl DocumentRules {
         &self,
         document: DocumentToConvert<'_>,
         gives_back: &AtomicBool,
-    ) -> Result<String, ConversionFault> {
-        let program = self.program.as_ref().ok_or(ConversionFault::NoReader)?;
+    ) -> Result<String, ConversionFailure> {
+        let program = self.program.as_ref().ok_or(ConversionFailure::NoReader)?;
         let mut child = Command::new(program)
             .arg("read-document")
             .arg(document.kind.to_string())
@@ -178,7 +178,7 @@ impl DocumentRules {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|_| ConversionFault::NoReader)?;
+            .map_err(|_| ConversionFailure::NoReader)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stderr = child.stderr.take();
         let max = (self.limits.html_bytes as u64)
@@ -199,10 +199,10 @@ impl DocumentRules {
             let status = wait(&mut child);
             let Answer { html, errors } = answer?;
             if html.len() as u64 > max {
-                return Err(ConversionFault::Output);
+                return Err(ConversionFailure::Output);
             }
             verdict(status, &errors)?;
-            String::from_utf8(html).map_err(|_| ConversionFault::Crashed)
+            String::from_utf8(html).map_err(|_| ConversionFailure::Crashed)
         })
     }
 
@@ -212,7 +212,7 @@ impl DocumentRules {
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
         gives_back: &AtomicBool,
-    ) -> Result<Answer, ConversionFault> {
+    ) -> Result<Answer, ConversionFailure> {
         let began = Instant::now();
         let mut answer = Answer::default();
         let mut open = 2;
@@ -221,13 +221,13 @@ impl DocumentRules {
                 Ok((Stream::Html, bytes)) => answer.html = bytes,
                 Ok((Stream::Errors, bytes)) => answer.errors = bytes,
                 Err(RecvTimeoutError::Timeout) if gives_back.load(Ordering::Relaxed) => {
-                    return Err(ConversionFault::GivenUp);
+                    return Err(ConversionFailure::GivenUp);
                 }
                 Err(RecvTimeoutError::Timeout) if began.elapsed() > self.timeout => {
-                    return Err(ConversionFault::Timeout);
+                    return Err(ConversionFailure::Timeout);
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Err(ConversionFault::Crashed),
+                Err(RecvTimeoutError::Disconnected) => return Err(ConversionFailure::Crashed),
             }
             open -= 1;
         }
@@ -273,18 +273,18 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// Determines whether a reading process succeeded, from its exit status and error output.
-fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), ConversionFault> {
+fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), ConversionFailure> {
     let errors = String::from_utf8_lossy(errors);
     let code = status.and_then(|status| status.code());
     match (code, status.and_then(|status| status.signal())) {
         (Some(0), _) => Ok(()),
         (Some(code), _) if code == i32::from(UNREADABLE_EXIT_CODE) => {
             let reason = errors.lines().next().unwrap_or_default();
-            Err(ConversionFault::Unreadable(reason.to_owned()))
+            Err(ConversionFailure::Unreadable(reason.to_owned()))
         }
-        (_, Some(SIGXCPU)) => Err(ConversionFault::Timeout),
+        (_, Some(SIGXCPU)) => Err(ConversionFailure::Timeout),
         // Rust's runtime prints this text before it aborts for lack of memory.
-        _ if errors.contains("memory allocation of") => Err(ConversionFault::Memory),
-        _ => Err(ConversionFault::Crashed),
+        _ if errors.contains("memory allocation of") => Err(ConversionFailure::Memory),
+        _ => Err(ConversionFailure::Crashed),
     }
 }

@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crawl_archive::LogFile;
+use crawl_archive::RowLogWriter;
 use crawl_archive::rows::PageRow;
-use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+use crawl_fetcher::{FetchConfig, Fetcher, MonotonicClock};
 use crawl_frontier::FileLock;
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_scheduler::Tick;
@@ -30,15 +30,19 @@ use self::rendering::{rendered, requests_of};
 use self::start::OpenedCrawl;
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Progress, StopRequest};
+use crate::control::{
+    CommandAnswer, ControlChannels, CrawlPhase, PostedCommand, ProgressSnapshot, StopUrgency,
+};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
-use crate::free_space::DiskWatch;
-use crate::index::follower::{Indexer, IndexerOutcome};
-use crate::messages::message_key::{KeyedMessage, MessageKeys};
+use crate::free_space::FreeSpaceWatcher;
+use crate::index::log_follower::{Indexer, IndexerOutcome};
+use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::messages::render::RenderId;
-use crate::messages::{Effect, Event, PostedRules, SecretPairs, lines_to_log, order_to_log};
-use crate::read::pool::{ReaderPool, ReaderTask};
+use crate::messages::{
+    Effect, Event, LoginCredentialsResult, PostedRules, lines_to_log, order_to_log,
+};
+use crate::read::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::UndecodedAnswer;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseExpiryGuard, SharingThread};
@@ -69,7 +73,7 @@ const INDEX_GRACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// [`EngineError`] if the directory can't be used, or if I/O or the state fails. Everything fetched
 /// before the error stays readable, and another call resumes the crawl.
-pub async fn run(config: Config, controls: Controls) -> Result<RunSummary, EngineError> {
+pub async fn run(config: Config, controls: ControlChannels) -> Result<RunSummary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
     // Run the loop on a thread of the runtime, so that finished requests wake it without a thread
     // switch. Dropping this future aborts the loop's task.
@@ -84,9 +88,12 @@ pub async fn run(config: Config, controls: Controls) -> Result<RunSummary, Engin
     }
 }
 
-async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummary, EngineError> {
+async fn run_in_span(
+    config: Config,
+    mut controls: ControlChannels,
+) -> Result<RunSummary, EngineError> {
     let started = Instant::now();
-    let clock = Clock::start();
+    let clock = MonotonicClock::start();
     let fetch = FetchConfig {
         body_filter: body_filter(&config.wanted),
         ..config.fetch.clone()
@@ -99,7 +106,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummar
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
-            let opened = OpenedCrawl::open(&config, clock, &|| *stop.borrow() != StopRequest::No)?;
+            let opened = OpenedCrawl::open(&config, clock, &|| *stop.borrow() != StopUrgency::No)?;
             let fetcher = match &opened.directory.shared {
                 Some(shared) => fetcher.guarded(Arc::new(LeaseExpiryGuard(shared.send_guard()))),
                 None => fetcher,
@@ -121,7 +128,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummar
         // wait.
         Some(_) => tokio::select! {
             driver = driver => driver?,
-            _ = early_stop.wait_for(|stop| *stop != StopRequest::No) => return Err(EngineError::StoppedEarly),
+            _ = early_stop.wait_for(|stop| *stop != StopUrgency::No) => return Err(EngineError::StoppedEarly),
         },
     };
     let _waker =
@@ -132,7 +139,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<RunSummar
     while controls.commands.try_recv().is_ok() {}
     controls
         .progress
-        .send_modify(|progress| progress.phase = Phase::Writing);
+        .send_modify(|progress| progress.phase = CrawlPhase::Writing);
     off_the_runtime(move || driver.end(looped, started)).await
 }
 
@@ -152,15 +159,15 @@ async fn off_the_runtime<T: Send + 'static>(
 /// The parts of a running crawl.
 struct Driver {
     config: Arc<Config>,
-    clock: Clock,
+    clock: MonotonicClock,
     fetcher: Arc<Fetcher>,
     coordinator: Coordinator,
-    requests: LogFile,
+    requests: RowLogWriter,
     delays: DelayLog,
     order: OrderLog,
     /// Assigns keys to messages for the writer, so that a replay can match its own messages with
     /// the logged ones.
-    keys: MessageKeys,
+    keys: MessageKeyAssigner,
     readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
@@ -172,7 +179,7 @@ struct Driver {
     fetches: JoinSet<Event>,
     /// Rows of committed pages that their consumer has not taken yet.
     undelivered: VecDeque<PageRow>,
-    _disk: DiskWatch,
+    _disk: FreeSpaceWatcher,
     /// The connection to the other workers, and the lock of this directory. `None` unless the
     /// frontier is shared.
     workers: Option<Workers>,
@@ -183,7 +190,7 @@ struct Driver {
     abandon: Arc<AtomicBool>,
     /// Set when the crawl loop has ended. Limits how long the rest of the indexing may take.
     last_work: Arc<OnceLock<LastWork>>,
-    stop: watch::Receiver<StopRequest>,
+    stop: watch::Receiver<StopUrgency>,
 }
 
 /// The connection and the lock that a worker needs for a shared crawl.
@@ -222,13 +229,13 @@ struct LastWork {
     /// The time when indexing must stop. `None` if it may finish.
     deadline: Option<Tick>,
     /// How urgently a stop was requested when the loop ended. A more urgent stop ends indexing.
-    stop: StopRequest,
+    stop: StopUrgency,
 }
 
 impl Driver {
     /// Runs the loop until the run is over. Each iteration handles events, then performs the
     /// effects.
-    async fn run_loop(&mut self, controls: &mut Controls) -> Result<EndReason, EngineError> {
+    async fn run_loop(&mut self, controls: &mut ControlChannels) -> Result<EndReason, EngineError> {
         let mut effects = Vec::new();
         let mut last_report = Instant::now();
         let mut timer = pin!(sleep(PROGRESS_INTERVAL));
@@ -286,15 +293,15 @@ impl Driver {
     }
 
     /// Returns the crawl's progress, including the counts that only the fetcher knows.
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ProgressSnapshot {
         let mut progress = self.coordinator.progress(self.clock.now());
         progress.counters.one_family_lookups = self.fetcher.one_family_lookups();
         progress
     }
 
     /// Delivers the remaining rows of pages to their consumer, unless the run must end at once.
-    async fn deliver_rest(&mut self, controls: &mut Controls) {
-        while !self.undelivered.is_empty() && *controls.stop.borrow() != StopRequest::Now {
+    async fn deliver_rest(&mut self, controls: &mut ControlChannels) {
+        while !self.undelivered.is_empty() && *controls.stop.borrow() != StopUrgency::Now {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
@@ -309,7 +316,7 @@ impl Driver {
     /// their consumer.
     async fn next_event(
         &mut self,
-        controls: &mut Controls,
+        controls: &mut ControlChannels,
         (mut timer, wake, last_report): (Pin<&mut Sleep>, Option<Tick>, Instant),
     ) -> Option<Event> {
         let report_in = PROGRESS_INTERVAL.saturating_sub(last_report.elapsed());
@@ -379,7 +386,7 @@ impl Driver {
                         let site = login.site.clone();
                         let read = spawn_blocking(move || login.credentials.read()).await;
                         let failed = |_| Err("the credentials can't be read".to_owned());
-                        let result = SecretPairs(read.unwrap_or_else(failed));
+                        let result = LoginCredentialsResult(read.unwrap_or_else(failed));
                         Event::Credentials { site, result }
                     });
                 }
@@ -571,7 +578,7 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
 
 /// Returns the commands that arrived since the last check, and the requested stop, if any, as
 /// events.
-fn control_events(controls: &mut Controls) -> Vec<Event> {
+fn control_events(controls: &mut ControlChannels) -> Vec<Event> {
     let mut events = Vec::new();
     // Reads the last requested stop even if its sender was dropped.
     let stop = controls.stop.borrow_and_update();
@@ -594,7 +601,7 @@ async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> Pos
 }
 
 /// Waits until a stop is requested or becomes more urgent.
-async fn stopped(stop: &mut watch::Receiver<StopRequest>) -> StopRequest {
+async fn stopped(stop: &mut watch::Receiver<StopUrgency>) -> StopUrgency {
     match stop.changed().await {
         Ok(()) => *stop.borrow_and_update(),
         // The sender was dropped, so no stop can be requested any more.

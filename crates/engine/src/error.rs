@@ -206,9 +206,9 @@ pub enum EngineError {
     #[error("the directory has {found}, but {expected} were to be moved")]
     ExportDiffers {
         /// The number of URLs in each state in the shared frontier.
-        expected: crawl_frontier::parts::CommittedCounts,
+        expected: crawl_frontier::parts::CommittedUrlCounts,
         /// URLs in each state in the directory.
-        found: crawl_frontier::parts::CommittedCounts,
+        found: crawl_frontier::parts::CommittedUrlCounts,
     },
     /// The command needs the directory to have its own frontier, but this one belongs to a worker
     /// on a shared frontier.

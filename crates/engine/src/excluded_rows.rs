@@ -2,14 +2,14 @@
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::ExcludedRow;
-use crawl_frontier::Exclusion;
+use crawl_frontier::NotFetchedReason;
 use crawl_weburl::CanonicalUrl;
 
 /// Returns a row of `excluded.jsonl`. `when` contains the round and the fetch time of the page
 /// settled last; `None` if they are not known.
 pub(crate) fn excluded_row(
     url: &CanonicalUrl,
-    exclusion: &Exclusion,
+    exclusion: &NotFetchedReason,
     found_on: Option<&CanonicalUrl>,
     label: Option<&str>,
     when: Option<(u32, Timestamp)>,
@@ -27,7 +27,7 @@ pub(crate) fn excluded_row(
 }
 
 /// Describes why a seed was not fetched, for the end of a run.
-pub(crate) fn excluded_words(exclusion: &Exclusion) -> String {
+pub(crate) fn excluded_words(exclusion: &NotFetchedReason) -> String {
     match (&exclusion.rule, exclusion.line) {
         (Some(rule), Some(line)) => {
             format!("excluded by {} (line {line}: {rule})", exclusion.reason)

@@ -13,15 +13,15 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Measures how many bytes are free on the disk that contains a path. `None` if unknown.
 #[derive(Clone)]
-pub struct FreeSpace(Arc<MeasureFree>);
+pub struct FreeSpaceMeter(Arc<MeasureFree>);
 
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
-impl FreeSpace {
+impl FreeSpaceMeter {
     /// Returns a `FreeSpace` that asks the file system how many bytes this process may still write.
     #[must_use]
-    pub fn of_file_system() -> FreeSpace {
-        FreeSpace::measured_by(|path| {
+    pub fn of_file_system() -> FreeSpaceMeter {
+        FreeSpaceMeter::measured_by(|path| {
             let stats = statvfs(path).ok()?;
             let (blocks, bytes) = (stats.blocks_available(), stats.fragment_size());
             blocks.checked_mul(bytes)
@@ -31,8 +31,8 @@ impl FreeSpace {
     /// Returns a `FreeSpace` that measures with the given function.
     pub fn measured_by(
         measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static,
-    ) -> FreeSpace {
-        FreeSpace(Arc::new(measure))
+    ) -> FreeSpaceMeter {
+        FreeSpaceMeter(Arc::new(measure))
     }
 
     pub(crate) fn of(&self, path: &Path) -> Option<u64> {
@@ -40,7 +40,7 @@ impl FreeSpace {
     }
 }
 
-impl fmt::Debug for FreeSpace {
+impl fmt::Debug for FreeSpaceMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FreeSpace")
     }
@@ -49,20 +49,20 @@ impl fmt::Debug for FreeSpace {
 /// The thread that measures the free disk space. Dropping this value ends the thread. Nothing waits
 /// for the thread, so a disk that does not respond delays only the thread.
 #[derive(Debug)]
-pub(crate) struct DiskWatch {
+pub(crate) struct FreeSpaceWatcher {
     _stop: Sender<()>,
 }
 
-impl DiskWatch {
+impl FreeSpaceWatcher {
     /// Starts the thread, which passes each measurement to `send` until `send` returns false.
     ///
     /// # Errors
     /// The thread could not be started.
     pub(crate) fn start(
-        space: FreeSpace,
+        space: FreeSpaceMeter,
         path: PathBuf,
         mut send: impl FnMut(u64) -> bool + Send + 'static,
-    ) -> std::io::Result<DiskWatch> {
+    ) -> std::io::Result<FreeSpaceWatcher> {
         let (stop, stopped) = mpsc::channel::<()>();
         let watch = move || {
             while stopped.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
@@ -73,18 +73,18 @@ impl DiskWatch {
         };
         let named = std::thread::Builder::new().name("crawl-disk".to_owned());
         named.spawn(watch)?;
-        Ok(DiskWatch { _stop: stop })
+        Ok(FreeSpaceWatcher { _stop: stop })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FreeSpace;
+    use super::FreeSpaceMeter;
 
     #[test]
     fn the_file_system_reports_free_space() {
         let dir = tempfile::tempdir().unwrap();
-        let space = FreeSpace::of_file_system();
+        let space = FreeSpaceMeter::of_file_system();
         assert!(space.of(dir.path()).is_some());
         assert_eq!(space.of(&dir.path().join("missing")), None);
     }

@@ -14,17 +14,15 @@
 //! reasons are reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each
 //! exchange (debug) and for each decision (trace).
 
-mod admissions;
 mod config;
 mod content_filter;
 mod control;
-mod counters;
 mod crawl_loop;
 mod document_conversion;
 mod driver;
 mod error;
 mod excluded_rows;
-mod extracts;
+mod field_extraction;
 mod forget;
 mod free_space;
 mod index;
@@ -36,11 +34,13 @@ mod read;
 mod render;
 mod replay;
 mod revisit;
+mod run_counters;
 mod runtime_waker;
 mod sampling;
 mod scope_seeds;
 mod secret_redaction;
-mod shared_traps;
+mod seed_and_sitemap_admissions;
+mod shared_trap_detector;
 mod sharing;
 #[cfg(test)]
 mod simulated;
@@ -54,46 +54,51 @@ mod usage_preferences;
 mod write;
 
 pub use config::{
-    Budgets, Config, ForbiddenRobotsPolicy, HostBudget, HostGroupBudget, ImportTarget,
-    MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod, OpenFrontier, ResourcePolicy,
-    RevisitIntervals, RunMode, ScopeRules, SharedCrawl, StudyDescription, TrapAvoidance,
+    Config, CrawlBudgets, EmbeddedResourcePolicy, ForbiddenRobotsPolicy, HostBudget,
+    HostGroupBudget, ImportTarget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, OffScopeMethod,
+    RevisitIntervals, RunMode, ScopeRules, SharedCrawl, SharedFrontierOpener, StudyDescription,
+    TrapAvoidance,
 };
 pub use control::{
-    AdjustableRules, Command, CommandAnswer, CommandRefusal, Commander, Controls, LatestPage,
-    LiveState, PendingAnswer, Phase, PostedCommand, Progress, StopRequest, commands,
-};
-pub use counters::{
-    BUCKET_SECONDS, Counters, Histogram, PAGE_OUTCOMES, exclusion_reasons, page_outcome,
-    status_class,
+    AdjustableRules, CommandAnswer, CommandRefusal, Commander, ControlChannels, CrawlCommand,
+    CrawlPhase, LiveState, PendingAnswer, PostedCommand, ProgressSnapshot, RecentPage, StopUrgency,
+    commands,
 };
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
 pub use document_conversion::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
-pub use extracts::{ExtractionCounts, extract_again, extract_rows};
-pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forget, forget};
-pub use free_space::FreeSpace;
+pub use field_extraction::{ExtractionCounts, extract_again, extract_rows};
+pub use forget::{
+    ErasedRecordCounts, ForgetRequest, count_forgotten, find_tombstone, finish_forget, forget,
+};
+pub use free_space::FreeSpaceMeter;
 #[cfg(feature = "search")]
-pub use index::rebuild::{RebuildRules, Reindexed, reindex};
-pub use login::{BadSign, CredentialSource, LoginMethod, PageSign, SiteLogin};
+pub use index::rebuild::{IndexRebuildResult, IndexRebuildSettings, reindex};
+pub use login::{CredentialSource, LoginMethod, PageSign, PageSignError, SiteLogin};
 pub use render::{
-    NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
-    RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest, ResourceRequestSender,
+    NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
+    RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
+    ResourceRequestSender,
 };
 pub use replay::{
-    DomDifference, RecordedCrawl, RenderedAgain, ReplayDifference, ReplayGaps, ReplayTiming,
-    Replayed, replay,
+    DifferentlyRenderedPage, RecordedCrawl, ReplayDifference, ReplayGapCounts, ReplayResult,
+    ReplayTiming, RerenderResult, replay,
+};
+pub use run_counters::{
+    BUCKET_SECONDS, Histogram, PAGE_OUTCOMES, RunCounters, exclusion_reasons, page_outcome,
+    status_class,
 };
 pub use state::frontier_move_counts::MovedRecordCounts;
-pub use state::move_from_shared_frontier::{GatheredWorker, export};
-pub use state::move_to_shared_frontier::{Imported, import};
+pub use state::move_from_shared_frontier::{GatheredWorkerDirectory, export};
+pub use state::move_to_shared_frontier::{CrawlImportResult, import};
 pub use state::remove_unanswered_run::discard_unanswered;
 pub use state::stopped_crawl::{
     LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest,
 };
 pub use summary::{
-    EndReason, HasArchive, IndexFault, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED, OriginRules,
-    RunSummary, SeedFailure, ServerReachability, UnreachableHost,
+    ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED,
+    OriginWideRules, RunSummary, SeedFailure, ServerReachability, UnreachableHost,
 };
-pub use totals::ChangeCounts;
+pub use totals::PageChangeCounts;

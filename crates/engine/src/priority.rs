@@ -52,11 +52,11 @@ impl Priority {
 
     /// Returns the priority of the sitemaps listed in a sitemap index, and whether they are nested
     /// too deeply to be followed. `self` is the priority of the index.
-    pub(crate) fn of_named_sitemaps(self) -> (Priority, IsSitemapTooDeep) {
+    pub(crate) fn of_named_sitemaps(self) -> (Priority, SitemapDepthVerdict) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
         let is_too_deep = match level > MAX_SITEMAP_LEVELS {
-            true => IsSitemapTooDeep::Yes,
-            false => IsSitemapTooDeep::No,
+            true => SitemapDepthVerdict::Yes,
+            false => SitemapDepthVerdict::No,
         };
         (Priority(Priority::SITEMAP.0 + level), is_too_deep)
     }
@@ -96,7 +96,7 @@ impl Priority {
 
 /// Whether a sitemap is nested in too many sitemap indexes to be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IsSitemapTooDeep {
+pub(crate) enum SitemapDepthVerdict {
     Yes,
     No,
 }
@@ -136,12 +136,12 @@ mod tests {
     fn each_kind_has_its_own_range() {
         let levels = (1..=MAX_SITEMAP_LEVELS).scan(Priority::SITEMAP, |at, _| {
             let (next, is_too_deep) = at.of_named_sitemaps();
-            assert_eq!(is_too_deep, IsSitemapTooDeep::No);
+            assert_eq!(is_too_deep, SitemapDepthVerdict::No);
             *at = next;
             Some(next)
         });
         let deepest = levels.last().unwrap();
-        assert_eq!(deepest.of_named_sitemaps().1, IsSitemapTooDeep::Yes);
+        assert_eq!(deepest.of_named_sitemaps().1, SitemapDepthVerdict::Yes);
         let entries = [
             Some(1.0),
             Some(0.5),

@@ -95,12 +95,12 @@ pub trait Renderer: Send + Sync {
 /// A [`Renderer`] for builds without a browser. Every page fails to render, with this reason. A
 /// replay with this renderer reads the archived DOMs.
 #[derive(Clone, Debug)]
-pub struct NoBrowser {
+pub struct NoBrowserRenderer {
     /// The reason.
     pub why: String,
 }
 
-impl Renderer for NoBrowser {
+impl Renderer for NoBrowserRenderer {
     fn render(&self, _page: PageToRender, _requests: ResourceRequestSender) -> RenderFuture {
         let failure = RenderFailure::no_browser(&self.why);
         Box::pin(async { Err(failure) })

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crawl_archive::{DigestAlgorithm, Removal};
+use crawl_archive::{DigestAlgorithm, RemovalSelection};
 use crawl_frontier::{Frontier, FrontierError, Transaction};
 use crawl_scope::{Scope, SeedAreas};
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -208,7 +208,7 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
 
 /// Removes forgotten seeds from the stored list. If a forgotten URL is a page, its folder takes the
 /// place of the seed, so that other pages in the folder stay in scope.
-pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn seeds_without(removal: &RemovalSelection, bytes: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
         let Ok(url) = canonicalize(None, line) else {
@@ -228,7 +228,7 @@ pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Removes redirects from or to forgotten URLs from the stored list.
-pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn targets_without(removal: &RemovalSelection, bytes: &[u8]) -> Vec<u8> {
     let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
     let remaining = pairs(bytes).into_iter();
     let remaining = remaining.filter(|(from, target)| !is_out(from) && !is_out(target));
@@ -238,7 +238,7 @@ pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::Removal;
+    use crawl_archive::RemovalSelection;
     use crawl_frontier::{Frontier as _, MemoryFrontier};
     use crawl_policy::ProductToken;
     use crawl_scope::ScopeVerdict;
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
-        let mut removal = Removal::default();
+        let mut removal = RemovalSelection::default();
         removal.add_page(&url("http://a.example/x/page.html?q=1"));
         removal.add_host(HostKey::parse("b.example").unwrap());
         let seeds = b"http://a.example/x/page.html?q=1\nhttp://b.example/\nhttp://c.example/\n";

@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crawl_archive::rows::PageUsage;
+use crawl_archive::rows::PageUsagePermissions;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
-use crate::counters::{Counters, status_class};
-use crate::totals::ChangeCounts;
+use crate::run_counters::{RunCounters, status_class};
+use crate::totals::PageChangeCounts;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,13 +77,13 @@ pub struct UnreachableHost {
 
 /// The rules of an origin that apply to all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OriginRules {
+pub struct OriginWideRules {
     /// The origin: scheme, host and port.
     pub origin: String,
     /// The value of Crawl-delay, and its line number in robots.txt.
     pub crawl_delay: Option<(Duration, u32)>,
     /// The usage statements in robots.txt for the origin's first page. `None` if there are none.
-    pub usage: Option<PageUsage>,
+    pub usage: Option<PageUsagePermissions>,
 }
 
 /// A seed that could not be fetched.
@@ -115,7 +115,7 @@ pub struct IndexSummary {
     pub waiting_bytes: u64,
     /// Why the index must be rebuilt before it contains all pages, and whether there is an archive
     /// to rebuild it from.
-    pub fault: Option<(IndexFault, HasArchive)>,
+    pub fault: Option<(IndexRebuildReason, ArchivePresence)>,
 }
 
 impl IndexSummary {
@@ -128,7 +128,7 @@ impl IndexSummary {
 
 /// Why an index must be rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexFault {
+pub enum IndexRebuildReason {
     /// The files of the index or its log were changed or damaged. Contains a description of the
     /// mismatch.
     Damaged(String),
@@ -137,18 +137,20 @@ pub enum IndexFault {
     NotBuilt,
 }
 
-impl fmt::Display for IndexFault {
+impl fmt::Display for IndexRebuildReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IndexFault::Damaged(what) => write!(f, "damaged: {what}"),
-            IndexFault::NotBuilt => f.write_str("not built yet with the pages of earlier runs"),
+            IndexRebuildReason::Damaged(what) => write!(f, "damaged: {what}"),
+            IndexRebuildReason::NotBuilt => {
+                f.write_str("not built yet with the pages of earlier runs")
+            }
         }
     }
 }
 
 /// Whether the crawl has an archive to build an index from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HasArchive {
+pub enum ArchivePresence {
     /// There is an archive.
     Yes,
     /// The crawl has no archive, because it ran with `--warc off`.
@@ -168,7 +170,7 @@ pub enum ServerReachability {
 
 impl ServerReachability {
     /// Returns whether any server answered, judging by the counters of a run.
-    pub(crate) fn of(counters: &Counters) -> ServerReachability {
+    pub(crate) fn of(counters: &RunCounters) -> ServerReachability {
         let mut classes = counters.requests.keys().map(|(_, class)| *class);
         match classes.any(|class| class != status_class(None)) {
             true => ServerReachability::Answered,
@@ -194,7 +196,7 @@ pub struct RunSummary {
     /// The number of the round, from 1.
     pub round: u32,
     /// How the pages of this round changed since their last visits.
-    pub changes: ChangeCounts,
+    pub changes: PageChangeCounts,
     /// When the next page is due, in seconds since the Unix epoch. Ignores pages that are due in
     /// every round.
     pub next_due: Option<u32>,
@@ -219,7 +221,7 @@ pub struct RunSummary {
     /// pages. Contains only the first few.
     pub strange_robots: Vec<CanonicalUrl>,
     /// The rules of each origin, if this run only plans.
-    pub rules: Vec<OriginRules>,
+    pub rules: Vec<OriginWideRules>,
     /// The duration of this run.
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.
@@ -241,12 +243,12 @@ mod tests {
     use std::time::Duration;
 
     use super::{EndReason, IndexSummary, ServerReachability};
-    use crate::counters::{Counters, EndedRequest};
+    use crate::run_counters::{EndedRequest, RunCounters};
 
     #[test]
     fn one_answered_request_makes_a_run_answered() {
         let reach = |requests: &[(Option<u16>, Option<&'static str>)]| {
-            let mut counters = Counters::default();
+            let mut counters = RunCounters::default();
             for (status, failure) in requests {
                 counters.request(EndedRequest {
                     purpose: "robots",

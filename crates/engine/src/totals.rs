@@ -1,6 +1,6 @@
 //! Totals over the runs of a crawl, and how the pages of a round differ from their last visits.
 
-use crawl_archive::rows::CommitsBeforeRequest;
+use crawl_archive::rows::CommitCountsBeforeRequest;
 use serde::{Deserialize, Serialize};
 
 /// Totals over all runs of a crawl. Stored in the frontier.
@@ -20,7 +20,7 @@ pub(crate) struct CrawlTotals {
     pub messages: u64,
     /// How the pages of this round changed since their last visits.
     #[serde(default)]
-    pub changes: ChangeCounts,
+    pub changes: PageChangeCounts,
 }
 
 impl CrawlTotals {
@@ -52,7 +52,7 @@ impl CrawlTotals {
     /// Returns the totals at the beginning of the next round, without changes.
     pub(crate) fn without_changes(self) -> CrawlTotals {
         CrawlTotals {
-            changes: ChangeCounts::default(),
+            changes: PageChangeCounts::default(),
             ..self
         }
     }
@@ -71,7 +71,7 @@ impl CrawlTotals {
 /// A point in the sequence of commits: the number of pages and of other messages committed so far.
 /// Each lease carries its commit point, encoded as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommitPoint {
+pub(crate) struct CommitCounts {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
     /// Messages settled in this run, except pages and states of hosts.
@@ -81,13 +81,13 @@ pub(crate) struct CommitPoint {
 /// The number of low bits for `others`. The higher bits are for `pages`.
 const OTHERS_BITS: u32 = 28;
 
-impl CommitPoint {
+impl CommitCounts {
     /// Returns the current commit point. `start` are the totals at the beginning of this run.
-    pub(crate) fn since(start: &CrawlTotals, now: &CrawlTotals) -> CommitPoint {
+    pub(crate) fn since(start: &CrawlTotals, now: &CrawlTotals) -> CommitCounts {
         let CrawlTotals {
             pages, messages, ..
         } = now.since(start);
-        CommitPoint {
+        CommitCounts {
             pages: now.pages,
             others: messages.saturating_sub(pages),
         }
@@ -99,8 +99,8 @@ impl CommitPoint {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
 
-    pub(crate) fn of(number: u64) -> CommitPoint {
-        CommitPoint {
+    pub(crate) fn of(number: u64) -> CommitCounts {
+        CommitCounts {
             pages: number >> OTHERS_BITS,
             others: number & ((1 << OTHERS_BITS) - 1),
         }
@@ -112,8 +112,8 @@ impl CommitPoint {
         (self.pages << OTHERS_BITS) | self.others.min(max)
     }
 
-    pub(crate) fn row(self) -> CommitsBeforeRequest {
-        CommitsBeforeRequest {
+    pub(crate) fn row(self) -> CommitCountsBeforeRequest {
+        CommitCountsBeforeRequest {
             pages: self.pages,
             others: self.others,
         }
@@ -122,7 +122,7 @@ impl CommitPoint {
 
 /// How the pages of a round changed since their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeCounts {
+pub struct PageChangeCounts {
     /// Pages that did not exist at the last visit.
     pub new: u64,
     /// Pages that changed.
@@ -136,9 +136,9 @@ pub struct ChangeCounts {
     pub broken: u64,
 }
 
-impl ChangeCounts {
-    fn plus(self, other: ChangeCounts) -> ChangeCounts {
-        ChangeCounts {
+impl PageChangeCounts {
+    fn plus(self, other: PageChangeCounts) -> PageChangeCounts {
+        PageChangeCounts {
             new: self.new + other.new,
             changed: self.changed + other.changed,
             same: self.same + other.same,
@@ -147,12 +147,12 @@ impl ChangeCounts {
         }
     }
 
-    pub(crate) fn add(&mut self, change: Change) {
+    pub(crate) fn add(&mut self, change: PageChange) {
         let count = match change {
-            Change::New => &mut self.new,
-            Change::Changed => &mut self.changed,
-            Change::Same => &mut self.same,
-            Change::Gone => &mut self.gone,
+            PageChange::New => &mut self.new,
+            PageChange::Changed => &mut self.changed,
+            PageChange::Same => &mut self.same,
+            PageChange::Gone => &mut self.gone,
         };
         *count += 1;
     }
@@ -160,7 +160,7 @@ impl ChangeCounts {
 
 /// How a page changed since its last visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum PageChange {
     /// The page did not exist before.
     New,
     /// The page differs from the last visit's.
@@ -171,13 +171,13 @@ pub(crate) enum Change {
     Gone,
 }
 
-impl Change {
+impl PageChange {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Change::New => "new",
-            Change::Changed => "changed",
-            Change::Same => "same",
-            Change::Gone => "gone",
+            PageChange::New => "new",
+            PageChange::Changed => "changed",
+            PageChange::Same => "same",
+            PageChange::Gone => "gone",
         }
     }
 }

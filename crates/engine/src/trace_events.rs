@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
-use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState};
-use crawl_fetcher::{Exchange, Failure, Secrets};
-use crawl_frontier::{Admission, AdmissionResult, Exclusion, Lease, RequestedState};
+use crawl_fetcher::robots::{RobotsCopy, RobotsRulesState};
+use crawl_fetcher::{Exchange, ExchangeFailure, Secrets};
+use crawl_frontier::{Admission, AdmissionResult, Lease, NotFetchedReason, RequestedState};
 use crawl_policy::RobotsOddity;
 use crawl_scheduler::{HostWait, Permit, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -52,13 +52,13 @@ impl HostSpans {
 /// Emits the tracing events of a crawl. The methods are in the order in which the events of a URL
 /// occur.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TraceEvents {
+pub(crate) struct TraceEventEmitter {
     secrets: Secrets,
 }
 
-impl TraceEvents {
-    pub(crate) fn new(config: &Config) -> TraceEvents {
-        TraceEvents {
+impl TraceEventEmitter {
+    pub(crate) fn new(config: &Config) -> TraceEventEmitter {
+        TraceEventEmitter {
             secrets: config.fetch.secrets(),
         }
     }
@@ -170,7 +170,7 @@ impl TraceEvents {
         &self,
         span: &Span,
         row: &RequestRow,
-        result: &Result<Box<Exchange>, Failure>,
+        result: &Result<Box<Exchange>, ExchangeFailure>,
     ) {
         if span.is_disabled() {
             return;
@@ -211,12 +211,16 @@ impl TraceEvents {
     }
 
     /// Logs that a URL is requeued because of the result of its request.
-    pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
+    pub(crate) fn tried_again(
+        &self,
+        lease: &Lease,
+        result: &Result<Box<Exchange>, ExchangeFailure>,
+    ) {
         trace!(
             url = self.url(&lease.url),
             attempt = lease.attempt,
             status = result.as_ref().ok().map(|exchange| exchange.status),
-            failure = result.as_ref().err().map(Failure::name),
+            failure = result.as_ref().err().map(ExchangeFailure::name),
             "will be retried"
         );
     }
@@ -224,9 +228,9 @@ impl TraceEvents {
     /// Logs the rules for an origin in its copy of robots.txt.
     pub(crate) fn rules_known(&self, origin: &Origin, copy: &RobotsCopy) {
         let state = match copy.state {
-            RobotsCopyState::Rules => "rules",
-            RobotsCopyState::None => "no rules",
-            RobotsCopyState::Unreachable { .. } => "unreachable",
+            RobotsRulesState::Rules => "rules",
+            RobotsRulesState::None => "no rules",
+            RobotsRulesState::Unreachable { .. } => "unreachable",
         };
         let (url, status) = (&copy.url, copy.status);
         trace!(url = self.url(url), %origin, status, state, "robots.txt is known");
@@ -272,7 +276,7 @@ impl TraceEvents {
         self.secrets.redacted(text)
     }
 
-    fn rule(&self, exclusion: Option<&Exclusion>) -> Option<String> {
+    fn rule(&self, exclusion: Option<&NotFetchedReason>) -> Option<String> {
         let rule = exclusion?.rule.as_deref()?;
         Some(self.text(rule).into_owned())
     }
@@ -288,7 +292,7 @@ mod tests {
         let host = HostKey::parse("e.example").unwrap();
         assert!(hosts.of(&host).is_disabled());
         assert!(hosts.0.is_empty());
-        assert!(!TraceEvents::are_wanted());
+        assert!(!TraceEventEmitter::are_wanted());
         assert!(crawl_span(Path::new("c")).is_disabled());
         trace!(url = unreachable_text(), "found");
         debug_span!("exchange", url = unreachable_text());

@@ -1,12 +1,13 @@
 //! Compares a site's preferences for the use of its pages with the purpose of the crawl.
 
-use crawl_archive::rows::{PageUsage, UsageStatement};
+use crawl_archive::rows::{PageUsagePermissions, UsageStatement};
 use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_frontier::{Exclusion, Reason};
+use crawl_frontier::{NotFetchedReason, Reason};
 use crawl_policy::PageDirectives;
-use crawl_policy::usage::{
-    Statement, StatementSource, StatementSources, UsagePurpose, UsageStatements, Vocabulary,
+use crawl_policy::usage_statements::{
+    PageUsageStatement, StatementSource, UsagePurpose, UsageStatementInputs, UsageStatements,
+    UsageVocabulary,
 };
 
 /// Header fields with usage preferences, except `X-Robots-Tag`, which is handled separately.
@@ -31,16 +32,16 @@ pub(crate) fn refusal(
     rules: &CompiledRobots,
     path_and_query: &str,
     purpose: Option<UsagePurpose>,
-) -> Option<Exclusion> {
+) -> Option<NotFetchedReason> {
     let purpose = purpose?;
-    let statements = UsageStatements::read(&StatementSources {
+    let statements = UsageStatements::read(&UsageStatementInputs {
         robots: Some(&rules.robots),
         tdmrep: rules.tdmrep.as_ref(),
         path_and_query,
-        ..StatementSources::default()
+        ..UsageStatementInputs::default()
     });
     let by = refused(&statements, purpose)?;
-    Some(Exclusion {
+    Some(NotFetchedReason {
         reason: Reason::Usage,
         rule: Some(words(by)),
         line: line(by),
@@ -49,11 +50,11 @@ pub(crate) fn refusal(
 
 /// Returns the usage statements in an origin's robots.txt for its first page. `None` if there are
 /// none.
-pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
-    row(&UsageStatements::read(&StatementSources {
+pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsagePermissions> {
+    row(&UsageStatements::read(&UsageStatementInputs {
         robots: Some(&rules.robots),
         path_and_query: "/",
-        ..StatementSources::default()
+        ..UsageStatementInputs::default()
     }))
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn statements(
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    UsageStatements::read(&StatementSources {
+    UsageStatements::read(&UsageStatementInputs {
         robots: Some(&rules.robots),
         tdmrep: rules.tdmrep.as_ref(),
         path_and_query,
@@ -103,12 +104,12 @@ pub(crate) fn withheld(
 }
 
 /// Returns these usage statements as columns of a page's row. `None` if there are none.
-pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
+pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsagePermissions> {
     let verdict = |purpose| {
         let stance = statements.verdict(purpose).stance?;
         Some(stance.to_string())
     };
-    (!statements.list.is_empty()).then(|| PageUsage {
+    (!statements.list.is_empty()).then(|| PageUsagePermissions {
         search: verdict(UsagePurpose::Search),
         ai_input: verdict(UsagePurpose::AiInput),
         train_ai: verdict(UsagePurpose::TrainAi),
@@ -122,12 +123,15 @@ pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     })
 }
 
-pub(crate) fn refused(statements: &UsageStatements, purpose: UsagePurpose) -> Option<&Statement> {
+pub(crate) fn refused(
+    statements: &UsageStatements,
+    purpose: UsagePurpose,
+) -> Option<&PageUsageStatement> {
     let verdict = statements.verdict(purpose);
     verdict.by.filter(|_| verdict.is_refused())
 }
 
-fn usage_statement(statement: &Statement) -> UsageStatement {
+fn usage_statement(statement: &PageUsageStatement) -> UsageStatement {
     let mut raw = statement.raw.clone();
     raw.truncate(raw.floor_char_boundary(MAX_RAW));
     UsageStatement {
@@ -139,17 +143,17 @@ fn usage_statement(statement: &Statement) -> UsageStatement {
 }
 
 /// Returns a usage statement as the rule of an exclusion.
-pub(crate) fn words(by: &Statement) -> String {
+pub(crate) fn words(by: &PageUsageStatement) -> String {
     let words = match (by.vocabulary, by.channel) {
-        (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
-        (Vocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
+        (UsageVocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
+        (UsageVocabulary::ContentSignal, _) => format!("Content-Signal: {}", by.raw),
         (_, StatementSource::TdmRep) => format!("tdmrep.json: {}", by.raw),
         _ => by.raw.clone(),
     };
     rule_text(&words)
 }
 
-fn line(statement: &Statement) -> Option<u32> {
+fn line(statement: &PageUsageStatement) -> Option<u32> {
     match statement.channel {
         StatementSource::Robots(line) => Some(line),
         _ => None,

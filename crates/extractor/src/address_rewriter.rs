@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use encoding_rs::{Encoding, UTF_8};
 
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 use crate::css::CssAddress;
 use crate::query_encoding::encode_query;
-use crate::text_edits::Edit;
+use crate::text_edits::TextEdit;
 
 /// A function that returns the file for a URL as a relative URL without fragment, or `None` if the
 /// URL has no file.
-pub(crate) type FileOf<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
+pub(crate) type UrlToFileFunction<'f> = dyn FnMut(&CanonicalUrl) -> Option<String> + 'f;
 
 /// Rewrites the addresses of one document.
 pub(crate) struct AddressRewriter<'f> {
@@ -23,7 +23,7 @@ pub(crate) struct AddressRewriter<'f> {
     pub(crate) has_base: bool,
     /// The charset that encodes the queries of addresses.
     pub(crate) encoding: &'static Encoding,
-    pub(crate) file: &'f mut FileOf<'f>,
+    pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
 /// How a reference is used.
@@ -60,7 +60,7 @@ impl AddressRewriter<'_> {
     pub(crate) fn of_css<'c>(
         &mut self,
         addresses: impl Iterator<Item = CssAddress<'c>>,
-    ) -> Vec<Edit> {
+    ) -> Vec<TextEdit> {
         let mut edits = Vec::new();
         for CssAddress { address, range, .. } in addresses {
             // In CSS, an address that is only a fragment always refers to the document that uses
@@ -70,7 +70,7 @@ impl AddressRewriter<'_> {
             }
             if let Some(new) = self.rewritten(&address, UTF_8, ReferenceUse::Read) {
                 let with = format!("\"{}\"", new.text.replace('\\', "\\\\"));
-                edits.push(Edit { range, with });
+                edits.push(TextEdit { range, with });
             }
         }
         edits

@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8};
 use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::charset_prescan::{css_charset, prescan, xml_encoding};
 use crate::content_type::charset_parameter;
-use crate::document_kind::Syntax;
+use crate::document_kind::MarkupSyntax;
 
 /// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
@@ -46,7 +46,7 @@ pub(crate) struct Charset {
 /// Returns the charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
 /// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax, the default
 /// is UTF-8, so a `meta` counts only if the bytes are not valid UTF-8.
-pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -> Charset {
+pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: MarkupSyntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let (encoding, source, skip) = if let Some((encoding, skip)) = Encoding::for_bom(body) {
@@ -55,7 +55,7 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -
         (encoding, CharsetSource::Header, 0)
     } else {
         let of_xml = || {
-            (syntax == Syntax::Xml)
+            (syntax == MarkupSyntax::Xml)
                 .then(|| undeclared_xml(body))
                 .flatten()
         };

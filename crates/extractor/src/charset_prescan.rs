@@ -2,7 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 
 /// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. Returns UTF-8
 /// if a `meta` names UTF-16: the `meta` must be wrong, because this function recognises only a

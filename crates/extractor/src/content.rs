@@ -6,14 +6,14 @@
 
 mod block_builder;
 mod boilerplate_lines;
+mod content_limits;
 mod content_reader;
 mod dates;
 mod element_roles;
 mod head_metadata;
-mod heading_marks;
+mod heading_controls;
 mod json_ld;
 mod language;
-mod limits;
 mod main_text;
 mod markdown;
 mod open_inline_elements;
@@ -24,19 +24,19 @@ mod ruby;
 mod teasers;
 mod text_amount;
 
-use crate::html::{DecodedPage, PageObserver, pass_over, read_with};
-use crate::page::Page;
+use crate::extracted_page::ExtractedPage;
+use crate::html::{DecodedPage, VisibleTextObserver, pass_over, read_with};
 use crate::reading_limits::ReadingLimits;
 
+pub use content_limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub(crate) use content_reader::ContentReader;
-pub use crawl_dates::{Moment, Precision};
+pub use crawl_dates::{DatePrecision, TimeWithPrecision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head_metadata::OpenGraph;
 pub use json_ld::JsonLdItem;
 pub use language::{DeclaredLanguage, DetectedLanguage, Language, LanguageSource};
-pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
-pub use page_content::{Block, BlockKind, BlockRole, Content, Section};
+pub use page_content::{Block, BlockKind, BlockRole, PageContent, Section};
 
 /// Facts about a page that are not in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct PageContext<'a> {
 /// assert_eq!(content.sections()[0].id, Some("tea"));
 /// ```
 #[must_use]
-pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimits) -> Content {
+pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimits) -> PageContent {
     let reader = ContentReader::new(limits);
     let text = DecodedPage::decode(body, context.content_type);
     pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
@@ -81,7 +81,7 @@ pub fn read_page(
     context: &PageContext<'_>,
     limits: &ReadingLimits,
     content_limits: &ContentLimits,
-) -> (Page, Content) {
+) -> (ExtractedPage, PageContent) {
     let text = DecodedPage::decode(body, context.content_type);
     read_page_text(&text, context, limits, content_limits, &mut ())
 }
@@ -94,12 +94,12 @@ pub fn read_page_text(
     context: &PageContext<'_>,
     limits: &ReadingLimits,
     content_limits: &ContentLimits,
-    observer: &mut dyn PageObserver,
-) -> (Page, Content) {
+    observer: &mut dyn VisibleTextObserver,
+) -> (ExtractedPage, PageContent) {
     let reader = ContentReader::new(content_limits);
     let (page, reader) = read_with(text, limits, observer, reader);
     let content = match observer.is_given_up() {
-        true => Content::default(),
+        true => PageContent::default(),
         false => reader.finish(context, text.as_str()),
     };
     (page, content)

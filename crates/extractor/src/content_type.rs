@@ -1,6 +1,6 @@
 //! Parses `Content-Type` values.
 
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 
 /// Returns the media type in a `Content-Type` value, without its parameters and in lower case.
 /// `None` if the value is empty, malformed, or a type that servers send for content of unknown type

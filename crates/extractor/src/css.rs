@@ -8,12 +8,12 @@ use std::ops::Range;
 use crate::charset;
 use crate::link::{Link, LinkCollector, LinkElement, LinkKind};
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
-use address_scan::{CssAddressScan, CssContext};
+use address_scan::{CssAddressScanner, CssContext};
 
 /// The addresses in a style sheet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct StyleSheetLinks {
+pub struct ParsedStyleSheet {
     /// The addresses that the style sheet loads, in order: other style sheets (`@import`), images
     /// and fonts (`url`). All are resources.
     pub links: Vec<Link>,
@@ -33,7 +33,7 @@ pub fn read_css(
     body: &[u8],
     content_type: Option<&str>,
     limits: &ReadingLimits,
-) -> StyleSheetLinks {
+) -> ParsedStyleSheet {
     let (encoding, skip) = charset::of_css(body, content_type);
     let body = &body[skip..];
     let mut oddities = Vec::new();
@@ -47,7 +47,7 @@ pub fn read_css(
     }
     let mut links = LinkCollector::default();
     let mut lines = Lines::of(&text);
-    let mut scan = CssAddressScan::new(&text, CssContext::Sheet);
+    let mut scan = CssAddressScanner::new(&text, CssContext::Sheet);
     while let Some(address) = scan.next() {
         match links.room(&address.address, LinkKind::Resource, limits) {
             Ok(href) => {
@@ -63,7 +63,7 @@ pub fn read_css(
             Err(None) => {}
         }
     }
-    StyleSheetLinks {
+    ParsedStyleSheet {
         links: links.found,
         charset: encoding.name(),
         oddities,
@@ -89,12 +89,12 @@ impl CssAddress<'_> {
 
 /// Returns the addresses in a style sheet.
 pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    CssAddressScan::new(text, CssContext::Sheet)
+    CssAddressScanner::new(text, CssContext::Sheet)
 }
 
 /// Returns the addresses in declarations, such as those of a `style` attribute.
 pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
-    CssAddressScan::new(text, CssContext::Declarations)
+    CssAddressScanner::new(text, CssContext::Declarations)
 }
 
 /// Counts the lines before given positions, which must be in ascending order.

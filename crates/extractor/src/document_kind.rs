@@ -5,7 +5,7 @@ mod root_element;
 
 use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
 use mime_patterns::SniffedKind;
-use root_element::RootElement;
+use root_element::RootElementKind;
 
 /// Number of leading bytes that determine the kind of a document (MIME Sniffing Standard, section
 /// 5.2).
@@ -60,7 +60,7 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
         xml if is_xml_type(xml) => match root_element::root_of_xml(first) {
             // Browsers show the document as generic XML if its root is an `html` outside the XHTML
             // namespace.
-            Some(RootElement::Html) => ContentKind::Text,
+            Some(RootElementKind::Html) => ContentKind::Text,
             root => by_root(root).unwrap_or(ContentKind::Text),
         },
         json if is_json_type(json) => json_by_version(first),
@@ -84,12 +84,12 @@ pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
         return Some("text/html");
     }
     let by_root = root_element::root_of(first).map(|root| match root {
-        RootElement::Html => "text/html",
-        RootElement::Xhtml => "application/xhtml+xml",
-        RootElement::Rss => "application/rss+xml",
-        RootElement::Atom => "application/atom+xml",
-        RootElement::Svg => "image/svg+xml",
-        RootElement::Sitemap | RootElement::Other => "application/xml",
+        RootElementKind::Html => "text/html",
+        RootElementKind::Xhtml => "application/xhtml+xml",
+        RootElementKind::Rss => "application/rss+xml",
+        RootElementKind::Atom => "application/atom+xml",
+        RootElementKind::Svg => "image/svg+xml",
+        RootElementKind::Sitemap | RootElementKind::Other => "application/xml",
     });
     let is_binary = mime_patterns::is_binary(first);
     let by_pattern = || {
@@ -112,7 +112,7 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
 
 /// The syntax of a page (HTML Standard, sections 13 and 14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Syntax {
+pub(crate) enum MarkupSyntax {
     Html,
     Xml,
 }
@@ -127,7 +127,7 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
         Some(_) => return false,
         None => root_element::root_of(first).filter(|_| !mime_patterns::begins_as_html(first)),
     };
-    root == Some(RootElement::Xhtml)
+    root == Some(RootElementKind::Xhtml)
 }
 
 /// Returns whether this crate may be able to read a document with this `Content-Type`. This is the
@@ -194,13 +194,13 @@ fn text_or_binary(first: &[u8]) -> ContentKind {
     }
 }
 
-fn by_root(root: Option<RootElement>) -> Option<ContentKind> {
+fn by_root(root: Option<RootElementKind>) -> Option<ContentKind> {
     Some(match root? {
-        RootElement::Html | RootElement::Xhtml => ContentKind::Html,
-        RootElement::Sitemap => ContentKind::Sitemap,
-        RootElement::Rss | RootElement::Atom => ContentKind::Feed,
-        RootElement::Svg => ContentKind::Media,
-        RootElement::Other => ContentKind::Text,
+        RootElementKind::Html | RootElementKind::Xhtml => ContentKind::Html,
+        RootElementKind::Sitemap => ContentKind::Sitemap,
+        RootElementKind::Rss | RootElementKind::Atom => ContentKind::Feed,
+        RootElementKind::Svg => ContentKind::Media,
+        RootElementKind::Other => ContentKind::Text,
     })
 }
 

@@ -1,9 +1,7 @@
 //! Reads an HTML page: decodes the bytes, tokenizes the text, and builds a [`Page`].
 
-mod address_edits;
 mod declared_media_type;
 mod decoded_page;
-mod element_audit;
 pub(crate) mod element_name;
 mod foreign_elements;
 mod fragment_targets;
@@ -11,9 +9,11 @@ mod fragment_targets;
 mod html5ever_agreement;
 #[cfg(test)]
 mod html5lib_cases;
+mod image_and_language_audit;
 mod link_attributes;
 mod link_reader;
-mod page_reader;
+mod page_address_rewriter;
+mod page_builder;
 mod post_forms;
 mod srcset;
 pub(crate) mod tag_consumer;
@@ -21,20 +21,20 @@ mod tag_context;
 mod tag_kinds;
 pub(crate) mod tokenizer;
 mod visible_text;
-mod xml_names;
+mod xml_name_resolver;
 
-use crate::page::Page;
+use crate::extracted_page::ExtractedPage;
 use crate::query_encoding::encode_queries;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
-pub(crate) use address_edits::{PageAddressEdits, page_edits};
 pub use decoded_page::DecodedPage;
-pub use element_audit::{ElementAudit, audit_elements};
 pub use fragment_targets::read_anchors;
-use page_reader::PageReader;
+pub use image_and_language_audit::{ImageAndLanguageAudit, audit_elements};
+pub(crate) use page_address_rewriter::{PageAddressEdits, page_edits};
+use page_builder::PageBuilder;
 pub use post_forms::{PostForm, read_post_forms};
-use tag_consumer::{NoConsumer, TagConsumer};
+use tag_consumer::{NullTagConsumer, TagConsumer};
 use tag_context::{walk, walk_html};
-pub use visible_text::PageObserver;
+pub use visible_text::VisibleTextObserver;
 use visible_text::VisibleTextReader;
 
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
@@ -44,7 +44,7 @@ use visible_text::VisibleTextReader;
 /// for the result and, if the bytes are not UTF-8 or contain carriage returns, for the decoded
 /// text.
 #[must_use]
-pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> Page {
+pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits) -> ExtractedPage {
     read_text(&DecodedPage::decode(body, content_type), limits, &mut ())
 }
 
@@ -54,19 +54,19 @@ pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &ReadingLimits
 pub fn read_text(
     text: &DecodedPage<'_>,
     limits: &ReadingLimits,
-    observer: &mut dyn PageObserver,
-) -> Page {
-    read_with(text, limits, observer, NoConsumer).0
+    observer: &mut dyn VisibleTextObserver,
+) -> ExtractedPage {
+    read_with(text, limits, observer, NullTagConsumer).0
 }
 
 /// Reads a page like [`read_text`], and passes all tags and text to `other` too.
 pub(crate) fn read_with<C: TagConsumer>(
     text: &DecodedPage<'_>,
     limits: &ReadingLimits,
-    observer: &mut dyn PageObserver,
+    observer: &mut dyn VisibleTextObserver,
     other: C,
-) -> (Page, C) {
-    let consumers = (PageReader::new(limits), VisibleTextReader::new(observer));
+) -> (ExtractedPage, C) {
+    let consumers = (PageBuilder::new(limits), VisibleTextReader::new(observer));
     let ((reader, shown), other) = walk(text, limits.attributes, (consumers, other));
     let mut page = reader.finish(text.as_str());
     for _ in 0..encode_queries(&mut page, text.charset.encoding, limits.href_bytes) {
@@ -97,7 +97,7 @@ pub fn compare_with_html5ever(html: &str) {
 /// time of the walk alone.
 #[doc(hidden)]
 pub fn walk_tokens(html: &str) {
-    let NoConsumer = walk_html(html, ReadingLimits::default().attributes, NoConsumer);
+    let NullTagConsumer = walk_html(html, ReadingLimits::default().attributes, NullTagConsumer);
 }
 
 /// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag.

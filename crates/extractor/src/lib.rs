@@ -34,13 +34,15 @@ mod address_rewriter;
 mod charset;
 mod charset_guess;
 mod charset_prescan;
-mod collapsed_text;
+mod collapsed_text_builder;
 mod content;
 mod content_type;
 mod css;
 mod document_kind;
+mod document_reference_rewriter;
+mod extracted_page;
 mod feed;
-mod feed_link;
+mod feed_address;
 mod head_end;
 mod html;
 mod link;
@@ -48,41 +50,39 @@ mod link_header;
 mod link_rel;
 mod meta_refresh;
 mod oddities;
-mod page;
 mod query_encoding;
 mod reading_limits;
-mod reference_rewriting;
 mod sitemap;
 mod text_edits;
 mod xml;
 
 pub use charset::CharsetSource;
 pub use content::{
-    Block, BlockKind, BlockRole, Content, ContentLimits, ContentOddity, ContentOddityKind,
-    DateKind, DateSource, DeclaredLanguage, DetectedLanguage, JsonLdItem, Language, LanguageSource,
-    Moment, OpenGraph, PageContext, PageDate, Precision, Section, escape_markdown, read_content,
-    read_markdown, read_page, read_page_text,
+    Block, BlockKind, BlockRole, ContentLimits, ContentOddity, ContentOddityKind, DateKind,
+    DatePrecision, DateSource, DeclaredLanguage, DetectedLanguage, JsonLdItem, Language,
+    LanguageSource, OpenGraph, PageContent, PageContext, PageDate, Section, TimeWithPrecision,
+    escape_markdown, read_content, read_markdown, read_page, read_page_text,
 };
 pub use content_type::essence;
-pub use css::{StyleSheetLinks, read_css};
+pub use css::{ParsedStyleSheet, read_css};
 pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
 };
-pub use feed::{Feed, FeedEntry, FeedKind, FeedLink, read_feed};
+pub use document_reference_rewriter::{rewrite_css, rewrite_html};
+pub use extracted_page::{ExtractedPage, NamedMeta, VisiblePageSummary};
+pub use feed::{Feed, FeedAddress, FeedEntry, FeedKind, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{
-    DecodedPage, ElementAudit, PageObserver, PostForm, audit_elements, read_anchors, read_html,
-    read_post_forms, read_text, walk_tokens,
+    DecodedPage, ImageAndLanguageAudit, PostForm, VisibleTextObserver, audit_elements,
+    read_anchors, read_html, read_post_forms, read_text, walk_tokens,
 };
 pub use link::{Link, LinkElement, LinkKind};
 pub use link_header::{link_header, refresh_header};
 pub use link_rel::Rel;
 pub use oddities::Oddity;
-pub use page::{NamedMeta, Page, VisibleSummary};
 pub use reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits};
-pub use reference_rewriting::{rewrite_css, rewrite_html};
 pub use sitemap::{
-    ChangeFreq, NewsEntry, Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, Video,
-    read_sitemap,
+    ChangeFrequency, Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, SitemapNewsArticle,
+    SitemapVideo, read_sitemap,
 };

@@ -1,6 +1,6 @@
 //! Links of documents.
 
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 use crate::link_rel::Rel;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 

@@ -1,6 +1,6 @@
 //! The content of `<meta http-equiv=refresh>`.
 
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 
 /// Returns whether the refresh in `content` redirects before a reader sees the page, because its
 /// delay is less than a second.

@@ -17,17 +17,17 @@ pub struct Oddity<K> {
 /// The oddities of a page, one per kind, so that the list stays short on any input. Each is stored
 /// with a byte offset. The line numbers are computed at the end.
 #[derive(Debug)]
-pub(crate) struct Oddities<K> {
+pub(crate) struct OddityList<K> {
     list: Vec<(K, usize, u64)>,
 }
 
-impl<K> Default for Oddities<K> {
+impl<K> Default for OddityList<K> {
     fn default() -> Self {
-        Oddities { list: Vec::new() }
+        OddityList { list: Vec::new() }
     }
 }
 
-impl<K: Copy + PartialEq> Oddities<K> {
+impl<K: Copy + PartialEq> OddityList<K> {
     /// Notes an oddity at the byte at `offset`.
     pub(crate) fn note(&mut self, kind: K, offset: usize) {
         match self.list.iter_mut().find(|(noted, ..)| *noted == kind) {

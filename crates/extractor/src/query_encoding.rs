@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 
+use crate::extracted_page::ExtractedPage;
 use crate::link::LinkElement;
-use crate::page::Page;
 
 /// Maximum bytes that the encoder writes per call.
 const CHUNK_BYTES: usize = 256;
@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 256;
 /// Encodes the queries of a page's addresses in its charset. Drops addresses that become longer
 /// than `max_bytes` and returns their number.
 pub(crate) fn encode_queries(
-    page: &mut Page,
+    page: &mut ExtractedPage,
     charset: &'static Encoding,
     max_bytes: usize,
 ) -> usize {

@@ -43,7 +43,7 @@ pub struct SitemapEntry {
     /// The date of the last change, as written (W3C datetime, if the owner follows the standard).
     pub lastmod: Option<String>,
     /// How often the page changes.
-    pub changefreq: Option<ChangeFreq>,
+    pub changefreq: Option<ChangeFrequency>,
     /// The priority among the URLs of the same site, from 0 (lowest) to 1.
     pub priority: Option<f32>,
     /// Addresses of the same page in other languages or forms (`xhtml:link`). Alternates count as
@@ -52,9 +52,9 @@ pub struct SitemapEntry {
     /// Addresses of images on the page (`image:loc`). Images count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
-    pub videos: Vec<Video>,
+    pub videos: Vec<SitemapVideo>,
     /// Data about the page as a news article (`news:news`). `None` if the entry has no such data.
-    pub news: Option<NewsEntry>,
+    pub news: Option<SitemapNewsArticle>,
 }
 
 /// The same page in another language or form.
@@ -70,7 +70,7 @@ pub struct SitemapAlternate {
 /// The addresses of a video on a page, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Video {
+pub struct SitemapVideo {
     /// The video itself.
     pub content: Option<String>,
     /// A page that plays the video.
@@ -82,7 +82,7 @@ pub struct Video {
 /// A page as a news article (Google's extension).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NewsEntry {
+pub struct SitemapNewsArticle {
     /// The publication date, as written (W3C datetime, if the owner follows the standard).
     pub published: Option<String>,
     /// The title, with white space collapsed.
@@ -108,7 +108,7 @@ impl SitemapEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[expect(missing_docs, reason = "the names say it all")]
-pub enum ChangeFreq {
+pub enum ChangeFrequency {
     Always,
     Hourly,
     Daily,

@@ -6,7 +6,7 @@ use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// A replacement of a part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Edit {
+pub(crate) struct TextEdit {
     /// The range to replace in the text.
     pub(crate) range: Range<usize>,
     /// The new text, ASCII only.
@@ -14,7 +14,7 @@ pub(crate) struct Edit {
 }
 
 /// Returns `text` with the edits applied. `edits` must be in ascending order, without overlaps.
-pub(crate) fn edited_text(text: &str, edits: &[Edit]) -> String {
+pub(crate) fn edited_text(text: &str, edits: &[TextEdit]) -> String {
     let mut edited = String::with_capacity(text.len());
     let mut at = 0;
     for edit in edits {
@@ -36,7 +36,7 @@ pub(crate) fn edited_bytes(
     encoding: &'static Encoding,
     skip: usize,
     has_line_feeds: bool,
-    edits: &[Edit],
+    edits: &[TextEdit],
 ) -> Vec<u8> {
     let mut edited = Vec::with_capacity(body.len() + edits.len() * 16);
     let mut offsets = ByteOffsets::new(body, encoding, skip, has_line_feeds);
@@ -157,15 +157,15 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    use super::{Edit, edited_bytes, edited_text};
+    use super::{TextEdit, edited_bytes, edited_text};
 
     /// Returns an edit of the text within each pair of brackets (`[..]`).
-    fn edits(text: &str) -> Vec<Edit> {
+    fn edits(text: &str) -> Vec<TextEdit> {
         let starts = text.match_indices('[').map(|(start, _)| start);
         starts
             .filter_map(|start| {
                 let end = start + text[start..].find(']')?;
-                Some(Edit {
+                Some(TextEdit {
                     range: start + 1..end,
                     with: "x&y".to_owned(),
                 })

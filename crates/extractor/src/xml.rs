@@ -13,9 +13,9 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::feed_link::XmlBase;
+use crate::feed_address::XmlBase;
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
-use namespaces::{Bindings, XmlNamespace as Namespace, fingerprint};
+use namespaces::{NamespaceBindings, XmlNamespace as Namespace, fingerprint};
 
 pub(crate) use namespaces::XmlNamespace;
 
@@ -78,7 +78,7 @@ pub(crate) struct XmlReader<'a> {
     open: Vec<u64>,
     /// Number of elements that the last end tag ended and that `next` still has to report.
     to_end: usize,
-    bindings: Bindings,
+    bindings: NamespaceBindings,
     /// The `xml:base` values of the open elements, each with the depth of its element.
     bases: Vec<(usize, Arc<XmlBase>)>,
     attributes: usize,
@@ -106,7 +106,7 @@ impl<'a> XmlReader<'a> {
             reader,
             open: Vec::new(),
             to_end: 0,
-            bindings: Bindings::default(),
+            bindings: NamespaceBindings::default(),
             bases: Vec::new(),
             attributes: limits.attributes,
             href_bytes: limits.href_bytes,

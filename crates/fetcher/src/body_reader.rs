@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use crate::body_memory::{BodyMemory, BodyMemoryPool};
+use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::client_error::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
@@ -34,7 +34,7 @@ pub(crate) struct BodyLimits<'a> {
 /// The part of a body that was read.
 pub(crate) struct CollectedBody {
     pub(crate) body: Bytes,
-    pub(crate) room: BodyMemory,
+    pub(crate) room: BodyMemoryReservation,
     pub(crate) end: BodyEnd,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use rustls::CertificateError;
 
-use crate::address_rules::AddressRefused;
+use crate::address_checker::AddressRefused;
 use crate::connect_only::ConnectionEstablished;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};

@@ -12,19 +12,19 @@ const READINGS: usize = 5;
 /// Produces [`Tick`]s that never go backwards. The time of day is read once, and elapsed time comes
 /// from the monotonic clock. So setting the system clock during a run does not affect politeness.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct MonotonicClock {
     utc: Duration,
     since: Instant,
 }
 
-impl Clock {
+impl MonotonicClock {
     /// Reads the time of day. A system clock before 1970 counts as 1970.
     #[must_use]
-    pub fn start() -> Clock {
+    pub fn start() -> MonotonicClock {
         let first = Reading::take();
         let readings = (1..READINGS).map(|_| Reading::take());
         let Reading { utc, since, .. } = readings.fold(first, Reading::closer);
-        Clock { utc, since }
+        MonotonicClock { utc, since }
     }
 
     /// Returns the current time.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn never_goes_backwards() {
-        let clock = Clock::start();
+        let clock = MonotonicClock::start();
         let mut last = clock.now();
         for _ in 0..1000 {
             let now = clock.now();

@@ -8,13 +8,13 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::address_rules::typed_ports;
+use crate::address_checker::typed_ports;
 use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
-use crate::secrets::Secrets;
+use crate::secret_finder::Secrets;
 use crate::sessions::SiteSessions;
-use crate::signing::Signing;
+use crate::signing::SigningSettings;
 
 /// The settings of exchanges. [`FetchConfig::new`] returns the defaults.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub struct FetchConfig {
     /// strict-origin-when-cross-origin of W3C Referrer Policy allows it.
     pub referer: bool,
     /// Signs requests by Web Bot Auth. `None` signs none.
-    pub signing: Option<Signing>,
+    pub signing: Option<SigningSettings>,
     /// Certificates (PEM, one or more) to trust in addition to the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }

@@ -24,7 +24,7 @@ pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
 
 /// A limit on concurrent exchanges. Unlimited until file descriptors run out.
 #[derive(Debug)]
-pub(crate) struct DescriptorLimit {
+pub(crate) struct ExchangeLimiter {
     state: Mutex<State>,
     ended: Notify,
 }
@@ -40,14 +40,14 @@ struct State {
 /// An exchange under way. Dropping it ends the exchange.
 #[derive(Debug)]
 pub(crate) struct ExchangeSlot<'a> {
-    descriptor_limit: &'a DescriptorLimit,
+    descriptor_limit: &'a ExchangeLimiter,
     /// The limit when the exchange began.
     max: usize,
 }
 
-impl DescriptorLimit {
-    pub(crate) fn new() -> DescriptorLimit {
-        DescriptorLimit {
+impl ExchangeLimiter {
+    pub(crate) fn new() -> ExchangeLimiter {
+        ExchangeLimiter {
             state: Mutex::new(State {
                 underway: 0,
                 max: usize::MAX,
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_limit_drops_by_a_quarter_when_descriptors_run_out() {
-        let descriptor_limit = DescriptorLimit::new();
+        let descriptor_limit = ExchangeLimiter::new();
         let mut underway = Vec::new();
         for _ in 0..8 {
             underway.push(descriptor_limit.begin().await);
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_limit_grows_again_while_descriptors_suffice() {
-        let descriptor_limit = DescriptorLimit::new();
+        let descriptor_limit = ExchangeLimiter::new();
         let first = descriptor_limit.begin().await;
         descriptor_limit.allow_fewer(&first);
         drop(first);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION};
 use http::{StatusCode, Version};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use crate::body_memory::BodyMemory;
+use crate::body_memory_pool::BodyMemoryReservation;
 use crate::failure_kind::FailureKind;
 use crate::host_access::REDACTED;
 use crate::rate_limit_fields::rate_limit;
@@ -168,7 +168,7 @@ pub struct Exchange {
     /// The fetched URL.
     pub url: CanonicalUrl,
     /// The method, and the fields sent, except `Host`.
-    pub sent: SentFields,
+    pub sent: SentRequestRecord,
     /// When the exchange began, before the name look-up.
     pub started: Tick,
     /// When the last byte of the body arrived or the body was cut.
@@ -188,7 +188,7 @@ pub struct Exchange {
     /// The body, still in its content coding but without transfer coding.
     pub body: Bytes,
     /// Why the body is incomplete. `None` if it is complete.
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationReason>,
     /// Whether the answer demands a signature that the next request to the host will carry. If so,
     /// send the same request again.
     pub challenged: bool,
@@ -196,14 +196,14 @@ pub struct Exchange {
     /// demands none, or one that the next request will carry.
     pub unmet_signature: Option<String>,
     /// The memory reserved for a long body, released when the last clone is dropped.
-    pub room: BodyMemory,
+    pub room: BodyMemoryReservation,
 }
 
 /// The method and the header fields of a request, without the values of secret fields: those that
 /// the operator set for one host, and those of the site's session. The default is a GET without
 /// fields.
 #[derive(Clone, Debug, Default)]
-pub struct SentFields {
+pub struct SentRequestRecord {
     /// Whether the method was HEAD.
     pub is_head: bool,
     /// The body, if the request was a POST whose body is recorded.
@@ -213,7 +213,7 @@ pub struct SentFields {
     pub(crate) own: Vec<HeaderName>,
 }
 
-impl SentFields {
+impl SentRequestRecord {
     /// Returns whether the request was signed.
     #[must_use]
     pub fn is_signed(&self) -> bool {
@@ -249,7 +249,7 @@ fn title_case(name: &str) -> String {
 
 /// Why a body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truncation {
+pub enum TruncationReason {
     /// The body is longer than the limit.
     Length,
     /// The body was not read, because [`FetchConfig::body_filter`](crate::FetchConfig::body_filter)
@@ -261,22 +261,24 @@ pub enum Truncation {
     Disconnect(FailureKind),
 }
 
-impl Truncation {
+impl TruncationReason {
     /// Returns the truncation of an answer to HEAD. Only a successful answer counts as truncated,
     /// because a redirect's body contains nothing of the page.
     #[must_use]
-    pub fn of_head(status: u16) -> Option<Truncation> {
-        (200..300).contains(&status).then_some(Truncation::Unwanted)
+    pub fn of_head(status: u16) -> Option<TruncationReason> {
+        (200..300)
+            .contains(&status)
+            .then_some(TruncationReason::Unwanted)
     }
 
     /// Returns the truncation for a failure while reading the body.
     #[must_use]
-    pub fn by(kind: FailureKind) -> Truncation {
+    pub fn by(kind: FailureKind) -> TruncationReason {
         match kind {
             FailureKind::Timeout | FailureKind::IdleTimeout | FailureKind::NoRoom => {
-                Truncation::Time(kind)
+                TruncationReason::Time(kind)
             }
-            _ => Truncation::Disconnect(kind),
+            _ => TruncationReason::Disconnect(kind),
         }
     }
 
@@ -285,9 +287,9 @@ impl Truncation {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Truncation::Length => "body_truncated",
-            Truncation::Unwanted => "unwanted",
-            Truncation::Time(kind) | Truncation::Disconnect(kind) => kind.name(),
+            TruncationReason::Length => "body_truncated",
+            TruncationReason::Unwanted => "unwanted",
+            TruncationReason::Time(kind) | TruncationReason::Disconnect(kind) => kind.name(),
         }
     }
 }
@@ -306,7 +308,7 @@ impl Exchange {
     /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a
     /// redirect.
     #[must_use]
-    pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, Unusable>> {
+    pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, UnusableUrlError>> {
         if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }

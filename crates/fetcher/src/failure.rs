@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 
 use crate::exchange::Exchange;
-use crate::failure_kind::{FailureKind, FailurePhase, Fault};
+use crate::failure_kind::{FailureKind, FailurePhase, FaultyParty};
 
 /// A failed exchange, which has no answer or only part of one.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct ExchangeFailure {
     /// What went wrong.
     pub kind: FailureKind,
     /// The phase of the exchange that failed.
     pub phase: FailurePhase,
     /// Whose fault the failure was.
-    pub fault: Fault,
+    pub fault: FaultyParty,
     /// Whether the same request may succeed at another time.
     pub retry: bool,
     /// When the exchange began.
@@ -34,11 +34,11 @@ pub struct Failure {
     pub answer: Option<Box<Exchange>>,
 }
 
-impl Failure {
+impl ExchangeFailure {
     /// Creates a failure from its record, which contains only the kind and the times.
     #[must_use]
-    pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
-        Failure {
+    pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> ExchangeFailure {
+        ExchangeFailure {
             kind,
             phase: FailurePhase::Request,
             fault: kind.fault(),
@@ -54,11 +54,11 @@ impl Failure {
 
     /// Creates the failure of a request whose answer shows that the site has logged the crawl out.
     #[must_use]
-    pub fn logged_out(answer: &Exchange, detail: String) -> Failure {
-        Failure {
+    pub fn logged_out(answer: &Exchange, detail: String) -> ExchangeFailure {
+        ExchangeFailure {
             address: answer.address,
             detail,
-            ..Failure::recorded(FailureKind::LoggedOut, answer.started, answer.ended)
+            ..ExchangeFailure::recorded(FailureKind::LoggedOut, answer.started, answer.ended)
         }
     }
 
@@ -100,10 +100,10 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ExchangeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name(), self.detail)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ExchangeFailure {}

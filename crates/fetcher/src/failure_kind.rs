@@ -91,7 +91,7 @@ pub enum FailurePhase {
 
 /// The party at fault for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum FaultyParty {
     /// The URL is at fault. Other URLs of the host may work.
     Url,
     /// The host is at fault: it can't be reached.
@@ -149,7 +149,7 @@ impl FailureKind {
         )
     }
 
-    pub(crate) fn fault(self) -> Fault {
+    pub(crate) fn fault(self) -> FaultyParty {
         match self {
             FailureKind::WrongPermit
             | FailureKind::ProxyFailed
@@ -157,9 +157,9 @@ impl FailureKind {
             | FailureKind::NoDescriptors
             | FailureKind::GivenUp
             | FailureKind::LoggedOut
-            | FailureKind::NotArchived => Fault::Operator,
-            _ if self.is_no_connection() => Fault::Host,
-            _ => Fault::Url,
+            | FailureKind::NotArchived => FaultyParty::Operator,
+            _ if self.is_no_connection() => FaultyParty::Host,
+            _ => FaultyParty::Url,
         }
     }
 

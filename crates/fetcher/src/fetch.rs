@@ -20,46 +20,46 @@ use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::address_rules::AddressRules;
-use crate::body_memory::{BodyMemory, BodyMemoryPool};
+use crate::address_checker::AddressChecker;
+use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{
     BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection, not_within,
 };
-use crate::client::{
-    MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
-};
 use crate::client_error::{self, ClassifiedError};
-use crate::clock::Clock;
+use crate::clock::MonotonicClock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
-use crate::deadline::{TimedOut, in_time};
-use crate::descriptor_limit::DescriptorLimit;
-use crate::exchange::{Exchange, FetchRequest, SentFields, TlsVersion, Truncation};
-use crate::failure::Failure;
+use crate::descriptor_limit::ExchangeLimiter;
+use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, TruncationReason};
+use crate::failure::ExchangeFailure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_access::HostAccesses;
-use crate::keep_alive_limit::{KeepAliveLimit, KeepAliveSlot, MAX_KEPT_CONNECTIONS};
+use crate::http_client::{
+    MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
+};
+use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveSlot, MAX_KEPT_CONNECTIONS};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
+use crate::request_timeout::{TimeoutPhase, in_time};
 use crate::resolver::{CheckedResolver, FixedResolver};
-use crate::send_lease::{SendLease, until_over};
+use crate::send_deadline_source::{SendDeadlineSource, until_over};
 use crate::signing::{DemandedSignatures, SignatureDemand, demanded};
-use crate::tls::tls_settings;
+use crate::tls_settings::tls_settings;
 
 /// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns the kept connections,
 /// so create only one and share it by reference.
 pub struct Fetcher {
     config: FetchConfig,
-    clock: Clock,
-    rules: Arc<AddressRules>,
+    clock: MonotonicClock,
+    rules: Arc<AddressChecker>,
     names: CheckedResolver,
     rooms: BodyMemoryPool,
     accesses: HostAccesses,
-    descriptor_limit: DescriptorLimit,
+    descriptor_limit: ExchangeLimiter,
     is_given_up: watch::Sender<bool>,
-    guard: Option<Arc<dyn SendLease>>,
+    guard: Option<Arc<dyn SendDeadlineSource>>,
     challenges: DemandedSignatures,
     headers: HeaderMap,
-    kept: KeepAliveLimit,
+    kept: KeepAliveLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
     tls: ClientConfig,
     client: Clients,
@@ -114,8 +114,8 @@ impl Fetcher {
     ///
     /// # Errors
     /// Fails with a [`SetupError`] that names the unusable part of the configuration.
-    pub fn new(config: FetchConfig, clock: Clock) -> Result<Fetcher, SetupError> {
-        let rules = AddressRules::new(
+    pub fn new(config: FetchConfig, clock: MonotonicClock) -> Result<Fetcher, SetupError> {
+        let rules = AddressChecker::new(
             config.allow_private,
             config.allow_public,
             &config.typed,
@@ -140,7 +140,7 @@ impl Fetcher {
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
-            kept: KeepAliveLimit::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
+            kept: KeepAliveLimiter::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
             client: Clients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
@@ -150,7 +150,7 @@ impl Fetcher {
             tls,
             rooms: BodyMemoryPool::new(config.body_memory),
             accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
-            descriptor_limit: DescriptorLimit::new(),
+            descriptor_limit: ExchangeLimiter::new(),
             is_given_up: watch::Sender::new(false),
             guard: None,
             challenges: DemandedSignatures::default(),
@@ -163,7 +163,7 @@ impl Fetcher {
 
     /// Makes the fetcher end all requests and send no more after the deadline of `guard`.
     #[must_use]
-    pub fn guarded(self, guard: Arc<dyn SendLease>) -> Fetcher {
+    pub fn guarded(self, guard: Arc<dyn SendDeadlineSource>) -> Fetcher {
         Fetcher {
             guard: Some(guard),
             ..self
@@ -179,7 +179,7 @@ impl Fetcher {
 
     /// Returns the clock that times exchanges.
     #[must_use]
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> MonotonicClock {
         self.clock
     }
 
@@ -247,7 +247,7 @@ impl Fetcher {
         &self,
         permit: Permit,
         request: FetchRequest,
-    ) -> (SpentPermit, Result<Exchange, Failure>) {
+    ) -> (SpentPermit, Result<Exchange, ExchangeFailure>) {
         let fits = *permit.host() == request.url.host_key();
         let started = self.clock.now();
         let signing = self.config.signing.as_ref();
@@ -271,7 +271,7 @@ impl Fetcher {
                     // the request, not the current time.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
-                    Err(Failure {
+                    Err(ExchangeFailure {
                         ended: Tick::from_micros(ended).max(started),
                         ..failure
                     })
@@ -289,7 +289,7 @@ impl Fetcher {
         };
         (
             spent,
-            result.map_err(|failure| Failure { signed, ..failure }),
+            result.map_err(|failure| ExchangeFailure { signed, ..failure }),
         )
     }
 
@@ -298,7 +298,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// Returns the failure that a request would have had.
-    pub async fn connect(&self, url: &CanonicalUrl) -> Result<(), Failure> {
+    pub async fn connect(&self, url: &CanonicalUrl) -> Result<(), ExchangeFailure> {
         let started = self.clock.now();
         let result = match self.barred(url) {
             Some(finding) => Err(finding),
@@ -338,7 +338,7 @@ impl Fetcher {
         &self,
         request: &FetchRequest,
         signed: bool,
-    ) -> Result<Exchange, Failure> {
+    ) -> Result<Exchange, ExchangeFailure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
             let slot = self.descriptor_limit.begin().await;
@@ -356,7 +356,7 @@ impl Fetcher {
         request: &FetchRequest,
         signed: bool,
         started: Tick,
-    ) -> Result<Exchange, Failure> {
+    ) -> Result<Exchange, ExchangeFailure> {
         let url = &request.url;
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
@@ -365,7 +365,7 @@ impl Fetcher {
             true => HeaderMap::new(),
             false => self.own_fields(url, started),
         };
-        let mut sent = SentFields {
+        let mut sent = SentRequestRecord {
             is_head: request.is_head,
             posted: request.post.as_ref().map(|post| post.bytes.clone()),
             fields: self.request_headers(request),
@@ -408,7 +408,7 @@ impl Fetcher {
             truncated: None,
             challenged: false,
             unmet_signature: None,
-            room: BodyMemory::default(),
+            room: BodyMemoryReservation::default(),
         };
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
@@ -423,14 +423,14 @@ impl Fetcher {
         }
         if request.is_head {
             exchange.ended = self.clock.now();
-            exchange.truncated = Truncation::of_head(exchange.status);
+            exchange.truncated = TruncationReason::of_head(exchange.status);
             return Ok(exchange);
         }
         let filter = self.config.body_filter.as_ref();
         let filter = filter.filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             exchange.ended = self.clock.now();
-            exchange.truncated = Some(Truncation::Unwanted);
+            exchange.truncated = Some(TruncationReason::Unwanted);
             // Dropping the response closes its connection. The connection can't be reused while the
             // body is still arriving.
             return Ok(exchange);
@@ -449,12 +449,12 @@ impl Fetcher {
         match end {
             BodyEnd::Whole => Ok(exchange),
             BodyEnd::Cut => {
-                exchange.truncated = Some(Truncation::Length);
+                exchange.truncated = Some(TruncationReason::Length);
                 Ok(exchange)
             }
             BodyEnd::Broken(finding) => {
-                exchange.truncated = Some(Truncation::by(finding.kind));
-                Err(Failure {
+                exchange.truncated = Some(TruncationReason::by(finding.kind));
+                Err(ExchangeFailure {
                     ended: exchange.ended,
                     answer: Some(Box::new(exchange)),
                     ..self.failed(started, address, finding)
@@ -551,7 +551,7 @@ impl Fetcher {
 
     /// Adds a signature to the fields of a request. If the host wants a signature over a part that
     /// this request doesn't have, makes the usual signature instead.
-    fn sign(&self, request: &FetchRequest, sent: &mut SentFields) {
+    fn sign(&self, request: &FetchRequest, sent: &mut SentRequestRecord) {
         let Some(signing) = &self.config.signing else {
             return;
         };
@@ -616,16 +616,16 @@ impl Fetcher {
         finding
     }
 
-    fn too_late(&self, late: TimedOut) -> ClassifiedError {
+    fn too_late(&self, late: TimeoutPhase) -> ClassifiedError {
         let total = not_within(self.config.timeout);
         match late {
-            TimedOut::Connection => {
+            TimeoutPhase::Connection => {
                 ClassifiedError::new(FailureKind::Timeout, FailurePhase::Connect, total)
             }
-            TimedOut::Head => {
+            TimeoutPhase::Head => {
                 ClassifiedError::new(FailureKind::Timeout, FailurePhase::FirstByte, total)
             }
-            TimedOut::FirstByte => {
+            TimeoutPhase::FirstByte => {
                 let seconds = self.config.first_byte_timeout.as_secs_f64();
                 let detail = format!("no answer within {seconds} s");
                 ClassifiedError::new(
@@ -642,8 +642,8 @@ impl Fetcher {
         started: Tick,
         address: Option<SocketAddr>,
         finding: ClassifiedError,
-    ) -> Failure {
-        Failure {
+    ) -> ExchangeFailure {
+        ExchangeFailure {
             kind: finding.kind,
             phase: finding.phase,
             fault: finding.kind.fault(),

@@ -24,15 +24,15 @@ use reqwest::{Body, Response};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use crate::body_memory::{BodyMemory, BodyMemoryPool};
+use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection};
-use crate::client::MAX_HEADER_FIELDS;
-use crate::exchange::{Exchange, FetchRequest, SentFields, Truncation, Validators};
+use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TruncationReason, Validators};
 use crate::failure_kind::FailureKind;
+use crate::http_client::MAX_HEADER_FIELDS;
 use crate::interstitial::{PageOutline, interstitial};
 use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
-use crate::robots::{MAX_ROBOTS_BYTES, RobotsAnswer, RobotsTimeLimits, lifetime};
+use crate::robots::{MAX_ROBOTS_BYTES, RobotsFetchResult, RobotsTimeLimits, lifetime};
 use crate::sessions::SiteSessions;
 use crate::signing::demanded;
 
@@ -62,7 +62,7 @@ pub fn answers(data: &[u8]) {
     assert_eq!(exchange.truncated, other.truncated);
     assert_eq!((&exchange.body, kind), (&other.body, other_kind));
     assert!(exchange.body.len() as u64 <= limit);
-    let is_cut = exchange.truncated == Some(Truncation::Length);
+    let is_cut = exchange.truncated == Some(TruncationReason::Length);
     assert!(!is_cut || exchange.body.len() as u64 == limit);
     check_headers(&exchange);
     check_body(&exchange);
@@ -164,7 +164,7 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
     };
     let mut exchange = Exchange {
         url: canonicalize(None, "https://www.shop.example/dir/page").unwrap(),
-        sent: SentFields::default(),
+        sent: SentRequestRecord::default(),
         started: NOW,
         ended: NOW,
         first_byte: Duration::ZERO,
@@ -177,7 +177,7 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
         truncated: None,
         challenged: false,
         unmet_signature: None,
-        room: BodyMemory::default(),
+        room: BodyMemoryReservation::default(),
     };
     let until_close = ends_with_connection(&response);
     exchange.headers = std::mem::take(response.headers_mut());
@@ -186,11 +186,11 @@ async fn collected(mut response: Response, limit: u64) -> (Exchange, Option<Fail
     let kind = match end {
         BodyEnd::Whole => None,
         BodyEnd::Cut => {
-            exchange.truncated = Some(Truncation::Length);
+            exchange.truncated = Some(TruncationReason::Length);
             None
         }
         BodyEnd::Broken(finding) => {
-            exchange.truncated = Some(Truncation::by(finding.kind));
+            exchange.truncated = Some(TruncationReason::by(finding.kind));
             Some(finding.kind)
         }
     };
@@ -257,14 +257,14 @@ fn check_body(exchange: &Exchange) {
 fn check_robots(exchange: &Exchange) {
     let request = FetchRequest::robots(exchange.url.clone(), Validators::default());
     let result = Ok(exchange.clone());
-    match RobotsAnswer::of(&request, &result, 0) {
-        RobotsAnswer::Rules { body, status } => {
+    match RobotsFetchResult::of(&request, &result, 0) {
+        RobotsFetchResult::Rules { body, status } => {
             assert!(body.len() as u64 <= MAX_ROBOTS_BYTES && status / 100 == 2);
         }
-        RobotsAnswer::None { status } => assert!(matches!(status, 300..=428 | 430..=499)),
-        RobotsAnswer::NotModified => panic!("there were no validators"),
-        RobotsAnswer::Redirect { status, .. } => assert!((300..=308).contains(&status)),
-        RobotsAnswer::Unreachable { status, .. } => assert_eq!(status, Some(exchange.status)),
+        RobotsFetchResult::None { status } => assert!(matches!(status, 300..=428 | 430..=499)),
+        RobotsFetchResult::NotModified => panic!("there were no validators"),
+        RobotsFetchResult::Redirect { status, .. } => assert!((300..=308).contains(&status)),
+        RobotsFetchResult::Unreachable { status, .. } => assert_eq!(status, Some(exchange.status)),
     }
 }
 

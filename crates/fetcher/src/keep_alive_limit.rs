@@ -19,7 +19,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Decides which hosts' connections may be kept alive.
 #[derive(Debug)]
-pub(crate) struct KeepAliveLimit {
+pub(crate) struct KeepAliveLimiter {
     max: usize,
     /// After this time without use, a connection is surely closed.
     closed_after: Duration,
@@ -47,14 +47,14 @@ struct OfHost {
 /// A request over a connection that is kept alive afterwards. Dropping this value ends the request.
 #[derive(Debug)]
 pub(crate) struct KeepAliveSlot<'a> {
-    of: &'a KeepAliveLimit,
+    of: &'a KeepAliveLimiter,
     host: HostKey,
 }
 
-impl KeepAliveLimit {
+impl KeepAliveLimiter {
     /// Creates a limit of `max` connections, each kept idle for up to `keep_alive`.
-    pub(crate) fn new(max: usize, keep_alive: Duration) -> KeepAliveLimit {
-        KeepAliveLimit {
+    pub(crate) fn new(max: usize, keep_alive: Duration) -> KeepAliveLimiter {
+        KeepAliveLimiter {
             max,
             // The client looks for expired idle connections only once per `keep_alive`, so a
             // connection may stay open twice as long.
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn kept_connections_are_limited() {
-        let connections = KeepAliveLimit::new(3, Duration::from_secs(5));
+        let connections = KeepAliveLimiter::new(3, Duration::from_secs(5));
         let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let start = Instant::now();
         let begin = |host: &HostKey, second| {

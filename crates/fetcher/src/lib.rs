@@ -12,17 +12,15 @@
 //! keeps no cookies and sends no referer unless configured, and reads no proxy from the
 //! environment. A request that was answered is never retried: one permit is one request.
 
-mod address_rules;
+mod address_checker;
 mod body_filter;
-mod body_memory;
+mod body_memory_pool;
 mod body_reader;
-mod client;
 mod client_error;
 mod clock;
 mod config;
 mod connect_only;
 mod contact;
-mod deadline;
 mod descriptor_limit;
 mod exchange;
 mod failure;
@@ -33,38 +31,41 @@ pub mod fuzzed;
 mod host_access;
 #[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
 mod http2_limits;
+mod http_client;
 mod interstitial;
 mod keep_alive_limit;
 mod name_lookup;
 mod rate_limit_fields;
 mod referer;
+mod request_timeout;
 mod resolver;
 mod retry_after;
 pub mod robots;
-mod secrets;
-mod send_lease;
+mod secret_finder;
+mod send_deadline_source;
 mod sessions;
 mod signing;
-mod tls;
+mod tls_settings;
 
 pub use body_filter::BodyFilter;
-pub use body_memory::BodyMemory;
-pub use clock::Clock;
+pub use body_memory_pool::BodyMemoryReservation;
+pub use clock::MonotonicClock;
 pub use config::{
     BadRootCertificates, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
 };
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
 pub use exchange::{
-    Exchange, FetchRequest, FormBody, PostBody, SentFields, TlsVersion, Truncation, Validators,
+    Exchange, FetchRequest, FormBody, PostBody, SentRequestRecord, TlsVersion, TruncationReason,
+    Validators,
 };
-pub use failure::Failure;
-pub use failure_kind::{FailureKind, FailurePhase, Fault};
+pub use failure::ExchangeFailure;
+pub use failure_kind::{FailureKind, FailurePhase, FaultyParty};
 pub use fetch::Fetcher;
 pub use host_access::{HostAccess, HostAccessError};
 pub use interstitial::{Interstitial, PageOutline, interstitial};
 pub use rate_limit_fields::rate_limit;
 pub use retry_after::retry_after;
-pub use secrets::{MIN_SECRET_BYTES, Secrets};
-pub use send_lease::SendLease;
+pub use secret_finder::{MIN_SECRET_BYTES, Secrets};
+pub use send_deadline_source::SendDeadlineSource;
 pub use sessions::{BadCookieLine, CookieFile, CredentialsDigest, SiteSessions};
-pub use signing::{RequestSigner, SignWhen, Signing};
+pub use signing::{RequestSigner, SignWhen, SigningSettings};

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crawl_scheduler::{MaxRate, Tick};
+use crawl_scheduler::{MaxRateLimiter, Tick};
 use crawl_weburl::without_trailing_dot;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -143,7 +143,7 @@ struct NameServers {
     resolver: TokioResolver,
     began: Instant,
     /// The rate limit. `None` means no limit.
-    rate: Option<Mutex<MaxRate>>,
+    rate: Option<Mutex<MaxRateLimiter>>,
 }
 
 impl NameServers {
@@ -184,7 +184,7 @@ impl NameServers {
             Ok(resolver) => Some(NameServers {
                 resolver,
                 began: Instant::now(),
-                rate: rate.map(|rate| Mutex::new(MaxRate::new(Some(rate)))),
+                rate: rate.map(|rate| Mutex::new(MaxRateLimiter::new(Some(rate)))),
             }),
             Err(why) => {
                 tracing::warn!(%why, "can't use name servers; using the system's resolver");

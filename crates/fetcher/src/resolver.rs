@@ -12,7 +12,7 @@ use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::address_rules::{AddressRefused, AddressRules, NameSource};
+use crate::address_checker::{AddressChecker, AddressRefused, HostDiscoverySource};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_lookup::NoAddresses;
 use crate::name_lookup::{NameAnswer, NameServerResolver, UnfinishedLookup};
@@ -42,13 +42,13 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// allowed.
 #[derive(Clone)]
 pub(crate) struct CheckedResolver {
-    rules: Arc<AddressRules>,
+    rules: Arc<AddressChecker>,
     source: Arc<NameServerResolver>,
     known: Cache<String, Entry>,
     late: Arc<Semaphore>,
     /// Number of look-ups that exceeded [`MAX_LATE_LOOKUPS`].
     one_family: Arc<AtomicU64>,
-    name_source: NameSource,
+    name_source: HostDiscoverySource,
 }
 
 /// The cache entry of a name. Empty while the name is looked up for the first time.
@@ -81,7 +81,7 @@ impl Expiry<String, Entry> for PerEntryExpiry {
 }
 
 impl CheckedResolver {
-    pub(crate) fn new(rules: Arc<AddressRules>, source: NameServerResolver) -> CheckedResolver {
+    pub(crate) fn new(rules: Arc<AddressChecker>, source: NameServerResolver) -> CheckedResolver {
         let builder = Cache::builder()
             .max_capacity(MAX_NAMES)
             .expire_after(PerEntryExpiry);
@@ -91,14 +91,14 @@ impl CheckedResolver {
             known: builder.build(),
             late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
             one_family: Arc::default(),
-            name_source: NameSource::Found,
+            name_source: HostDiscoverySource::Found,
         }
     }
 
     /// Returns a resolver with the same cache, for hosts and ports that the operator typed.
     pub(crate) fn for_typed(&self) -> CheckedResolver {
         CheckedResolver {
-            name_source: NameSource::Typed,
+            name_source: HostDiscoverySource::Typed,
             ..self.clone()
         }
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawl_identity::{BaseError, SignableMessage, SignatureRequest, UnmetRequest};
+use crawl_identity::{
+    SignableMessage, SignatureBaseError, SignatureRequest, SignatureRequestError,
+};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -26,7 +28,7 @@ pub trait RequestSigner: fmt::Debug + Send + Sync {
         &self,
         request: &SignableMessage,
         asked: &SignatureRequest,
-    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError>;
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError>;
 }
 
 /// When to sign requests.
@@ -40,7 +42,7 @@ pub enum SignWhen {
 
 /// The signer of a crawl, and when it signs.
 #[derive(Clone, Debug)]
-pub struct Signing {
+pub struct SigningSettings {
     /// Makes the signatures.
     pub signer: Arc<dyn RequestSigner>,
     /// When to sign.
@@ -74,7 +76,7 @@ struct Demand {
 
 impl DemandedSignatures {
     /// Returns whether requests for this URL are to be signed.
-    pub(crate) fn is_signed(&self, signing: Option<&Signing>, url: &CanonicalUrl) -> bool {
+    pub(crate) fn is_signed(&self, signing: Option<&SigningSettings>, url: &CanonicalUrl) -> bool {
         match signing.map(|signing| signing.when) {
             None => false,
             Some(SignWhen::Always) => true,
@@ -100,14 +102,14 @@ impl DemandedSignatures {
         &self,
         url: &CanonicalUrl,
         was_signed: bool,
-        demanded: Option<Result<SignatureRequest, UnmetRequest>>,
-        can_cover: impl FnOnce(&SignatureRequest) -> Result<(), BaseError>,
+        demanded: Option<Result<SignatureRequest, SignatureRequestError>>,
+        can_cover: impl FnOnce(&SignatureRequest) -> Result<(), SignatureBaseError>,
     ) -> SignatureDemand {
         let Some(asked) = demanded else {
             return SignatureDemand::None;
         };
         let coverable = asked.and_then(|asked| {
-            can_cover(&asked).map_err(UnmetRequest::Component)?;
+            can_cover(&asked).map_err(SignatureRequestError::Component)?;
             Ok(asked)
         });
         let asked = match coverable {
@@ -145,7 +147,7 @@ impl DemandedSignatures {
 pub(crate) fn demanded(
     status: u16,
     headers: &HeaderMap,
-) -> Option<Result<SignatureRequest, UnmetRequest>> {
+) -> Option<Result<SignatureRequest, SignatureRequestError>> {
     if !matches!(status, 401 | 403 | 429) {
         return None;
     }
@@ -155,7 +157,7 @@ pub(crate) fn demanded(
 
 #[cfg(test)]
 mod tests {
-    use crawl_identity::{BaseError, SignatureRequest};
+    use crawl_identity::{SignatureBaseError, SignatureRequest};
     use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
@@ -208,7 +210,8 @@ mod tests {
         let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let asked = SignatureRequest::of(r#"a=("cookie")"#);
-        let missing = |_: &SignatureRequest| Err(BaseError::Missing("\"cookie\"".to_owned()));
+        let missing =
+            |_: &SignatureRequest| Err(SignatureBaseError::Missing("\"cookie\"".to_owned()));
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
             challenges.learn(&url, false, asked, missing),

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use regex::{Regex, RegexBuilder};
 
-use crate::config::{FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
+use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource};
+use crate::config::{FieldConfig, FieldConfigList, FieldKind, FieldTable, RuleConfig};
+use crate::css_selector_matching::CssSelectorList;
+use crate::field_value::ValueType;
 use crate::locale::Locale;
-use crate::rule::{ElementPart, Field, Rule, Source};
 use crate::rule_error::RuleError;
-use crate::select::Selector;
-use crate::value::ValueType;
 
 /// Maximum bytes of the name of a rule or a field.
 /// Beyond the limit: refused.
@@ -40,7 +40,7 @@ const OTHER_TABLES: [&str; 7] = [
 ///
 /// # Errors
 /// All mistakes in the rules, each with the path of its key.
-pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<Rule>, Vec<RuleError>> {
+pub(crate) fn rules(configs: &[RuleConfig]) -> Result<Vec<CompiledRule>, Vec<RuleError>> {
     let mut errors = Vec::new();
     let mut names = HashSet::new();
     let mut rules = Vec::new();
@@ -142,7 +142,7 @@ impl Check<'_> {
             .ok()
     }
 
-    fn rule(&mut self, config: &RuleConfig) -> Rule {
+    fn rule(&mut self, config: &RuleConfig) -> CompiledRule {
         if let Some(path) = config.path.as_ref().filter(|path| !path.starts_with('/')) {
             let message = format!("`path` is `{path}`, but a path begins with `/`");
             self.error(
@@ -187,7 +187,7 @@ impl Check<'_> {
                 "add a table [extract.fields]",
             );
         }
-        Rule {
+        CompiledRule {
             name: config.name.clone(),
             host: config.host.as_ref().map(|host| host.to_ascii_lowercase()),
             path: config.path.clone(),
@@ -199,7 +199,7 @@ impl Check<'_> {
         }
     }
 
-    fn fields(&mut self, fields: &Fields, groups: usize) -> Vec<Field> {
+    fn fields(&mut self, fields: &FieldConfigList, groups: usize) -> Vec<CompiledField> {
         self.path.push("fields".to_owned());
         let mut compiled = Vec::new();
         for (name, config) in fields.iter() {
@@ -236,7 +236,7 @@ impl Check<'_> {
         table: &FieldTable,
         groups: usize,
         key: &dyn Fn(&'static str) -> &'k str,
-    ) -> Option<Field> {
+    ) -> Option<CompiledField> {
         let source = self.source(table, groups, key);
         self.check_keys(name, table);
         let part = match &table.attr {
@@ -264,7 +264,7 @@ impl Check<'_> {
             }
             self.fields(fields, groups + 1)
         });
-        Some(Field {
+        Some(CompiledField {
             name: name.to_owned(),
             source: source?,
             part,
@@ -285,7 +285,7 @@ impl Check<'_> {
         table: &FieldTable,
         groups: usize,
         key: &dyn Fn(&'static str) -> &'k str,
-    ) -> Option<Source> {
+    ) -> Option<FieldSource> {
         let path = |text: &String| text.split('.').map(str::to_owned).collect::<Vec<_>>();
         let mut sources = Vec::new();
         if let Some(text) = &table.xpath {
@@ -299,10 +299,10 @@ impl Check<'_> {
                     0,
                     format!("more than {MAX_BRACKETS} brackets within each other"),
                 )),
-                false => Selector::parse(text),
+                false => CssSelectorList::parse(text),
             };
             match parsed {
-                Ok(selector) => sources.push(Source::Select {
+                Ok(selector) => sources.push(FieldSource::Select {
                     selector,
                     text: text.clone(),
                 }),
@@ -325,13 +325,13 @@ impl Check<'_> {
                 return None;
             }
             sources.push(match name {
-                "json-ld" => Source::JsonLd(parts),
-                _ => Source::Microdata(parts),
+                "json-ld" => FieldSource::JsonLd(parts),
+                _ => FieldSource::Microdata(parts),
             });
         }
-        sources.extend(table.open_graph.clone().map(Source::OpenGraph));
+        sources.extend(table.open_graph.clone().map(FieldSource::OpenGraph));
         if groups > 0 && sources.is_empty() {
-            sources.push(Source::GroupElement);
+            sources.push(FieldSource::GroupElement);
         }
         let count = sources.len();
         if count != 1 {

@@ -32,12 +32,12 @@ pub struct RuleConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// The fields, by name.
-    pub fields: Fields,
+    pub fields: FieldConfigList,
 }
 
 /// Fields by name, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fields(pub Vec<(String, FieldConfig)>);
+pub struct FieldConfigList(pub Vec<(String, FieldConfig)>);
 
 /// A field, written either as a selector alone or as a table.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub struct FieldTable {
     /// The fields of a group. If set, this field is a group, and its fields are searched within
     /// each element that `select` matches.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fields: Option<Fields>,
+    pub fields: Option<FieldConfigList>,
 }
 
 /// The part of an element that a field takes.
@@ -125,7 +125,7 @@ pub enum FieldKind {
     Bool,
 }
 
-impl Fields {
+impl FieldConfigList {
     /// Iterates over the fields in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &FieldConfig)> {
         self.0.iter().map(|(name, field)| (&**name, field))
@@ -161,7 +161,7 @@ fn is_text(kind: &FieldKind) -> bool {
     *kind == FieldKind::Text
 }
 
-impl Serialize for Fields {
+impl Serialize for FieldConfigList {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // In a TOML file, plain values come before tables, which would change the order of the
         // fields. So write all fields as tables if any field is a table.
@@ -178,22 +178,22 @@ impl Serialize for Fields {
     }
 }
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields, D::Error> {
+impl<'de> Deserialize<'de> for FieldConfigList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldConfigList, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
+            type Value = FieldConfigList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of fields")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FieldConfigList, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     fields.push(entry);
                 }
-                Ok(Fields(fields))
+                Ok(FieldConfigList(fields))
             }
         }
         deserializer.deserialize_map(InOrder)

@@ -1,6 +1,6 @@
 //! Parses dates in texts.
 
-use crawl_dates::{Moment, Precision};
+use crawl_dates::{DatePrecision, TimeWithPrecision};
 
 use crate::locale::Locale;
 
@@ -24,8 +24,8 @@ pub(crate) fn read_day(text: &str, locale: Option<&Locale>) -> Option<String> {
 }
 
 fn full_day(text: &str) -> Option<String> {
-    let moment = Moment::parse(text)?;
-    let is_day = matches!(moment.precision, Precision::Day | Precision::Time);
+    let moment = TimeWithPrecision::parse(text)?;
+    let is_day = matches!(moment.precision, DatePrecision::Day | DatePrecision::Time);
     is_day.then(|| moment.to_string()[..10].to_owned())
 }
 

@@ -7,12 +7,12 @@ use html5ever::serialize::{SerializeOpts, TraversalScope, serialize};
 use scraper::ElementRef;
 use scraper::node::Node;
 
-use crate::budget::Budget;
+use crate::rule_work_budget::RuleWorkBudget;
 
 /// Returns the text of an element and its descendants, with each run of white space replaced by a
 /// space. Block elements and line breaks separate words. The text of descendant scripts, styles and
 /// templates is left out.
-pub(crate) fn text_of(element: ElementRef<'_>, budget: &Budget) -> String {
+pub(crate) fn text_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
     let mut text = Words::default();
     let mut hidden = 0_usize;
     for edge in element.traverse() {
@@ -42,7 +42,7 @@ pub(crate) fn text_of(element: ElementRef<'_>, budget: &Budget) -> String {
 }
 
 /// Returns the text of an element without that of its descendants.
-pub(crate) fn own_text(element: ElementRef<'_>, budget: &Budget) -> String {
+pub(crate) fn own_text(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
     let mut text = Words::default();
     for child in element.children() {
         if !budget.step() {
@@ -58,14 +58,14 @@ pub(crate) fn own_text(element: ElementRef<'_>, budget: &Budget) -> String {
 }
 
 /// Returns a text with each run of white space replaced by a space.
-pub(crate) fn normalized(text: &str, budget: &Budget) -> String {
+pub(crate) fn normalized(text: &str, budget: &RuleWorkBudget) -> String {
     let mut words = Words::default();
     words.push(text, budget);
     words.out
 }
 
 /// Returns the HTML of an element, including its own tags.
-pub(crate) fn html_of(element: ElementRef<'_>, budget: &Budget) -> String {
+pub(crate) fn html_of(element: ElementRef<'_>, budget: &RuleWorkBudget) -> String {
     let mut out = BoundedWriter {
         out: Vec::new(),
         budget,
@@ -94,7 +94,7 @@ struct Words {
 
 impl Words {
     /// Adds a piece of text. Returns false if the budget was used up and the piece was cut.
-    fn push(&mut self, part: &str, budget: &Budget) -> bool {
+    fn push(&mut self, part: &str, budget: &RuleWorkBudget) -> bool {
         let mut words = part.split_whitespace().peekable();
         self.is_space |= part.starts_with(char::is_whitespace);
         while let Some(word) = words.next() {
@@ -120,7 +120,7 @@ impl Words {
 
 struct BoundedWriter<'a> {
     out: Vec<u8>,
-    budget: &'a Budget,
+    budget: &'a RuleWorkBudget,
 }
 
 impl Write for BoundedWriter<'_> {

@@ -7,27 +7,27 @@ use scraper::ElementRef;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::budget::{Budget, MAX_VALUES};
+use crate::compiled_rule::{CompiledField, CompiledRule, ElementPart, FieldSource};
 use crate::config::{ElementContent, FieldKind};
+use crate::css_selector_matching::CssSelectorList;
 use crate::element_text::{html_of, normalized, own_text, text_of};
 use crate::json_ld::JsonLd;
-use crate::page_facts::Extract;
-use crate::rule::{ElementPart, Field, Rule, Source};
-use crate::select::Selector;
-use crate::tree::Tree;
+use crate::page_facts::ExtractedFields;
+use crate::page_tree::PageTree;
+use crate::rule_work_budget::{MAX_VALUES, RuleWorkBudget};
 use crate::{json_ld, microdata};
 
 /// Applies rules to a page. If `language` is `None`, the `lang` of the root element is used.
 pub(crate) fn rules(
-    rules: &[&Rule],
-    tree: &Tree,
+    rules: &[&CompiledRule],
+    tree: &PageTree,
     url: Url,
     language: Option<&str>,
-) -> Vec<Extract> {
+) -> Vec<ExtractedFields> {
     let Some(root) = tree.root() else {
         return Vec::new();
     };
-    let budget = Budget::new(tree.cut);
+    let budget = RuleWorkBudget::new(tree.cut);
     let page = Page {
         root,
         base: base_of(root, url, &budget),
@@ -41,8 +41,8 @@ pub(crate) fn rules(
 
 /// Returns the base URL of a page: the `href` of the first BASE element that has one, or else the
 /// page's URL.
-fn base_of(root: ElementRef<'_>, url: Url, budget: &Budget) -> Url {
-    let Ok(selector) = Selector::parse("base[href]") else {
+fn base_of(root: ElementRef<'_>, url: Url, budget: &RuleWorkBudget) -> Url {
+    let Ok(selector) = CssSelectorList::parse("base[href]") else {
         return url;
     };
     let element = selector.matches(root, budget).next();
@@ -55,7 +55,7 @@ struct Page<'a> {
     base: Url,
     /// The JSON-LD of the page, read when a field first needs it.
     json_ld: OnceCell<JsonLd>,
-    budget: &'a Budget,
+    budget: &'a RuleWorkBudget,
 }
 
 /// The fields of a rule that are missing or that failed, by path.
@@ -66,7 +66,7 @@ struct Notes {
 }
 
 impl<'a> Page<'a> {
-    fn rule(&self, rule: &Rule) -> Extract {
+    fn rule(&self, rule: &CompiledRule) -> ExtractedFields {
         let mut notes = Notes::default();
         let fields = self.fields(&rule.fields, self.root, "", &mut notes);
         let Notes {
@@ -76,7 +76,7 @@ impl<'a> Page<'a> {
         // In a list of groups, a field may be missing in one group and fail in another. Such a
         // field counts as failed.
         missing.retain(|name| !failed.contains_key(name));
-        Extract {
+        ExtractedFields {
             rule: rule.name.clone(),
             fields,
             missing: in_order(&rule.fields, missing),
@@ -89,7 +89,7 @@ impl<'a> Page<'a> {
     /// ends with a dot. Outside of groups, the prefix is empty.
     fn fields(
         &self,
-        fields: &[Field],
+        fields: &[CompiledField],
         scope: ElementRef<'_>,
         prefix: &str,
         notes: &mut Notes,
@@ -125,8 +125,8 @@ impl<'a> Page<'a> {
     /// for all matching elements.
     fn group(
         &self,
-        field: &Field,
-        group: &[Field],
+        field: &CompiledField,
+        group: &[CompiledField],
         scope: ElementRef<'_>,
         path: &str,
         notes: &mut Notes,
@@ -143,7 +143,13 @@ impl<'a> Page<'a> {
     }
 
     /// Extracts a field that is not a group: its first value, or with `all` a list of all values.
-    fn value(&self, field: &Field, scope: ElementRef<'_>, path: &str, notes: &mut Notes) -> Value {
+    fn value(
+        &self,
+        field: &CompiledField,
+        scope: ElementRef<'_>,
+        path: &str,
+        notes: &mut Notes,
+    ) -> Value {
         let texts = self.texts(field, scope);
         if field.value.kind == FieldKind::Bool && !field.all && texts.is_empty() {
             return Value::Bool(false);
@@ -165,29 +171,29 @@ impl<'a> Page<'a> {
     /// Returns the texts of a field, after its regular expression was applied. Without `all`,
     /// returns at most one text. Leaves out empty texts unless the type is bool: for a bool, any
     /// matching element counts, even without text.
-    fn texts(&self, field: &Field, scope: ElementRef<'_>) -> Vec<String> {
+    fn texts(&self, field: &CompiledField, scope: ElementRef<'_>) -> Vec<String> {
         let is_markup = matches!(field.part, ElementPart::Content(ElementContent::Html));
         let texts: Vec<String> = match &field.source {
-            Source::Select { .. } | Source::GroupElement => {
+            FieldSource::Select { .. } | FieldSource::GroupElement => {
                 let elements = self.elements(field, scope);
                 let texts = elements
                     .iter()
                     .filter_map(|element| self.part(field, *element));
                 texts.collect()
             }
-            Source::JsonLd(path) => {
+            FieldSource::JsonLd(path) => {
                 let json_ld = self.json_ld.get_or_init(|| self.read_json_ld());
                 if json_ld.is_cut {
                     self.budget.note("size");
                 }
                 self.bounded(field, json_ld::values(&json_ld.data, path, self.budget))
             }
-            Source::Microdata(path) => {
+            FieldSource::Microdata(path) => {
                 let base = Some(&self.base);
                 let values = microdata::values(self.root, path, base, self.budget);
                 self.bounded(field, values)
             }
-            Source::OpenGraph(property) => self.bounded(field, self.open_graph(property)),
+            FieldSource::OpenGraph(property) => self.bounded(field, self.open_graph(property)),
         };
         let is_bool = field.value.kind == FieldKind::Bool && field.regex.is_none();
         let texts = texts.into_iter().filter_map(|text| match &field.regex {
@@ -206,13 +212,13 @@ impl<'a> Page<'a> {
 
     /// Returns the elements that a field's selector matches, or `scope` if the field has no
     /// selector. Without `all`, returns at most one element.
-    fn elements<'s>(&self, field: &'s Field, scope: ElementRef<'s>) -> Vec<ElementRef<'s>>
+    fn elements<'s>(&self, field: &'s CompiledField, scope: ElementRef<'s>) -> Vec<ElementRef<'s>>
     where
         'a: 's,
     {
-        let budget: &'s Budget = self.budget;
+        let budget: &'s RuleWorkBudget = self.budget;
         match &field.source {
-            Source::Select { selector, .. } => {
+            FieldSource::Select { selector, .. } => {
                 let mut elements = selector.matches(scope, budget);
                 let most = if field.all { MAX_VALUES } else { 1 };
                 let found: Vec<_> = elements.by_ref().take(most).collect();
@@ -225,7 +231,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn part(&self, field: &Field, element: ElementRef<'_>) -> Option<String> {
+    fn part(&self, field: &CompiledField, element: ElementRef<'_>) -> Option<String> {
         match &field.part {
             ElementPart::Attribute(name) => {
                 let value = element.attr(name)?;
@@ -237,7 +243,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn bounded(&self, field: &Field, values: Vec<String>) -> Vec<String> {
+    fn bounded(&self, field: &CompiledField, values: Vec<String>) -> Vec<String> {
         let most = if field.all { MAX_VALUES } else { 1 };
         if field.all && values.len() > most {
             self.budget.note("values");
@@ -249,7 +255,7 @@ impl<'a> Page<'a> {
     }
 
     fn read_json_ld(&self) -> JsonLd {
-        let scripts = Selector::parse("script[type=\"application/ld+json\" i]");
+        let scripts = CssSelectorList::parse("script[type=\"application/ld+json\" i]");
         scripts.map_or_else(
             |_| JsonLd::default(),
             |scripts| json_ld::read(self.root, &scripts, self.budget),
@@ -257,7 +263,7 @@ impl<'a> Page<'a> {
     }
 
     fn open_graph(&self, property: &str) -> Vec<String> {
-        let Ok(metas) = Selector::parse("meta[content]") else {
+        let Ok(metas) = CssSelectorList::parse("meta[content]") else {
             return Vec::new();
         };
         let metas = metas.matches(self.root, self.budget).filter(|meta| {
@@ -275,7 +281,7 @@ impl<'a> Page<'a> {
 }
 
 /// Sorts the names of missing fields in the order of the rule's fields.
-fn in_order(fields: &[Field], mut missing: BTreeSet<String>) -> Vec<String> {
+fn in_order(fields: &[CompiledField], mut missing: BTreeSet<String>) -> Vec<String> {
     let mut names = Vec::new();
     for field in fields {
         names.extend(missing.take(&field.name));

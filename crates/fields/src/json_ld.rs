@@ -7,8 +7,8 @@
 use scraper::ElementRef;
 use serde_json::Value;
 
-use crate::budget::{Budget, MAX_JSON_LD_BYTES};
-use crate::select::Selector;
+use crate::css_selector_matching::CssSelectorList;
+use crate::rule_work_budget::{MAX_JSON_LD_BYTES, RuleWorkBudget};
 
 /// The JSON-LD of a page.
 #[derive(Debug, Default)]
@@ -19,7 +19,11 @@ pub(crate) struct JsonLd {
 }
 
 /// Parses the JSON-LD scripts of a page. A script that is not valid JSON is ignored.
-pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) -> JsonLd {
+pub(crate) fn read(
+    root: ElementRef<'_>,
+    scripts: &CssSelectorList,
+    budget: &RuleWorkBudget,
+) -> JsonLd {
     let mut data = JsonLd::default();
     let mut room = MAX_JSON_LD_BYTES;
     for script in scripts.matches(root, budget) {
@@ -38,7 +42,7 @@ pub(crate) fn read(root: ElementRef<'_>, scripts: &Selector, budget: &Budget) ->
 }
 
 /// Returns the values at a path, in page order.
-pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<String> {
+pub(crate) fn values(data: &[Value], path: &[String], budget: &RuleWorkBudget) -> Vec<String> {
     let Some((kind, properties)) = path.split_first() else {
         return Vec::new();
     };
@@ -55,7 +59,12 @@ pub(crate) fn values(data: &[Value], path: &[String], budget: &Budget) -> Vec<St
 
 /// Collects all objects of a type, including nested ones. The recursion is bounded, because
 /// serde_json limits the nesting of values.
-fn collect_typed<'a>(value: &'a Value, kind: &str, into: &mut Vec<&'a Value>, budget: &Budget) {
+fn collect_typed<'a>(
+    value: &'a Value,
+    kind: &str,
+    into: &mut Vec<&'a Value>,
+    budget: &RuleWorkBudget,
+) {
     if !budget.step() {
         return;
     }
@@ -89,7 +98,7 @@ fn has_type(types: &Value, kind: &str) -> bool {
     }
 }
 
-fn follow(value: &Value, properties: &[String], data: &mut Vec<String>, budget: &Budget) {
+fn follow(value: &Value, properties: &[String], data: &mut Vec<String>, budget: &RuleWorkBudget) {
     if !budget.step() {
         return;
     }

@@ -28,16 +28,20 @@
 //! can be parsed but not compiled.
 
 #[cfg(feature = "tree")]
-mod budget;
-#[cfg(feature = "tree")]
 mod compile;
+#[cfg(feature = "tree")]
+mod compiled_rule;
 mod config;
+#[cfg(feature = "tree")]
+mod css_selector_matching;
 #[cfg(feature = "tree")]
 mod dates;
 #[cfg(feature = "tree")]
 mod element_text;
 #[cfg(feature = "tree")]
 mod evaluate;
+#[cfg(feature = "tree")]
+mod field_value;
 #[cfg(feature = "tree")]
 mod json_ld;
 #[cfg(feature = "tree")]
@@ -52,27 +56,23 @@ mod page_facts;
 #[cfg(feature = "tree")]
 mod page_selector;
 #[cfg(feature = "tree")]
-mod rule;
+mod page_tree;
 mod rule_error;
+#[cfg(feature = "tree")]
+mod rule_work_budget;
 #[cfg(feature = "tree")]
 mod rules;
 #[cfg(not(feature = "tree"))]
 mod rules_left_out;
-#[cfg(feature = "tree")]
-mod select;
-#[cfg(feature = "tree")]
-mod tree;
-#[cfg(feature = "tree")]
-mod value;
 
-pub use config::{ElementContent, FieldConfig, FieldKind, FieldTable, Fields, RuleConfig};
-pub use page_facts::{Extract, NoMatchReason, PageFacts};
+pub use config::{ElementContent, FieldConfig, FieldConfigList, FieldKind, FieldTable, RuleConfig};
+pub use page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
 #[cfg(feature = "tree")]
-pub use page_selector::PageSelector;
+pub use page_selector::PageCssSelector;
+#[cfg(feature = "tree")]
+pub use page_tree::tree_listing;
 pub use rule_error::RuleError;
 #[cfg(feature = "tree")]
-pub use rules::Rules;
+pub use rules::CompiledRules;
 #[cfg(not(feature = "tree"))]
 pub use rules_left_out::{PageSelector, Rules, tree_listing};
-#[cfg(feature = "tree")]
-pub use tree::tree_listing;

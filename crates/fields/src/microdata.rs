@@ -6,15 +6,15 @@
 use scraper::ElementRef;
 use url::Url;
 
-use crate::budget::Budget;
 use crate::element_text::text_of;
+use crate::rule_work_budget::RuleWorkBudget;
 
 /// Returns the values at a path, in page order.
 pub(crate) fn values(
     root: ElementRef<'_>,
     path: &[String],
     base: Option<&Url>,
-    budget: &Budget,
+    budget: &RuleWorkBudget,
 ) -> Vec<String> {
     let Some((kind, properties)) = path.split_first() else {
         return Vec::new();
@@ -45,7 +45,11 @@ fn is_item_of(element: ElementRef<'_>, kind: &str) -> bool {
 
 /// Returns the elements with the given `itemprop` that belong to `item`. An element belongs to its
 /// nearest ancestor with `itemscope`.
-fn of_property<'a>(item: ElementRef<'a>, property: &str, budget: &Budget) -> Vec<ElementRef<'a>> {
+fn of_property<'a>(
+    item: ElementRef<'a>,
+    property: &str,
+    budget: &RuleWorkBudget,
+) -> Vec<ElementRef<'a>> {
     let elements = item.descendants().skip(1).take_while(|_| budget.step());
     let named = elements.filter_map(ElementRef::wrap).filter(|element| {
         let names = element.attr("itemprop").unwrap_or_default();
@@ -63,7 +67,7 @@ fn of_property<'a>(item: ElementRef<'a>, property: &str, budget: &Budget) -> Vec
 }
 
 /// Returns the value of an element with `itemprop`, as defined by the HTML standard.
-fn value_of(element: ElementRef<'_>, base: Option<&Url>, budget: &Budget) -> String {
+fn value_of(element: ElementRef<'_>, base: Option<&Url>, budget: &RuleWorkBudget) -> String {
     let url = |name: &str| {
         let text = element.attr(name).unwrap_or_default();
         let url = Url::options().base_url(base).parse(text);

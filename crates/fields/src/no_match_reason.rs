@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use scraper::ElementRef;
 
-use crate::budget::Budget;
+use crate::compiled_rule::{CompiledField, FieldSource};
+use crate::css_selector_matching::CssSelectorList;
 use crate::page_facts::NoMatchReason;
-use crate::rule::{Field, Source};
-use crate::select::Selector;
-use crate::tree::Tree;
+use crate::page_tree::PageTree;
+use crate::rule_work_budget::RuleWorkBudget;
 
 /// Minimum likeness (0 to 1) of a name on the page to a name in the selector. Less similar names
 /// are not suggested as corrections.
@@ -16,15 +16,19 @@ const MIN_LIKENESS: f64 = 0.85;
 
 /// Returns why the selector of `field` matches nothing on a page. `None` if the field has no
 /// selector.
-pub(crate) fn nearest(fields: &[Field], field: &str, tree: &Tree) -> Option<NoMatchReason> {
-    let budget = Budget::new(None);
+pub(crate) fn nearest(
+    fields: &[CompiledField],
+    field: &str,
+    tree: &PageTree,
+) -> Option<NoMatchReason> {
+    let budget = RuleWorkBudget::new(None);
     let mut scope = tree.root()?;
     let mut fields = fields;
     let mut path = field.split('.').peekable();
     loop {
         let name = path.next()?;
         let field = fields.iter().find(|field| field.name == name)?;
-        let Source::Select { selector, text } = &field.source else {
+        let FieldSource::Select { selector, text } = &field.source else {
             return None;
         };
         let element = selector.matches(scope, &budget).next();
@@ -35,9 +39,9 @@ pub(crate) fn nearest(fields: &[Field], field: &str, tree: &Tree) -> Option<NoMa
     }
 }
 
-fn reason(scope: ElementRef<'_>, selector: &str, budget: &Budget) -> NoMatchReason {
+fn reason(scope: ElementRef<'_>, selector: &str, budget: &RuleWorkBudget) -> NoMatchReason {
     let is_found = |text: &str| {
-        let selector = Selector::parse(text).ok();
+        let selector = CssSelectorList::parse(text).ok();
         selector.is_some_and(|selector| selector.matches(scope, budget).next().is_some())
     };
     let beginnings = beginnings(selector).into_iter();
@@ -51,7 +55,7 @@ fn reason(scope: ElementRef<'_>, selector: &str, budget: &Budget) -> NoMatchReas
 
 /// Returns the class or id within `scope` that is most similar to `name`, with its `.` or `#`.
 /// `name` starts with `.` or `#` too. `None` if no class or id is similar enough.
-fn similar(scope: ElementRef<'_>, name: &str, budget: &Budget) -> Option<String> {
+fn similar(scope: ElementRef<'_>, name: &str, budget: &RuleWorkBudget) -> Option<String> {
     let (mark, attribute) = match name.chars().next()? {
         '.' => (".", "class"),
         '#' => ("#", "id"),
@@ -69,7 +73,9 @@ fn similar(scope: ElementRef<'_>, name: &str, budget: &Budget) -> Option<String>
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     // Skip a name that is valid in a selector only with escapes, such as `md:flex`.
     let selector = format!("{mark}{name}");
-    Selector::parse(&selector).is_ok().then_some(selector)
+    CssSelectorList::parse(&selector)
+        .is_ok()
+        .then_some(selector)
 }
 
 /// Returns the likeness of two names, from 0 to 1. If one name contains all words of the other

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// The facts about a page that decide which rules apply to it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PageFacts<'a> {
+pub struct PageToMatch<'a> {
     /// The absolute URL of the page.
     pub url: &'a str,
     /// The `Content-Type` of the page.
@@ -19,7 +19,7 @@ pub struct PageFacts<'a> {
 
 /// The fields that one rule extracted from one page.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Extract {
+pub struct ExtractedFields {
     /// The name of the rule.
     pub rule: String,
     /// The value of each field of the rule, by name. A missing or failed field is null. Exception:

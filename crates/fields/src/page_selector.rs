@@ -1,21 +1,21 @@
 //! A selector that tests whether a page contains a matching element.
 
-use crate::budget::Budget;
-use crate::select::Selector;
-use crate::tree::Tree;
+use crate::css_selector_matching::CssSelectorList;
+use crate::page_tree::PageTree;
+use crate::rule_work_budget::RuleWorkBudget;
 
 /// A CSS selector to test pages with. See [`PageSelector::is_on`].
 #[derive(Clone, Debug)]
-pub struct PageSelector(Selector);
+pub struct PageCssSelector(CssSelectorList);
 
-impl PageSelector {
+impl PageCssSelector {
     /// Parses a selector.
     ///
     /// # Errors
     /// The reason why the text is not a supported selector.
-    pub fn parse(text: &str) -> Result<PageSelector, String> {
-        let selector = Selector::parse(text);
-        selector.map(PageSelector).map_err(|(_, why)| why)
+    pub fn parse(text: &str) -> Result<PageCssSelector, String> {
+        let selector = CssSelectorList::parse(text);
+        selector.map(PageCssSelector).map_err(|(_, why)| why)
     }
 
     /// Returns whether any element of the page matches. `None` if a limit was reached before a
@@ -30,8 +30,8 @@ impl PageSelector {
     /// ```
     #[must_use]
     pub fn is_on(&self, html: &str) -> Option<bool> {
-        let tree = Tree::parse(html);
-        let budget = Budget::new(tree.cut);
+        let tree = PageTree::parse(html);
+        let budget = RuleWorkBudget::new(tree.cut);
         let root = tree.root()?;
         match self.0.matches(root, &budget).next() {
             Some(_) => Some(true),

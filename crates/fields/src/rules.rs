@@ -2,27 +2,27 @@
 
 use url::Url;
 
+use crate::compiled_rule::CompiledRule;
 use crate::config::RuleConfig;
-use crate::page_facts::{Extract, NoMatchReason, PageFacts};
-use crate::rule::Rule;
+use crate::page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
+use crate::page_tree::PageTree;
 use crate::rule_error::RuleError;
-use crate::tree::Tree;
 use crate::{compile, evaluate, no_match_reason};
 
 /// Compiled rules.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
-    rules: Vec<Rule>,
+pub struct CompiledRules {
+    rules: Vec<CompiledRule>,
     configs: Vec<RuleConfig>,
 }
 
-impl Rules {
+impl CompiledRules {
     /// Compiles rules.
     ///
     /// # Errors
     /// All mistakes in the rules, each with its position.
-    pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
-        Ok(Rules {
+    pub fn compile(configs: &[RuleConfig]) -> Result<CompiledRules, Vec<RuleError>> {
+        Ok(CompiledRules {
             rules: compile::rules(configs)?,
             configs: configs.to_vec(),
         })
@@ -43,7 +43,7 @@ impl Rules {
     /// Returns whether any rule may apply to the page. Without a language in `facts`, the result
     /// may be true although no rule applies, because the page turns out to have another language.
     #[must_use]
-    pub fn may_match(&self, facts: &PageFacts<'_>) -> bool {
+    pub fn may_match(&self, facts: &PageToMatch<'_>) -> bool {
         let url = Url::parse(facts.url).ok();
         url.is_some_and(|url| self.rules.iter().any(|rule| rule.may_match(&url, facts)))
     }
@@ -51,7 +51,7 @@ impl Rules {
     /// Applies all rules whose conditions the page meets. Does not parse the page if no rule
     /// applies.
     #[must_use]
-    pub fn extract(&self, html: &str, facts: &PageFacts<'_>) -> Vec<Extract> {
+    pub fn extract(&self, html: &str, facts: &PageToMatch<'_>) -> Vec<ExtractedFields> {
         let Ok(url) = Url::parse(facts.url) else {
             return Vec::new();
         };
@@ -63,13 +63,13 @@ impl Rules {
         if rules.is_empty() {
             return Vec::new();
         }
-        let tree = Tree::parse(html);
+        let tree = PageTree::parse(html);
         evaluate::rules(&rules, &tree, url, facts.language)
     }
 
     /// Returns the conditions of a rule: the key of each condition, and whether a page meets it.
     #[must_use]
-    pub fn conditions(&self, rule: &str, facts: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
+    pub fn conditions(&self, rule: &str, facts: &PageToMatch<'_>) -> Vec<(&'static str, bool)> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);
         let url = Url::parse(facts.url).ok();
         let conditions = rule.zip(url);
@@ -83,7 +83,7 @@ impl Rules {
     #[must_use]
     pub fn nearest(&self, html: &str, rule: &str, fields: &[&str]) -> Vec<Option<NoMatchReason>> {
         let rule = self.rules.iter().find(|candidate| candidate.name == rule);
-        let tree = Tree::parse(html);
+        let tree = PageTree::parse(html);
         let nearest = |field: &&str| no_match_reason::nearest(&rule?.fields, field, &tree);
         fields.iter().map(nearest).collect()
     }

@@ -1,4 +1,4 @@
-//! Replaces [`Rules`] and [`PageSelector`] in a build without the feature `tree`. Such a build
+//! Replaces [`CompiledRules`] and [`PageCssSelector`] in a build without the feature `tree`. Such a build
 //! can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
@@ -7,14 +7,14 @@ use crate::rule_error::RuleError;
 
 /// The compiled rules of a crawl. Always empty in a build without the feature `tree`.
 #[derive(Clone, Debug, Default)]
-pub struct Rules(());
+pub struct CompiledRules(());
 
-impl Rules {
+impl CompiledRules {
     /// Returns an error for each rule, because this build can't apply rules.
     ///
     /// # Errors
     /// [`RuleError`] for each rule. Succeeds only without rules.
-    pub fn compile(configs: &[RuleConfig]) -> Result<Rules, Vec<RuleError>> {
+    pub fn compile(configs: &[RuleConfig]) -> Result<CompiledRules, Vec<RuleError>> {
         let errors = configs.iter().enumerate().map(|(rule, config)| RuleError {
             rule,
             path: Vec::new(),
@@ -23,7 +23,7 @@ impl Rules {
             hint: "build with the feature `extract`, or remove the rule",
         });
         match configs.is_empty() {
-            true => Ok(Rules(())),
+            true => Ok(CompiledRules(())),
             false => Err(errors.collect()),
         }
     }
@@ -68,14 +68,14 @@ impl Rules {
 /// A CSS selector to test pages with. In a build without the feature `tree`, no value of this type
 /// can exist.
 #[derive(Clone, Debug)]
-pub struct PageSelector(std::convert::Infallible);
+pub struct PageCssSelector(std::convert::Infallible);
 
-impl PageSelector {
+impl PageCssSelector {
     /// Returns an error, because this build can't apply selectors.
     ///
     /// # Errors
     /// Always.
-    pub fn parse(_: &str) -> Result<PageSelector, String> {
+    pub fn parse(_: &str) -> Result<PageCssSelector, String> {
         Err("this build can't apply selectors; build with the feature `extract`".to_owned())
     }
 

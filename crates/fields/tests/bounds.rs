@@ -2,20 +2,20 @@
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crawl_fields::{Extract, PageFacts, RuleConfig, Rules};
+use crawl_fields::{CompiledRules, ExtractedFields, PageToMatch, RuleConfig};
 
-fn extract(field: &str, html: &str) -> Extract {
+fn extract(field: &str, html: &str) -> ExtractedFields {
     let rule = format!("name = \"r\"\nfields = {{ a = {field} }}");
     let rule: RuleConfig = toml::from_str(&rule).unwrap();
-    let facts = PageFacts {
+    let facts = PageToMatch {
         url: "http://a.example/",
-        ..PageFacts::default()
+        ..PageToMatch::default()
     };
-    let rules = Rules::compile(&[rule]).unwrap();
+    let rules = CompiledRules::compile(&[rule]).unwrap();
     rules.extract(html, &facts).pop().unwrap()
 }
 
-fn count(extract: &Extract) -> usize {
+fn count(extract: &ExtractedFields) -> usize {
     extract.fields["a"].as_array().unwrap().len()
 }
 
@@ -134,7 +134,7 @@ fn rules_that_would_cost_too_much_are_refused() {
     let refusal = |field: &str| {
         let rule = format!("name = \"r\"\nfields = {{ a = {field} }}");
         let rule: RuleConfig = toml::from_str(&rule).unwrap();
-        let mut errors = Rules::compile(&[rule]).unwrap_err();
+        let mut errors = CompiledRules::compile(&[rule]).unwrap_err();
         errors.pop().unwrap().message
     };
     let regex = refusal("{ select = \"p\", regex = '(?:a{100}){100}{100}' }");
@@ -151,10 +151,10 @@ proptest::proptest! {
     #[test]
     fn any_page_and_selector_give_a_result(html in "[<>/a-d =\"'&;!\\-\\[\\]]{0,200}", selector in ".{0,30}") {
         let field = crawl_fields::FieldConfig::Select(selector);
-        let fields = crawl_fields::Fields(vec![("a".to_owned(), field)]);
+        let fields = crawl_fields::FieldConfigList(vec![("a".to_owned(), field)]);
         let config = RuleConfig { name: "r".to_owned(), fields, ..RuleConfig::default() };
-        if let Ok(rules) = Rules::compile(&[config]) {
-            let facts = PageFacts { url: "http://a.example/", ..PageFacts::default() };
+        if let Ok(rules) = CompiledRules::compile(&[config]) {
+            let facts = PageToMatch { url: "http://a.example/", ..PageToMatch::default() };
             proptest::prop_assert_eq!(rules.extract(&html, &facts).len(), 1);
         }
     }

@@ -2,7 +2,7 @@
 #![cfg(feature = "tree")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crawl_fields::{Extract, PageFacts, RuleConfig, Rules};
+use crawl_fields::{CompiledRules, ExtractedFields, PageToMatch, RuleConfig};
 use expect_test::{Expect, expect};
 
 const URL: &str = "https://shop.example/item/7?q=1";
@@ -11,16 +11,16 @@ fn rule(text: &str) -> RuleConfig {
     toml::from_str(&format!("name = \"r\"\n{text}")).unwrap()
 }
 
-fn extract(rule_text: &str, html: &str) -> Extract {
-    let rules = Rules::compile(&[rule(rule_text)]).unwrap();
-    let facts = PageFacts {
+fn extract(rule_text: &str, html: &str) -> ExtractedFields {
+    let rules = CompiledRules::compile(&[rule(rule_text)]).unwrap();
+    let facts = PageToMatch {
         url: URL,
-        ..PageFacts::default()
+        ..PageToMatch::default()
     };
     rules.extract(html, &facts).pop().unwrap()
 }
 
-fn shown(extract: &Extract) -> String {
+fn shown(extract: &ExtractedFields) -> String {
     let mut lines: Vec<_> = extract
         .fields
         .iter()
@@ -225,7 +225,7 @@ fn broken_markup_is_repaired_as_browsers_repair_it() {
 
 #[test]
 fn a_rule_reads_only_the_pages_that_meet_its_conditions() {
-    let facts = PageFacts {
+    let facts = PageToMatch {
         url: URL,
         content_type: Some("text/HTML; charset=utf-8"),
         language: None,
@@ -233,7 +233,7 @@ fn a_rule_reads_only_the_pages_that_meet_its_conditions() {
     };
     let check = |conditions: &str, is_read: bool| {
         let rule = rule(&format!("{conditions}\nfields = {{ a = \"p\" }}"));
-        let rules = Rules::compile(&[rule]).unwrap();
+        let rules = CompiledRules::compile(&[rule]).unwrap();
         let extracts = rules.extract("<html lang=de-AT><p>a", &facts);
         assert_eq!(extracts.len(), usize::from(is_read), "{conditions}");
     };
@@ -273,7 +273,7 @@ fn mistakes_in_rules_have_their_place() {
         "k.l" = "p"
         "#,
     );
-    let errors = Rules::compile(&[rule.clone(), rule]).unwrap_err();
+    let errors = CompiledRules::compile(&[rule.clone(), rule]).unwrap_err();
     let lines = errors
         .iter()
         .filter(|error| error.rule == 0)
@@ -313,7 +313,7 @@ fn an_unknown_key_is_named() {
 
 #[test]
 fn a_selector_that_matches_nothing_is_explained() {
-    let rules = Rules::compile(&[rule(
+    let rules = CompiledRules::compile(&[rule(
         r##"
         [fields]
         price = "div.list > .item .price.now"
@@ -346,7 +346,7 @@ fn a_selector_that_matches_nothing_is_explained() {
 #[test]
 fn xpath_is_refused_with_the_same_in_css() {
     let config = rule("fields = { a = { xpath = \"//ul/li[2]\" } }");
-    let errors = Rules::compile(&[config]).unwrap_err();
+    let errors = CompiledRules::compile(&[config]).unwrap_err();
     let problems: Vec<_> = errors
         .iter()
         .map(|error| (error.to_string(), error.hint))

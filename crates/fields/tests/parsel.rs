@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawl_fields::{PageFacts, RuleConfig, Rules};
+use crawl_fields::{CompiledRules, PageToMatch, RuleConfig};
 use expect_test::expect_file;
 use serde_json::{Map, Value};
 
@@ -47,11 +47,11 @@ fn extracted() -> Value {
     let pages = file.extract.into_iter().map(|rule| {
         let name = rule.name.clone();
         let html = std::fs::read_to_string(folder().join(format!("{name}.html"))).unwrap();
-        let facts = PageFacts {
+        let facts = PageToMatch {
             url: &format!("https://{name}.example/list/page.html?page=2"),
-            ..PageFacts::default()
+            ..PageToMatch::default()
         };
-        let rules = Rules::compile(&[rule]).unwrap();
+        let rules = CompiledRules::compile(&[rule]).unwrap();
         let extract = rules.extract(&html, &facts).pop().unwrap();
         (name, Value::Object(extract.fields))
     });

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::exclusion::Exclusion;
+use crate::exclusion::NotFetchedReason;
 
 /// A URL to be added to the frontier, with the path that led to it and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +100,10 @@ pub enum RequestedState {
     Pending,
     /// Not to be fetched for now, because the path to the URL is too deep, has too many redirects,
     /// or leads through a nofollow link. The URL is fetched if it is found by another path.
-    Deferred(Exclusion),
+    Deferred(NotFetchedReason),
     /// Never to be fetched, for example because the URL is out of scope. An excluded URL counts as
     /// settled.
-    Excluded(Exclusion),
+    Excluded(NotFetchedReason),
 }
 
 /// The kind of document that a response is read as. If a URL is requested as several kinds, the

@@ -3,7 +3,7 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops};
-use crate::exclusion::Exclusion;
+use crate::exclusion::NotFetchedReason;
 use crate::url_state::UnsettledUrl;
 
 /// Maximum length of a stored text (a reason or a rule), in bytes.
@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// The values that a queue stores for a pending URL: those that decide its position, and the depth
 /// and redirects of the path that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueuePlace {
+pub struct QueuedUrlFields {
     /// Whether the URL was tried before.
     pub retried: bool,
     /// The priority. URLs with the lowest number are leased first.
@@ -47,7 +47,7 @@ pub struct QueueRank {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedUrl {
     /// The URL's place in its queue.
-    pub place: QueuePlace,
+    pub place: QueuedUrlFields,
     /// The number of the next attempt, from 1.
     pub attempt: u32,
     /// The URL.
@@ -64,7 +64,7 @@ pub(crate) struct DeferredUrl {
     /// A distance, as in [`QueuePlace::depth`].
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
-    pub(crate) exclusion: Exclusion,
+    pub(crate) exclusion: NotFetchedReason,
 }
 
 /// The state of a URL before an admission.
@@ -73,7 +73,7 @@ pub enum CurrentState {
     /// Never admitted.
     Unknown,
     /// Pending, with this place in its queue.
-    Pending(QueuePlace),
+    Pending(QueuedUrlFields),
     /// Leased.
     Leased,
     /// Deferred.
@@ -97,7 +97,7 @@ pub enum AdmitAction {
     /// The URL stays pending and moves forward in its queue, or takes a nearer path.
     Improve {
         /// The new place.
-        place: QueuePlace,
+        place: QueuedUrlFields,
         /// Whether the admission's path to the URL is nearer than the stored one. If so, the
         /// admission's `via` replaces the stored one.
         nearer: bool,
@@ -108,11 +108,11 @@ pub enum AdmitAction {
     Stay,
 }
 
-impl QueuePlace {
+impl QueuedUrlFields {
     /// Returns the place that `admission` requests, with the sequence number `seq`.
     #[must_use]
-    pub fn of(admission: &Admission, seq: u64) -> QueuePlace {
-        QueuePlace {
+    pub fn of(admission: &Admission, seq: u64) -> QueuedUrlFields {
+        QueuedUrlFields {
             retried: false,
             priority: admission.priority,
             depth: admission.distance(),
@@ -125,8 +125,8 @@ impl QueuePlace {
 
     /// Creates the place of a URL that is not pending, with the given distance. All fields except
     /// the distance are unused.
-    pub(crate) fn at(distance: u32) -> QueuePlace {
-        QueuePlace {
+    pub(crate) fn at(distance: u32) -> QueuedUrlFields {
+        QueuedUrlFields {
             retried: false,
             priority: 0,
             depth: distance,
@@ -156,7 +156,7 @@ impl QueuedUrl {
     #[must_use]
     pub fn new(admission: Admission, seq: u64) -> QueuedUrl {
         QueuedUrl {
-            place: QueuePlace::of(&admission, seq),
+            place: QueuedUrlFields::of(&admission, seq),
             attempt: 1,
             url: admission.url,
             via: admission.via,
@@ -188,7 +188,7 @@ impl QueuedUrl {
     }
 
     /// Converts the entry into a deferred URL.
-    pub(crate) fn deferred(self, exclusion: Exclusion) -> DeferredUrl {
+    pub(crate) fn deferred(self, exclusion: NotFetchedReason) -> DeferredUrl {
         DeferredUrl {
             url: self.url,
             via: self.via,
@@ -200,7 +200,7 @@ impl QueuedUrl {
 }
 
 impl DeferredUrl {
-    pub(crate) fn new(admission: Admission, exclusion: Exclusion) -> DeferredUrl {
+    pub(crate) fn new(admission: Admission, exclusion: NotFetchedReason) -> DeferredUrl {
         DeferredUrl {
             depth: admission.distance(),
             url: admission.url,
@@ -233,7 +233,7 @@ pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     }
 }
 
-fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction {
+fn improve(old: QueuedUrlFields, admission: &Admission, nearer: bool) -> AdmitAction {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;
@@ -258,8 +258,8 @@ pub fn capped(mut text: String) -> String {
 
 /// Truncates an exclusion's rule to the maximum stored length.
 #[must_use]
-pub fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
-    Exclusion {
+pub fn capped_exclusion(exclusion: NotFetchedReason) -> NotFetchedReason {
+    NotFetchedReason {
         rule: exclusion.rule.map(capped),
         ..exclusion
     }
@@ -269,12 +269,12 @@ pub fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
 mod tests {
     use crawl_weburl::canonicalize;
 
-    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuePlace, capped, meet};
+    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuedUrlFields, capped, meet};
     use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops, distance};
-    use crate::exclusion::{Exclusion, Reason};
+    use crate::exclusion::{NotFetchedReason, Reason};
 
     /// A page at depth 3 behind two redirects, of priority 9.
-    const OLD: QueuePlace = QueuePlace {
+    const OLD: QueuedUrlFields = QueuedUrlFields {
         retried: false,
         priority: 9,
         depth: 3,
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn only_a_nearer_path_changes_a_known_url() {
-        let put_aside = || RequestedState::Deferred(Exclusion::of(Reason::Depth));
-        let excluded = || RequestedState::Excluded(Exclusion::of(Reason::Scope));
+        let put_aside = || RequestedState::Deferred(NotFetchedReason::of(Reason::Depth));
+        let excluded = || RequestedState::Excluded(NotFetchedReason::of(Reason::Scope));
         let old = CurrentState::Deferred {
             depth: 3,
             redirects: 2,
@@ -310,7 +310,7 @@ mod tests {
             (4, 0, false),
         ] {
             let to = |state: RequestedState| admission(depth, redirects, state);
-            let place = QueuePlace {
+            let place = QueuedUrlFields {
                 depth,
                 redirects,
                 ..OLD
@@ -351,8 +351,9 @@ mod tests {
             hops_off,
             ..admission(depth, 0, RequestedState::Pending)
         };
-        let at =
-            |hops_off, depth| CurrentState::Pending(QueuePlace::of(&by(hops_off, depth), OLD.seq));
+        let at = |hops_off, depth| {
+            CurrentState::Pending(QueuedUrlFields::of(&by(hops_off, depth), OLD.seq))
+        };
         let improves = |old, new: &Admission| matches!(meet(old, new), AdmitAction::Improve { .. });
         assert!(improves(at(2, 1), &by(1, 9)));
         assert!(improves(at(1, 9), &by(1, 8)));
@@ -376,7 +377,7 @@ mod tests {
                 _ => None,
             }
         };
-        let to = |change: fn(&mut QueuePlace)| {
+        let to = |change: fn(&mut QueuedUrlFields)| {
             let mut place = OLD;
             change(&mut place);
             Some((place, false))
@@ -402,26 +403,26 @@ mod tests {
 
     #[test]
     fn retries_come_last_in_the_order_of_the_retries() {
-        let near = QueuePlace {
+        let near = QueuedUrlFields {
             retried: true,
             priority: 0,
             depth: 0,
             seq: 9,
             ..OLD
         };
-        let far = QueuePlace {
+        let far = QueuedUrlFields {
             priority: 200,
             depth: 90,
             seq: 8,
             ..near
         };
         assert!(OLD.rank() < far.rank() && far.rank() < near.rank());
-        let deeper = QueuePlace {
+        let deeper = QueuedUrlFields {
             depth: 4,
             seq: 1,
             ..OLD
         };
-        let later = QueuePlace {
+        let later = QueuedUrlFields {
             priority: 10,
             depth: 0,
             seq: 1,

@@ -31,7 +31,7 @@ pub enum FrontierError {
     },
     /// A shared frontier failed.
     #[error(transparent)]
-    Shared(SharedError),
+    Shared(SharedFrontierError),
     /// The URL of a settled lease is not leased in this frontier, for example because another
     /// frontier handed out the lease.
     #[error("`{url}` is not leased")]
@@ -48,7 +48,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The reason why a shared frontier failed during a crawl.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SharedError {
+pub enum SharedFrontierError {
     /// The database that holds the frontier failed, or can't be reached.
     #[error("the frontier at {address} failed")]
     Engine {

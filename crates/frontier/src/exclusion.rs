@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The reason why a URL is not fetched: its kind, and the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Exclusion {
+pub struct NotFetchedReason {
     /// The kind of reason.
     pub reason: Reason,
     /// The rule as written, such as `Disallow: /private` or `max-depth 3`. A store may truncate it
@@ -14,11 +14,11 @@ pub struct Exclusion {
     pub line: Option<u32>,
 }
 
-impl Exclusion {
+impl NotFetchedReason {
     /// Creates an exclusion without a rule or line.
     #[must_use]
-    pub fn of(reason: Reason) -> Exclusion {
-        Exclusion {
+    pub fn of(reason: Reason) -> NotFetchedReason {
+        NotFetchedReason {
             reason,
             rule: None,
             line: None,
@@ -26,7 +26,7 @@ impl Exclusion {
     }
 }
 
-impl fmt::Display for Exclusion {
+impl fmt::Display for NotFetchedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.reason)?;
         if let Some(rule) = &self.rule {
@@ -131,7 +131,7 @@ impl fmt::Display for Reason {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exclusion, Reason};
+    use super::{NotFetchedReason, Reason};
 
     #[test]
     fn codes_round_trip() {
@@ -143,12 +143,12 @@ mod tests {
 
     #[test]
     fn written_with_rule_and_line() {
-        let exclusion = Exclusion {
+        let exclusion = NotFetchedReason {
             reason: Reason::Robots,
             rule: Some("Disallow: /a".into()),
             line: Some(3),
         };
         assert_eq!(exclusion.to_string(), "robots: Disallow: /a (line 3)");
-        assert_eq!(Exclusion::of(Reason::Depth).to_string(), "depth");
+        assert_eq!(NotFetchedReason::of(Reason::Depth).to_string(), "depth");
     }
 }

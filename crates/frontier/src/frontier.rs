@@ -9,8 +9,8 @@ use crate::admission::Admission;
 use crate::error::FrontierError;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
-use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
-use crate::visit::Visit;
+use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::visit::LastVisit;
 
 /// The reading half of a frontier: which URLs are known, pending, leased and settled.
 ///
@@ -80,7 +80,7 @@ pub trait Frontier: Send + Sync {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrlDetails>, FrontierError>;
 
     /// Removes links that would change nothing if admitted now. Checks only committed state in
     /// memory and never waits, so some of the remaining links may be known too. Calls `settled` for
@@ -100,7 +100,7 @@ pub trait Frontier: Send + Sync {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError>;
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<LastVisit>, FrontierError>;
 
     /// Returns the page that `url` was found on, whatever the state of `url` is.
     ///

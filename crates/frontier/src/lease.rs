@@ -3,8 +3,8 @@
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::admission::{UrlKind, depth_and_hops, distance};
-use crate::admit_rule::{QueuePlace, QueuedUrl};
-use crate::exclusion::Exclusion;
+use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
+use crate::exclusion::NotFetchedReason;
 
 /// A URL handed out to be fetched.
 ///
@@ -68,8 +68,8 @@ impl Lease {
     /// Returns the queue place that the URL had when it was leased, with `seq` 0. The committed
     /// place may differ if a later commit has changed it.
     #[must_use]
-    pub fn place(&self) -> QueuePlace {
-        QueuePlace {
+    pub fn place(&self) -> QueuedUrlFields {
+        QueuedUrlFields {
             retried: false,
             priority: self.priority,
             depth: distance(self.depth, self.hops_off),
@@ -84,7 +84,7 @@ impl Lease {
     /// changed since the lease. A place changes if the URL is admitted again by a nearer path or
     /// with a lower `priority`, as a seed, or as a greater [`UrlKind`].
     #[must_use]
-    pub fn queued_at(&self, place: QueuePlace) -> Option<QueuedUrl> {
+    pub fn queued_at(&self, place: QueuedUrlFields) -> Option<QueuedUrl> {
         let is_unchanged = place.depth == distance(self.depth, self.hops_off)
             && place.redirects == self.redirects
             && place.priority == self.priority
@@ -113,9 +113,9 @@ pub enum LeaseOutcome {
         why: String,
     },
     /// The URL was not fetched, or its response must not be used.
-    Excluded(Exclusion),
+    Excluded(NotFetchedReason),
     /// Deferred: the URL was not fetched, but becomes pending again if found by another path.
-    Deferred(Exclusion),
+    Deferred(NotFetchedReason),
     /// To be retried. The URL goes behind the other URLs of its origin.
     Retry,
 }

@@ -11,7 +11,7 @@ use crate::admit_rule::{QueueRank, QueuedUrl};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::Lease;
-use crate::queue_heads::{FirstEntryLookup, QueueHeadCache};
+use crate::queue_head_cache::{FirstEntryLookup, QueueHeadCache};
 use crate::url_state::UrlCounts;
 
 /// The stored queues that a [`LeaseTable`] leases from.
@@ -26,16 +26,16 @@ pub trait QueueReader {
     /// [`FrontierError`] if the store fails.
     fn read_behind(
         &self,
-        queue: QueueId<'_>,
+        queue: OriginQueueId<'_>,
         after: Option<QueueRank>,
         leased: &BTreeSet<QueueRank>,
         wanted: usize,
-    ) -> Result<QueuePart, FrontierError>;
+    ) -> Result<QueueReadResult, FrontierError>;
 }
 
 /// An origin and the number of its queue in the store.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueId<'a> {
+pub struct OriginQueueId<'a> {
     /// The origin.
     pub origin: &'a Origin,
     /// The number of the origin's queue.
@@ -44,7 +44,7 @@ pub struct QueueId<'a> {
 
 /// Consecutive entries of a queue.
 #[derive(Debug, Default)]
-pub struct QueuePart {
+pub struct QueueReadResult {
     /// The entries, in the order of their ranks.
     pub entries: Vec<(QueueRank, QueuedUrl)>,
     /// The rank of the last entry read, or `None` at the end of the queue.
@@ -54,7 +54,7 @@ pub struct QueuePart {
 /// The number of URLs in each committed state. Leases are not committed, so leased URLs count as
 /// pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommittedCounts {
+pub struct CommittedUrlCounts {
     /// Waiting to be fetched, or leased.
     pub pending: u64,
     /// Deferred.
@@ -67,7 +67,7 @@ pub struct CommittedCounts {
     pub excluded: u64,
 }
 
-impl fmt::Display for CommittedCounts {
+impl fmt::Display for CommittedUrlCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -87,7 +87,7 @@ pub struct LeaseTable {
     queues: HashMap<Origin, OriginQueue>,
     leased: HashMap<Fingerprint, LeasedUrl>,
     heads: QueueHeadCache<QueuedUrl>,
-    totals: CommittedCounts,
+    totals: CommittedUrlCounts,
     /// The number of the last commit.
     pub commit: u64,
 }
@@ -112,14 +112,14 @@ pub struct LeaseChanges {
     /// The URLs whose leases the commit ended.
     pub settled: Vec<Fingerprint>,
     /// The queues in which entries were added, removed or moved.
-    pub queues: Vec<QueueChange>,
+    pub queues: Vec<OriginQueueChanges>,
     /// The number of URLs in each state after the commit.
-    pub totals: CommittedCounts,
+    pub totals: CommittedUrlCounts,
 }
 
 /// The changes of one commit in one origin's queue.
 #[derive(Debug)]
-pub struct QueueChange {
+pub struct OriginQueueChanges {
     /// The origin.
     pub origin: Origin,
     /// The number of the origin's queue in the store.
@@ -127,12 +127,12 @@ pub struct QueueChange {
     /// The number of URLs in the queue after the commit, including leased ones.
     pub queued: u64,
     /// The entries that changed.
-    pub moves: Vec<EntryMove>,
+    pub moves: Vec<QueueEntryChange>,
 }
 
 /// An entry of a queue that was added, removed or moved.
 #[derive(Debug)]
-pub struct EntryMove {
+pub struct QueueEntryChange {
     /// The URL's fingerprint.
     pub fingerprint: Fingerprint,
     /// The URL's rank before the commit, or `None` if the URL was not queued.
@@ -154,7 +154,7 @@ impl LeaseTable {
     #[must_use]
     pub fn new(
         queues: Vec<(Origin, u64, u64)>,
-        totals: CommittedCounts,
+        totals: CommittedUrlCounts,
         limit: usize,
         least: usize,
     ) -> LeaseTable {
@@ -173,7 +173,7 @@ impl LeaseTable {
 
     /// Adds the queues of origins that another worker owned until now. `totals` replaces the totals
     /// of the table.
-    pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: CommittedCounts) {
+    pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: CommittedUrlCounts) {
         for (origin, id, queued) in queues {
             self.set_origin_queue(&origin, id, queued);
         }
@@ -183,7 +183,7 @@ impl LeaseTable {
     /// Removes the queues of the origins for which `is_gone` returns true, because another worker
     /// owns them now. The origins must have no leased URLs. `totals` replaces the totals of the
     /// table.
-    pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: CommittedCounts) {
+    pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: CommittedUrlCounts) {
         let removed: Vec<Origin> = self
             .queues
             .keys()
@@ -252,7 +252,7 @@ impl LeaseTable {
     /// Returns the number of URLs in each state.
     #[must_use]
     pub fn counts(&self) -> UrlCounts {
-        let CommittedCounts {
+        let CommittedUrlCounts {
             pending,
             deferred,
             fetched,
@@ -294,7 +294,7 @@ impl LeaseTable {
                 FirstEntryLookup::Nothing => return Ok(None),
                 FirstEntryLookup::Unknown(after) => {
                     let wanted = self.heads.wanted(origin);
-                    let id = QueueId {
+                    let id = OriginQueueId {
                         origin,
                         id: queue.id,
                     };
@@ -367,7 +367,7 @@ impl LeaseTable {
         }
     }
 
-    fn apply(&mut self, origin: &Origin, moved: EntryMove) {
+    fn apply(&mut self, origin: &Origin, moved: QueueEntryChange) {
         if let Some(rank) = moved.old {
             self.heads.remove(origin, rank);
         }

@@ -41,6 +41,7 @@
 mod admission;
 mod admit_rule;
 pub mod conformance;
+mod crawl_transfer_item;
 mod error;
 mod exclusion;
 mod file_lock;
@@ -49,10 +50,9 @@ mod frontier;
 mod lease;
 mod lease_table;
 mod memory;
-mod queue_heads;
+mod queue_head_cache;
 mod sieve;
 mod store;
-mod stored_part;
 mod transaction;
 mod url_record;
 mod url_state;
@@ -64,31 +64,33 @@ pub mod worker_frontier;
 pub mod parts {
     pub use crate::admission::{depth_and_hops, distance};
     pub use crate::admit_rule::{
-        AdmitAction, CurrentState, QueuePlace, QueueRank, QueuedUrl, capped, capped_exclusion, meet,
+        AdmitAction, CurrentState, QueueRank, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
+        meet,
     };
+    pub use crate::crawl_transfer_item::CrawlTransferItem;
     pub use crate::lease_table::{
-        CommittedCounts, EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart,
-        QueueReader,
+        CommittedUrlCounts, LeaseChanges, LeaseTable, OriginQueueChanges, OriginQueueId,
+        QueueEntryChange, QueueReadResult, QueueReader,
     };
-    pub use crate::stored_part::StoredPart;
     pub use crate::url_record::{RecordState, UrlRecord};
     pub use crate::visit::StoredVisit;
 }
 
 pub use admission::{Admission, AdmissionResult, RequestedState, UrlKind};
 pub use error::{DiskOpenError, FrontierError};
-pub use exclusion::{Exclusion, Reason};
+pub use exclusion::{NotFetchedReason, Reason};
 pub use file_lock::FileLock;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use frontier::Frontier;
 pub use lease::{Lease, LeaseOutcome};
 pub use memory::{MemoryCrawl, MemoryFrontier, MemoryWorker};
-pub use sieve::{Disk, DiskFile, SystemDisk};
+pub use sieve::{DiskFile, RunDisk, SystemDisk};
 #[cfg(any(test, fuzzing))]
 pub use store::fuzzed;
 pub use store::{
-    Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrls, RemovalFilter,
+    Durability, FjallFrontier, FjallFrontierOptions, OfflineFrontier, OmittedUrlCounts,
+    RemovalFilter,
 };
 pub use transaction::{CommitResult, Transaction};
-pub use url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
-pub use visit::Visit;
+pub use url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
+pub use visit::LastVisit;

@@ -5,7 +5,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use crate::admission::{Admission, AdmissionResult};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
-use crate::visit::Visit;
+use crate::visit::LastVisit;
 
 /// A set of changes that takes effect as a whole or not at all.
 ///
@@ -37,7 +37,7 @@ pub trait Transaction {
         &mut self,
         lease: Lease,
         outcome: LeaseOutcome,
-        visit: Visit,
+        visit: LastVisit,
     ) -> Result<(), FrontierError>;
 
     /// Makes settled URLs pending again whose next visit is due at `until` (seconds since the Unix

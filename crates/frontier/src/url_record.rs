@@ -3,10 +3,10 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::admission::{Admission, RequestedState, depth_and_hops, distance};
-use crate::admit_rule::{CurrentState, QueuePlace, QueueRank, capped, capped_exclusion};
-use crate::exclusion::Exclusion;
+use crate::admit_rule::{CurrentState, QueueRank, QueuedUrlFields, capped, capped_exclusion};
+use crate::exclusion::NotFetchedReason;
 use crate::lease::LeaseOutcome;
-use crate::url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
+use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
 
 /// Everything that a frontier stores about one URL, except its visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct UrlRecord {
     /// The URL's state. Leases are not stored, so a leased URL is pending.
     pub state: RecordState,
     /// The URL's queue place. If the URL is not pending, its priority, seed and kind are unused.
-    pub place: QueuePlace,
+    pub place: QueuedUrlFields,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
 }
@@ -28,7 +28,7 @@ pub enum RecordState {
         attempt: u32,
     },
     /// Deferred, with the reason.
-    Deferred(Exclusion),
+    Deferred(NotFetchedReason),
     /// Settled with a response.
     Fetched {
         /// The HTTP status.
@@ -40,14 +40,14 @@ pub enum RecordState {
         why: String,
     },
     /// Settled without being fetched.
-    Excluded(Exclusion),
+    Excluded(NotFetchedReason),
 }
 
 impl UrlRecord {
     /// Returns the record that `admission` requests, with the sequence number `seq`.
     #[must_use]
     pub fn admitted(admission: Admission, seq: u64) -> UrlRecord {
-        let place = QueuePlace::of(&admission, seq);
+        let place = QueuedUrlFields::of(&admission, seq);
         let state = match admission.state {
             RequestedState::Pending => RecordState::Pending { attempt: 1 },
             RequestedState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
@@ -59,7 +59,7 @@ impl UrlRecord {
 
     /// Returns the record of a settled URL, or `None` if `known` is pending, leased or deferred.
     #[must_use]
-    pub fn settled(known: KnownUrl) -> Option<UrlRecord> {
+    pub fn settled(known: KnownUrlDetails) -> Option<UrlRecord> {
         let state = match known.state {
             KnownState::Fetched { status } => RecordState::Fetched { status },
             KnownState::Failed { why } => RecordState::Failed { why },
@@ -70,7 +70,7 @@ impl UrlRecord {
         };
         Some(UrlRecord {
             state,
-            place: QueuePlace::at(distance(known.depth, known.hops_off)),
+            place: QueuedUrlFields::at(distance(known.depth, known.hops_off)),
             via: None,
         })
     }
@@ -130,7 +130,7 @@ impl UrlRecord {
     /// Returns the URL's state in the form that [`Frontier::known`](crate::Frontier::known)
     /// returns. If `leased` is true, a pending URL counts as leased.
     #[must_use]
-    pub fn known(&self, leased: bool) -> KnownUrl {
+    pub fn known(&self, leased: bool) -> KnownUrlDetails {
         let (state, waits) = match &self.state {
             &RecordState::Pending { attempt } if leased => (KnownState::Leased { attempt }, true),
             &RecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
@@ -140,7 +140,7 @@ impl UrlRecord {
             RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
         };
         let (depth, hops_off) = depth_and_hops(self.place.depth);
-        KnownUrl {
+        KnownUrlDetails {
             state,
             depth,
             hops_off,

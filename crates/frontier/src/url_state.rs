@@ -2,11 +2,11 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::exclusion::Exclusion;
+use crate::exclusion::NotFetchedReason;
 
 /// The state of a known URL, and the path that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownUrl {
+pub struct KnownUrlDetails {
     /// The URL's state.
     pub state: KnownState,
     /// The number of links followed from a seed to the URL, on the nearest path.
@@ -32,7 +32,7 @@ pub enum KnownState {
         attempt: u32,
     },
     /// Deferred. The URL is fetched if it is found by another path.
-    Deferred(Exclusion),
+    Deferred(NotFetchedReason),
     /// Settled: a response was stored.
     Fetched {
         /// The HTTP status.
@@ -44,7 +44,7 @@ pub enum KnownState {
         why: String,
     },
     /// Settled without being fetched.
-    Excluded(Exclusion),
+    Excluded(NotFetchedReason),
 }
 
 /// The number of URLs in each state.
@@ -81,5 +81,5 @@ pub struct UnsettledUrl<'a> {
     /// The page that the URL was found on.
     pub via: Option<&'a CanonicalUrl>,
     /// The reason why the URL is deferred. `None` for a pending URL.
-    pub exclusion: Option<&'a Exclusion>,
+    pub exclusion: Option<&'a NotFetchedReason>,
 }

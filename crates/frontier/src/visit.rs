@@ -3,7 +3,7 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::admission::distance;
-use crate::admit_rule::{QueuePlace, QueuedUrl};
+use crate::admit_rule::{QueuedUrl, QueuedUrlFields};
 use crate::lease::Lease;
 
 /// The last visit of a settled URL, stored for its next visit.
@@ -11,7 +11,7 @@ use crate::lease::Lease;
 /// Times are in seconds since the Unix epoch, and are only compared with each other, never with a
 /// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct LastVisit {
     /// When the visit was made, in seconds since the Unix epoch.
     pub at: u32,
     /// When the next visit is due, in seconds since the Unix epoch.
@@ -20,7 +20,7 @@ pub struct Visit {
     pub bytes: Vec<u8>,
 }
 
-impl Visit {
+impl LastVisit {
     /// Returns whether the due time can't be right, as [`crate::Transaction::visit_misdated`]
     /// defines it.
     #[must_use]
@@ -40,9 +40,9 @@ pub struct StoredVisit {
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
     /// The queue place, with `seq` 0.
-    pub place: QueuePlace,
+    pub place: QueuedUrlFields,
     /// The visit.
-    pub visit: Visit,
+    pub visit: LastVisit,
     /// Whether the URL is settled until `visit.due`. If false, the URL is pending or leased, or was
     /// settled for good.
     pub is_settled: bool,
@@ -51,11 +51,11 @@ pub struct StoredVisit {
 impl StoredVisit {
     /// Creates the record of the visit that ended `lease`.
     #[must_use]
-    pub fn new(lease: &Lease, visit: Visit) -> StoredVisit {
+    pub fn new(lease: &Lease, visit: LastVisit) -> StoredVisit {
         StoredVisit {
             url: lease.url.clone(),
             via: lease.via.clone(),
-            place: QueuePlace {
+            place: QueuedUrlFields {
                 retried: false,
                 priority: lease.priority,
                 depth: distance(lease.depth, lease.hops_off),
@@ -74,7 +74,7 @@ impl StoredVisit {
     #[must_use]
     pub fn queued(&self, seq: u64) -> QueuedUrl {
         QueuedUrl {
-            place: QueuePlace { seq, ..self.place },
+            place: QueuedUrlFields { seq, ..self.place },
             attempt: 1,
             url: self.url.clone(),
             via: self.via.clone(),

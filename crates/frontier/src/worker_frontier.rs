@@ -12,9 +12,9 @@ use crawl_weburl::{HostKey, Origin};
 
 use crate::admission::Admission;
 use crate::error::FrontierError;
-pub use crate::error::{BoxError, SharedError};
+pub use crate::error::{BoxError, SharedFrontierError};
 use crate::frontier::Frontier;
-use crate::parts::{CommittedCounts, StoredPart};
+use crate::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crate::transaction::Transaction;
 
 /// The deadline of a worker's requests to its hosts. At the deadline the fetcher aborts requests
@@ -34,7 +34,7 @@ pub trait SendDeadline: Send + Sync {
 /// The facts that a worker needs about the whole crawl, as of one moment. If the crawl has several
 /// groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkerSurvey {
+pub struct CrawlSurvey {
     /// The number of living workers that are not being drained, including this one.
     pub living: u64,
     /// The number of living workers that use the same group of database servers as this worker.
@@ -166,7 +166,7 @@ pub trait WorkerFrontier: Frontier {
     /// # Errors
     /// [`FrontierError`] if a database fails, or the crawl has a group that this worker was not
     /// configured with.
-    fn survey(&self) -> Result<WorkerSurvey, FrontierError>;
+    fn survey(&self) -> Result<CrawlSurvey, FrontierError>;
 
     /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
     /// groups: inserts each link in the other group, then removes it from `group`. An interrupted
@@ -234,7 +234,7 @@ pub trait WorkerTransaction: Transaction {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError>;
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenLostResult, FrontierError>;
 
     /// Records the number of pages and bytes that this worker has used in all its runs. The
     /// database needs these numbers because all workers share one budget.
@@ -243,7 +243,7 @@ pub trait WorkerTransaction: Transaction {
 
 /// The result of [`WorkerTransaction::reopen_lost`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReopenedUrls {
+pub struct ReopenLostResult {
     /// URLs that stay excluded. Their rows have to be written again.
     pub excluded: Vec<Admission>,
     /// The origins of all URLs that were reopened or stay excluded.
@@ -259,7 +259,7 @@ pub trait OutgoingCrawl {
     fn workers(&self) -> &[ExportedWorker];
 
     /// Returns the number of the crawl's URLs in each state.
-    fn totals(&self) -> CommittedCounts;
+    fn totals(&self) -> CommittedUrlCounts;
 
     /// Passes to `show` everything that is stored for the crawl, except the workers' named values.
     /// The pending URLs of an origin come in queue order.
@@ -268,7 +268,7 @@ pub trait OutgoingCrawl {
     /// Errors of the databases and of `show`.
     fn each_part(
         &self,
-        show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
+        show: &mut dyn FnMut(CrawlTransferItem) -> Result<(), BoxError>,
     ) -> Result<(), BoxError>;
 
     /// Passes to `show` each link that no worker has taken yet. A link may be passed twice.
@@ -295,7 +295,7 @@ pub struct ExportedWorker {
 }
 
 /// A shared frontier to which a crawl can be moved from its directory.
-pub trait MoveTarget {
+pub trait CrawlMoveTarget {
     /// Creates an id for a process of `worker`. The shared frontier will record this process as the
     /// one that ran the crawl so far. The process counts as ended once the move is complete.
     fn new_life(&self, worker: &str) -> String;
@@ -322,7 +322,7 @@ pub trait IncomingCrawl {
     ///
     /// # Errors
     /// [`FrontierError`] if the database fails.
-    fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
+    fn put(&mut self, part: CrawlTransferItem) -> Result<(), FrontierError>;
 
     /// Completes the move if the database has as many URLs in each state as `expected`: gives the
     /// crawl its name, so that workers find it. `worker` then resumes the crawl, as after a crash
@@ -333,8 +333,8 @@ pub trait IncomingCrawl {
     fn finish(
         self: Box<Self>,
         worker: ImportedWorker,
-        expected: CommittedCounts,
-    ) -> Result<(), MoveError>;
+        expected: CommittedUrlCounts,
+    ) -> Result<(), CrawlMoveError>;
 
     /// Removes the unfinished crawl from the shared frontier.
     ///
@@ -345,7 +345,7 @@ pub trait IncomingCrawl {
 
 /// The reason why a crawl could not be moved into a shared frontier.
 #[derive(Debug)]
-pub enum MoveError {
+pub enum CrawlMoveError {
     /// The database does not have the expected numbers of URLs, so the crawl was removed from it.
     Incomplete(BoxError),
     /// The database failed, so it is unknown whether the crawl was moved.

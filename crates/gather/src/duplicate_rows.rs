@@ -11,9 +11,9 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
-use crawl_archive::{LineSort, ReadError, RowReader};
+use crawl_archive::{LineSorter, ReadError, RowReader};
 
-use crate::error::{GatherError, SettledTwice};
+use crate::error::{GatherError, TwiceSettledUrl};
 use crate::worker_directory::WorkerDirectory;
 
 /// Maximum size of the lines that are sorted in memory at a time, in bytes.
@@ -38,14 +38,14 @@ const EXCLUDED: &str = "b";
 
 /// The rows of `excluded.jsonl` to omit because another worker's row covers the same URL. Each is
 /// given as worker number and line, in ascending order.
-pub(crate) struct DuplicateRows {
+pub(crate) struct DuplicateRowReader {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,
 }
 
-impl DuplicateRows {
-    fn open(path: &Path) -> io::Result<DuplicateRows> {
-        let mut rows = DuplicateRows {
+impl DuplicateRowReader {
+    fn open(path: &Path) -> io::Result<DuplicateRowReader> {
+        let mut rows = DuplicateRowReader {
             lines: BufReader::new(File::open(path)?),
             next: None,
         };
@@ -118,12 +118,12 @@ impl Entry {
 pub(crate) fn find_duplicates(
     workers: &[WorkerDirectory],
     scratch: &Path,
-) -> Result<DuplicateRows, GatherError> {
+) -> Result<DuplicateRowReader, GatherError> {
     let sorted = sort_rows(workers, scratch)?;
     let failed = |error| GatherError::io(scratch)(error);
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
     fs::remove_file(&sorted).map_err(failed)?;
-    let mut duplicates = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
+    let mut duplicates = LineSorter::new(scratch, "told.tmp", MAX_SORTED_BYTES);
     let mut twice = RepeatedUrls::default();
     let mut group: Vec<Entry> = Vec::new();
     let mut current_url = String::new();
@@ -153,7 +153,7 @@ pub(crate) fn find_duplicates(
     }
     twice.refuse()?;
     let duplicates = duplicates.finish().map_err(failed)?;
-    DuplicateRows::open(&duplicates).map_err(failed)
+    DuplicateRowReader::open(&duplicates).map_err(failed)
 }
 
 /// Returns the exclusions to omit, given all rows about one URL.
@@ -173,7 +173,7 @@ fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
 
 fn sort_rows(workers: &[WorkerDirectory], scratch: &Path) -> Result<PathBuf, GatherError> {
     let failed = |error| GatherError::io(scratch)(error);
-    let mut sort = LineSort::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
+    let mut sort = LineSorter::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
     let mut push = |url: &str, kind: &str, detail: &str, worker: usize, line: u64| {
         // Tabs and newlines separate the fields and lines of the sorted file. A URL never contains
         // them, but a malformed row might.
@@ -212,7 +212,7 @@ pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherErr
 #[derive(Default)]
 struct RepeatedUrls {
     count: u64,
-    first: Vec<SettledTwice>,
+    first: Vec<TwiceSettledUrl>,
 }
 
 impl RepeatedUrls {
@@ -232,7 +232,7 @@ impl RepeatedUrls {
             {
                 self.count += 1;
                 if self.first.len() < MAX_NAMED {
-                    self.first.push(SettledTwice {
+                    self.first.push(TwiceSettledUrl {
                         url: url.to_owned(),
                         round: one.detail.parse().unwrap_or_default(),
                         one: place(one),

@@ -77,7 +77,7 @@ pub enum GatherError {
         /// The number of rows that repeat a URL.
         count: u64,
         /// The first few repeated URLs, each with two rows.
-        first: Vec<SettledTwice>,
+        first: Vec<TwiceSettledUrl>,
     },
     /// A record of the archive can't be read.
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub enum GatherError {
 
 /// A URL that two rows of `pages.jsonl` settle in the same round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettledTwice {
+pub struct TwiceSettledUrl {
     /// The URL.
     pub url: String,
     /// The round of the rows.
@@ -108,7 +108,7 @@ pub struct SettledTwice {
     pub other: (String, u64),
 }
 
-impl fmt::Display for SettledTwice {
+impl fmt::Display for TwiceSettledUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((one, line), (other, other_line)) = (&self.one, &self.other);
         write!(
@@ -119,7 +119,7 @@ impl fmt::Display for SettledTwice {
     }
 }
 
-struct ListOf<'a>(&'a [SettledTwice]);
+struct ListOf<'a>(&'a [TwiceSettledUrl]);
 
 impl fmt::Display for ListOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

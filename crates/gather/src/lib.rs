@@ -27,7 +27,7 @@ mod duplicate_rows;
 mod error;
 mod merge_archives;
 mod merge_rows;
-mod merge_waiting;
+mod merge_waiting_files;
 mod worker_directory;
 
 use std::collections::BTreeMap;
@@ -41,11 +41,11 @@ use crawl_archive::{ChangedFiles, replace_file, start_digests};
 use crawl_records::{list_digests, write_report};
 use serde::Serialize;
 
-pub use error::{GatherError, SettledTwice};
+pub use error::{GatherError, TwiceSettledUrl};
 
 /// The result of gathering a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gathered {
+pub struct GatherResult {
     /// A row for each worker, in the order of the given directories. With
     /// [`GatherPurpose::Reading`], `workers.jsonl` contains the same rows.
     pub workers: Vec<GatheredWorkerRow>,
@@ -85,7 +85,7 @@ pub fn gather(
     dirs: &[PathBuf],
     to: &Path,
     purpose: &GatherPurpose<'_>,
-) -> Result<Gathered, GatherError> {
+) -> Result<GatherResult, GatherError> {
     let mut workers = worker_directory::open_all(dirs)?;
     let goes_on = match purpose {
         GatherPurpose::Reading => false,
@@ -117,7 +117,7 @@ pub fn gather(
     merge_rows::links(&mut workers, to)?;
     merge_rows::extracts(&mut workers, to)?;
     merge_rows::operators_rows(&mut workers, goes_on, to)?;
-    merge_waiting::write_waiting(&workers, &last, to)?;
+    merge_waiting_files::write_waiting(&workers, &last, to)?;
     if !goes_on {
         merge_rows::list_workers(&workers, to)?;
     }
@@ -126,7 +126,7 @@ pub fn gather(
     list_digests(to, ChangedFiles::All)?;
     let synced = File::open(to).and_then(|folder| folder.sync_all());
     synced.map_err(GatherError::io(to))?;
-    Ok(Gathered {
+    Ok(GatherResult {
         workers: workers.into_iter().map(|worker| worker.row).collect(),
     })
 }

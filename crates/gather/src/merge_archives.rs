@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::rows::{FileDigestRow, WarcPlace};
+use crawl_archive::rows::{FileDigestRow, WarcRecordLocation};
 use crawl_archive::{
-    CAPTURES, CaptureLog, FOLDER, FileDigestList, copy_renamed, is_warc, marked_name, open_regular,
-    replace_file, write_index,
+    CAPTURES, CaptureLogReader, FOLDER, FileDigestList, copy_renamed, is_warc, marked_name,
+    open_regular, replace_file, write_index,
 };
 
 use crate::error::GatherError;
@@ -25,10 +25,10 @@ pub(crate) struct RelocatedRecords {
 
 impl RelocatedRecords {
     /// Returns the file and offset that a record has in the gathered archive.
-    pub(crate) fn of(&self, place: WarcPlace) -> WarcPlace {
+    pub(crate) fn of(&self, place: WarcRecordLocation) -> WarcRecordLocation {
         match self.renamed.get(&place.file) {
             None => place,
-            Some((file, shift)) => WarcPlace {
+            Some((file, shift)) => WarcRecordLocation {
                 file: file.clone(),
                 offset: place.offset.saturating_add_signed(*shift),
             },
@@ -159,11 +159,11 @@ fn write_captures(
     let mut write = || -> io::Result<()> {
         let mut out = BufWriter::new(replace_file(path)?);
         for (worker, places) in workers.iter().zip(places) {
-            let Some(mut log) = CaptureLog::open(&worker.dir)? else {
+            let Some(mut log) = CaptureLogReader::open(&worker.dir)? else {
                 continue;
             };
             while let Some(mut line) = log.next_capture()? {
-                let place = places.of(WarcPlace {
+                let place = places.of(WarcRecordLocation {
                     file: line.file.to_string(),
                     offset: line.offset,
                 });

@@ -8,12 +8,12 @@ use std::path::Path;
 use crawl_archive::rows::{
     DelayRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow, RequestRow, TombstoneRow,
 };
-use crawl_archive::{RowFile, RowReader};
+use crawl_archive::{RowFileWriter, RowReader};
 use crawl_records::{GATHERED_DELAYS, WORKERS};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::duplicate_rows::{DuplicateRows, sound};
+use crate::duplicate_rows::{DuplicateRowReader, sound};
 use crate::error::GatherError;
 use crate::merge_archives::RelocatedRecords;
 use crate::worker_directory::WorkerDirectory;
@@ -79,7 +79,7 @@ pub(crate) fn requests(
 /// Writes `excluded.jsonl`, without rows that repeat another worker's row.
 pub(crate) fn excluded(
     workers: &mut [WorkerDirectory],
-    duplicates: &mut DuplicateRows,
+    duplicates: &mut DuplicateRowReader,
     to: &Path,
 ) -> Result<(), GatherError> {
     const NAME: &str = "excluded.jsonl";
@@ -258,20 +258,20 @@ impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
 
 /// Appends a row to a file. The file is created when the first row is written.
 fn append(
-    out: &mut Option<RowFile>,
+    out: &mut Option<RowFileWriter>,
     to: &Path,
     name: &str,
     row: &impl Serialize,
 ) -> Result<(), GatherError> {
     let file = match out {
         Some(file) => file,
-        None => out.insert(RowFile::open(&to.join(name), None)?),
+        None => out.insert(RowFileWriter::open(&to.join(name), None)?),
     };
     file.append(row)?;
     Ok(())
 }
 
-fn sync(out: Option<RowFile>) -> Result<(), GatherError> {
+fn sync(out: Option<RowFileWriter>) -> Result<(), GatherError> {
     match out {
         Some(mut file) => Ok(file.sync()?),
         None => Ok(()),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::rows::{PageRow, RequestRow, WarcRecordLocation};
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureLog, CaptureMetadata, CapturedRequest, Encoder,
-    RecordIds, Timestamp, WarcReader, read_record,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLogReader, CaptureMetadata,
+    CapturedRequest, RecordIds, Timestamp, WarcReader, read_record,
 };
-use crawl_gather::{GatherError, GatherPurpose, Gathered, gather};
-use crawl_records::{Audit, audit, pages, requests, waiting};
+use crawl_gather::{GatherError, GatherPurpose, GatherResult, gather};
+use crawl_records::{AuditReport, audit, pages, requests, waiting};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ impl Made {
         }
     }
 
-    fn gather(&self, workers: &[&str]) -> Result<(PathBuf, Gathered), GatherError> {
+    fn gather(&self, workers: &[&str]) -> Result<(PathBuf, GatherResult), GatherError> {
         let dirs: Vec<PathBuf> = workers.iter().map(|worker| self.dir(worker)).collect();
         let to = self.dir("gathered");
         gather(&dirs, &to, &GatherPurpose::Reading).map(|gathered| (to, gathered))
@@ -75,7 +75,7 @@ fn excluded(url: &str, reason: &str) -> Value {
     json!({"url": url, "reason": reason, "rule": null, "line": null, "found_on": null})
 }
 
-fn rules(audit: &Audit) -> Vec<(&str, Vec<u64>)> {
+fn rules(audit: &AuditReport) -> Vec<(&str, Vec<u64>)> {
     let breaches = audit.breaches.iter();
     let lines = |breach: &crawl_records::Breach| breach.rows.iter().map(|row| row.line).collect();
     breaches
@@ -303,7 +303,8 @@ fn urls_of_a_handed_on_host_are_listed_once() {
 /// Writes an archive with one page and returns the page's row. The file name is the same for every
 /// directory.
 fn archived(dir: &Path, path: &str, number: u64) -> Value {
-    let mut archive = Archive::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let mut archive =
+        ArchiveWriter::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
     let url = format!("http://a.example/{path}");
     let body = format!("the words of {path}");
     let capture = Capture {
@@ -326,7 +327,7 @@ fn archived(dir: &Path, path: &str, number: u64) -> Value {
         revisit: None,
         about: CaptureMetadata::default(),
     };
-    let encoded = Encoder::default().encode(&capture, &RecordIds::numbered(number));
+    let encoded = CaptureEncoder::default().encode(&capture, &RecordIds::numbered(number));
     let receipt = archive.append(&encoded).unwrap();
     archive.sync().unwrap();
     archive.write_index().unwrap();
@@ -346,7 +347,7 @@ fn files_of_one_name_are_renamed_and_places_follow() {
     let (to, _) = made.gather(&["w1", "w2", "w3"]).unwrap();
     let rows: Vec<PageRow> = pages(&to).unwrap().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 3);
-    let mut places: Vec<WarcPlace> = Vec::new();
+    let mut places: Vec<WarcRecordLocation> = Vec::new();
     for row in rows {
         let place = row.warc.unwrap();
         let path = to.join("archive").join(&place.file);
@@ -361,9 +362,10 @@ fn files_of_one_name_are_renamed_and_places_follow() {
         }
         places.push(place);
     }
-    let mut log = CaptureLog::open(&to).unwrap().unwrap();
+    let mut log = CaptureLogReader::open(&to).unwrap().unwrap();
     while let Some(line) = log.next_capture().unwrap() {
-        let at = |place: &WarcPlace| *place.file == *line.file && place.offset == line.offset;
+        let at =
+            |place: &WarcRecordLocation| *place.file == *line.file && place.offset == line.offset;
         assert!(places.iter().any(at), "{line:?}");
         places.retain(|place| !at(place));
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::key::{KeyError, KeySet, PublicKey, jwks, set_json};
+use crate::key::{KeyError, PublicKey, SigningKeySet, jwks, set_json};
 
 /// The path where a host publishes the keys that sign for its whole domain.
 pub const DIRECTORY_PATH: &str = "/.well-known/http-message-signatures-directory";
@@ -15,7 +15,7 @@ const EXAMPLE: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 /// Beyond the limit: [`DirectoryFault::TooMany`].
 pub(crate) const MAX_KEYS: usize = 100;
 
-impl KeySet {
+impl SigningKeySet {
     /// Returns the public keys as the JSON Web Key Set to publish.
     #[must_use]
     pub fn to_directory_json(&self) -> String {
@@ -129,7 +129,7 @@ pub fn check_directory(text: &str) -> (Vec<PublicKey>, Vec<DirectoryFault>) {
 /// A Signature Agent Card (draft-meunier-webbotauth-registry-04), with a crawler's description of
 /// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Card {
+pub struct SignatureAgentCard {
     /// The URL of the card itself.
     pub client_id: String,
     /// The name of the crawler.
@@ -142,13 +142,13 @@ pub struct Card {
     /// The URL of the published keys.
     pub jwks_uri: String,
     /// The members that the draft defines for crawlers.
-    pub web_bot_auth: CardDetails,
+    pub web_bot_auth: AgentCardDetails,
 }
 
 /// The content of the member `web_bot_auth` of a [`Card`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct CardDetails {
+pub struct AgentCardDetails {
     /// The `User-Agent` field of the crawler's requests.
     pub expected_user_agent: String,
     /// The product token of the crawler, as used in robots.txt.

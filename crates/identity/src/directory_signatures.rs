@@ -4,7 +4,7 @@ use ring::digest::{SHA256, SHA512, digest};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::key::PublicKey;
-use crate::message::{BaseError, SignableMessage, component_id};
+use crate::message::{SignableMessage, SignatureBaseError, component_id};
 use crate::verify::{seconds, text};
 
 /// The value of the parameter `tag` in signatures on directories.
@@ -13,7 +13,7 @@ const DIRECTORY_TAG: &str = "http-message-signatures-directory";
 /// A defect of the signatures on a directory response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ResponseFault {
+pub enum DirectoryResponseFault {
     /// The header field with this name can't be parsed.
     #[error("{0} can't be parsed")]
     Malformed(&'static str),
@@ -53,7 +53,7 @@ pub enum ResponseFault {
     },
     /// The signature base (the signed text) can't be built. Contains the label of the signature.
     #[error("signature `{0}`: {1}")]
-    Base(String, BaseError),
+    Base(String, SignatureBaseError),
     /// The signature with this label doesn't match: it was made with a key other than the named
     /// one, or for another response.
     #[error("signature `{0}` isn't the key's signature of this response")]
@@ -72,22 +72,25 @@ pub fn verify_directory_response(
     body: &[u8],
     keys: &[PublicKey],
     now: u64,
-) -> (usize, Vec<ResponseFault>) {
+) -> (usize, Vec<DirectoryResponseFault>) {
     let Some(inputs) = response.field("signature-input") else {
         return (0, Vec::new());
     };
     let Ok(inputs) = Parser::new(&inputs).parse::<Dictionary>() else {
-        return (0, vec![ResponseFault::Malformed("Signature-Input")]);
+        return (
+            0,
+            vec![DirectoryResponseFault::Malformed("Signature-Input")],
+        );
     };
     let signatures = response.field("signature").unwrap_or_default();
     let Ok(signatures) = Parser::new(&signatures).parse::<Dictionary>() else {
-        return (0, vec![ResponseFault::Malformed("Signature")]);
+        return (0, vec![DirectoryResponseFault::Malformed("Signature")]);
     };
     let (mut valid, mut faults) = (0, Vec::new());
     for (label, input) in inputs.iter().take(crate::directory::MAX_KEYS) {
         let label = label.as_str();
         let ListEntry::InnerList(input) = input else {
-            faults.push(ResponseFault::Malformed("Signature-Input"));
+            faults.push(DirectoryResponseFault::Malformed("Signature-Input"));
             continue;
         };
         // Skip signatures with other tags, because such signatures don't prove possession of the
@@ -117,14 +120,14 @@ fn judge(
     signature: Option<&[u8]>,
     keys: &[PublicKey],
     now: u64,
-) -> Result<(), ResponseFault> {
+) -> Result<(), DirectoryResponseFault> {
     let label = || label.to_owned();
-    let lacks = |what| ResponseFault::Lacks {
+    let lacks = |what| DirectoryResponseFault::Lacks {
         label: label(),
         what,
     };
     let covers = |id: &str| input.items.iter().any(|item| component_id(item) == id);
-    let signature = signature.ok_or(ResponseFault::Malformed("Signature"))?;
+    let signature = signature.ok_or(DirectoryResponseFault::Malformed("Signature"))?;
     for (id, what) in [
         ("\"@authority\";req", "the authority of the request"),
         ("\"content-digest\"", "content-digest"),
@@ -138,19 +141,19 @@ fn judge(
     let keyid = text(input, "keyid").ok_or(lacks("keyid"))?;
     let mut keys = keys.iter();
     let Some(key) = keys.find(|key| key.thumbprint() == keyid) else {
-        return Err(ResponseFault::UnknownKey {
+        return Err(DirectoryResponseFault::UnknownKey {
             label: label(),
             keyid,
         });
     };
     let base = response.signature_base(input);
-    let base = base.map_err(|why| ResponseFault::Base(label(), why))?;
+    let base = base.map_err(|why| DirectoryResponseFault::Base(label(), why))?;
     if !key.verifies(base.as_bytes(), signature) {
-        return Err(ResponseFault::Wrong(label()));
+        return Err(DirectoryResponseFault::Wrong(label()));
     }
     match created <= now && now <= expires {
         true => Ok(()),
-        false => Err(ResponseFault::Time {
+        false => Err(DirectoryResponseFault::Time {
             label: label(),
             created,
             expires,
@@ -160,26 +163,26 @@ fn judge(
 }
 
 /// Returns an error if `Content-Digest` (RFC 9530) is missing or doesn't match the body.
-fn digest_matches(response: &SignableMessage, body: &[u8]) -> Result<(), ResponseFault> {
+fn digest_matches(response: &SignableMessage, body: &[u8]) -> Result<(), DirectoryResponseFault> {
     let field = response.field("content-digest");
-    let field = field.ok_or(ResponseFault::NoDigest)?;
+    let field = field.ok_or(DirectoryResponseFault::NoDigest)?;
     let digests = Parser::new(&field).parse::<Dictionary>();
-    let digests = digests.map_err(|_| ResponseFault::Malformed("Content-Digest"))?;
+    let digests = digests.map_err(|_| DirectoryResponseFault::Malformed("Content-Digest"))?;
     let mut known = 0;
     for (name, algorithm) in [("sha-256", &SHA256), ("sha-512", &SHA512)] {
         let Some(ListEntry::Item(item)) = digests.get(name) else {
             continue;
         };
         let BareItem::ByteSequence(bytes) = &item.bare_item else {
-            return Err(ResponseFault::Malformed("Content-Digest"));
+            return Err(DirectoryResponseFault::Malformed("Content-Digest"));
         };
         if digest(algorithm, body).as_ref() != bytes.as_slice() {
-            return Err(ResponseFault::Digest);
+            return Err(DirectoryResponseFault::Digest);
         }
         known += 1;
     }
     match known {
-        0 => Err(ResponseFault::NoDigest),
+        0 => Err(DirectoryResponseFault::NoDigest),
         _ => Ok(()),
     }
 }
@@ -189,8 +192,8 @@ mod tests {
     use data_encoding::BASE64;
     use ring::digest::{SHA256, digest};
 
-    use super::{DIRECTORY_TAG, ResponseFault, verify_directory_response};
-    use crate::key::{KeySet, SigningKey};
+    use super::{DIRECTORY_TAG, DirectoryResponseFault, verify_directory_response};
+    use crate::key::{SigningKey, SigningKeySet};
     use crate::message::SignableMessage;
     use crate::test_key::{JWK, THUMBPRINT};
 
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn webbotauth_b_1_a_directory_response_proves_possession_of_its_keys() {
-        let keys = KeySet::parse(JWK).unwrap();
+        let keys = SigningKeySet::parse(JWK).unwrap();
         let public = keys.public();
         let body = b"{\"keys\":[]}";
         let signed = signed_directory(keys.at(0).unwrap(), "bot.example", body, 1000, 60);
@@ -240,7 +243,7 @@ mod tests {
             verify_directory_response(message, body, &public, now)
         };
         assert_eq!(verify(&signed, body, 1000), (1, vec![]));
-        let time = |now| ResponseFault::Time {
+        let time = |now| DirectoryResponseFault::Time {
             label: "sig1".to_owned(),
             created: 1000,
             expires: 1060,
@@ -251,10 +254,10 @@ mod tests {
         }
         let fault =
             |message: &SignableMessage, body: &[u8]| verify(message, body, 1000).1.remove(0);
-        assert_eq!(fault(&signed, b"{}"), ResponseFault::Digest);
+        assert_eq!(fault(&signed, b"{}"), DirectoryResponseFault::Digest);
         let mut elsewhere = signed.clone();
         elsewhere.authority = "other.example".to_owned();
-        let wrong = ResponseFault::Wrong("sig1".to_owned());
+        let wrong = DirectoryResponseFault::Wrong("sig1".to_owned());
         assert_eq!(fault(&elsewhere, body), wrong);
         for (from, to, expected) in [
             (
@@ -272,12 +275,12 @@ mod tests {
             assert!(words.contains(expected), "{words}");
         }
         let (none, faults) = verify_directory_response(&signed, body, &[], 1000);
-        assert!(none == 0 && matches!(&faults[..], [ResponseFault::UnknownKey { .. }]));
+        assert!(none == 0 && matches!(&faults[..], [DirectoryResponseFault::UnknownKey { .. }]));
         let mut unsigned = signed.clone();
         unsigned.fields.clear();
         assert_eq!(verify(&unsigned, body, 1000), (0, vec![]));
         let mut digestless = signed;
         digestless.fields.remove(0);
-        assert_eq!(fault(&digestless, body), ResponseFault::NoDigest);
+        assert_eq!(fault(&digestless, body), DirectoryResponseFault::NoDigest);
     }
 }

@@ -1,10 +1,10 @@
 use super::{DirectoryFault, check_directory};
-use crate::key::{KeyError, KeySet};
+use crate::key::{KeyError, SigningKeySet};
 use crate::test_key::JWK;
 
 #[test]
 fn a_directory_as_we_publish_it_has_no_faults() {
-    let mut keys = KeySet::default();
+    let mut keys = SigningKeySet::default();
     keys.add([1; 32], Some(1000));
     let (public, faults) = check_directory(&keys.to_directory_json());
     assert_eq!((public, faults), (keys.public(), vec![]));
@@ -19,7 +19,7 @@ fn each_defect_of_a_directory_is_named() {
         kid: "mine".to_owned(),
         thumbprint: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k".to_owned(),
     };
-    let example = KeySet::parse(JWK).unwrap().to_directory_json();
+    let example = SigningKeySet::parse(JWK).unwrap().to_directory_json();
     for (text, fault) in [
         (
             r#"{"keys":[]}"#.to_owned(),

@@ -140,19 +140,19 @@ impl fmt::Debug for SigningKey {
 /// The private keys of a crawler. The keys may start at different times, so that a key can be
 /// published some time before it is used.
 #[derive(Debug, Default)]
-pub struct KeySet {
+pub struct SigningKeySet {
     keys: Vec<SigningKey>,
 }
 
-impl KeySet {
+impl SigningKeySet {
     /// Parses private keys from a JSON Web Key or a JSON Web Key Set. Skips keys that are not
     /// Ed25519 keys.
     ///
     /// # Errors
     /// [`KeyError`] if the text has another format, if a key is broken, or if there is no Ed25519
     /// key.
-    pub fn parse(text: &str) -> Result<KeySet, KeyError> {
-        let mut set = KeySet::default();
+    pub fn parse(text: &str) -> Result<SigningKeySet, KeyError> {
+        let mut set = SigningKeySet::default();
         for (number, jwk) in (1..).zip(jwks(text)?) {
             let broken = |why| KeyError::Broken { number, why };
             let jwk = jwk.ok_or(broken(NOT_A_KEY))?;

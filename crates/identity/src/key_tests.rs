@@ -1,11 +1,11 @@
-use super::{KeyError, KeySet};
+use super::{KeyError, SigningKeySet};
 use crate::test_key::{JWK, SEED, THUMBPRINT};
 
 #[test]
 fn rfc7638_thumbprint_of_the_key_of_rfc9421_b_1_4() {
-    let keys = KeySet::parse(JWK).unwrap();
+    let keys = SigningKeySet::parse(JWK).unwrap();
     assert_eq!(keys.at(0).unwrap().thumbprint(), THUMBPRINT);
-    let mut same = KeySet::default();
+    let mut same = SigningKeySet::default();
     assert_eq!(same.add(SEED, None).as_deref(), Some(THUMBPRINT));
 }
 
@@ -23,16 +23,16 @@ fn rfc8037_a_3_thumbprint() {
 
 #[test]
 fn a_written_key_set_is_read_again() {
-    let mut keys = KeySet::default();
+    let mut keys = SigningKeySet::default();
     keys.add([1; 32], None);
     keys.add([2; 32], Some(50));
-    let read = KeySet::parse(&keys.to_private_json()).unwrap();
+    let read = SigningKeySet::parse(&keys.to_private_json()).unwrap();
     assert_eq!(read.public(), keys.public());
 }
 
 #[test]
 fn the_key_that_started_last_signs() {
-    let mut keys = KeySet::default();
+    let mut keys = SigningKeySet::default();
     assert_eq!(keys.at(0).unwrap_err(), KeyError::None);
     let second = keys.add([2; 32], Some(50)).unwrap();
     let first = keys.add([1; 32], Some(20)).unwrap();
@@ -46,13 +46,13 @@ fn the_key_that_started_last_signs() {
 #[test]
 fn rfc7517_a_key_does_not_sign_after_exp() {
     let keys = JWK.replace("\"kid\"", "\"nbf\": 10.5, \"exp\": 20, \"kid\"");
-    let keys = KeySet::parse(&keys).unwrap();
+    let keys = SigningKeySet::parse(&keys).unwrap();
     assert_eq!(keys.at(9).unwrap_err(), KeyError::Early(10));
     assert!(keys.at(10).is_ok() && keys.at(19).is_ok());
     assert_eq!(keys.at(20).unwrap_err(), KeyError::Expired);
     // Reading and writing a key file must keep the dates: `crawl identity new --start-in` does
     // both.
-    let read = KeySet::parse(&keys.to_private_json()).unwrap();
+    let read = SigningKeySet::parse(&keys.to_private_json()).unwrap();
     assert_eq!(read.public(), keys.public());
 }
 
@@ -87,14 +87,14 @@ fn a_broken_key_is_named_without_its_private_part() {
             "key 1: `x` isn't the public key of `d`".to_owned(),
         ),
     ] {
-        let error = KeySet::parse(text).unwrap_err().to_string();
+        let error = SigningKeySet::parse(text).unwrap_err().to_string();
         assert_eq!(error, expected);
         assert!(!error.contains(secret));
     }
-    let keys = KeySet::parse(JWK).unwrap();
+    let keys = SigningKeySet::parse(JWK).unwrap();
     assert!(!format!("{keys:?}").contains(secret));
     assert!(!keys.to_directory_json().contains(secret));
     // The error about a value of the wrong type must not quote the value.
-    let wrong = KeySet::parse(&okp(&format!(r#","nbf":"{secret}""#))).unwrap_err();
+    let wrong = SigningKeySet::parse(&okp(&format!(r#","nbf":"{secret}""#))).unwrap_err();
     assert!(!format!("{wrong:?} {wrong}").contains(secret));
 }

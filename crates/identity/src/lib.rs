@@ -33,12 +33,15 @@ mod test_key;
 mod verify;
 
 pub use directory::{
-    Card, CardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, check_directory,
+    AgentCardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, SignatureAgentCard,
+    check_directory,
 };
-pub use directory_signatures::{ResponseFault, verify_directory_response};
-pub use key::{KeyError, KeySet, PublicKey, SigningKey};
-pub use message::{BaseError, SignableMessage};
+pub use directory_signatures::{DirectoryResponseFault, verify_directory_response};
+pub use key::{KeyError, PublicKey, SigningKey, SigningKeySet};
+pub use message::{SignableMessage, SignatureBaseError};
 pub use sign::{LIFETIME, signature_fields};
-pub use signature_request::{SignatureRequest, TAG, UnmetRequest};
+pub use signature_request::{SignatureRequest, SignatureRequestError, TAG};
 pub use signed_html::{DocumentSignatureFault, sign_document, verify_document};
-pub use verify::{Fault, KeyDirectory, SeenNonces, SignatureConditions, Verdict, verify};
+pub use verify::{
+    KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, SignatureVerdict, verify,
+};

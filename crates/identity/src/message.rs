@@ -27,7 +27,7 @@ pub struct SignableMessage {
 /// The reason why the signature base (the signed text) can't be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BaseError {
+pub enum SignatureBaseError {
     /// The signature covers this component, but the message doesn't have it.
     #[error("it covers `{0}`, which the request doesn't have")]
     Missing(String),
@@ -52,12 +52,12 @@ impl SignableMessage {
 
     /// Builds the signature base: the text to sign, which contains the covered components and their
     /// parameters (RFC 9421 section 2.5). `covered` is a member of `Signature-Input`.
-    pub(crate) fn signature_base(&self, covered: &InnerList) -> Result<String, BaseError> {
+    pub(crate) fn signature_base(&self, covered: &InnerList) -> Result<String, SignatureBaseError> {
         let mut lines: Vec<(String, String)> = Vec::new();
         for component in &covered.items {
             let id = component_id(component);
             if lines.iter().any(|(earlier, _)| *earlier == id) {
-                return Err(BaseError::Twice(id));
+                return Err(SignatureBaseError::Twice(id));
             }
             let value = self.value(component, &id)?;
             lines.push((id, value));
@@ -70,9 +70,9 @@ impl SignableMessage {
         Ok(lines.join("\n"))
     }
 
-    fn value(&self, component: &Item, id: &str) -> Result<String, BaseError> {
-        let unsupported = || BaseError::Unsupported(id.to_owned());
-        let missing = || BaseError::Missing(id.to_owned());
+    fn value(&self, component: &Item, id: &str) -> Result<String, SignatureBaseError> {
+        let unsupported = || SignatureBaseError::Unsupported(id.to_owned());
+        let missing = || SignatureBaseError::Missing(id.to_owned());
         let BareItem::String(name) = &component.bare_item else {
             return Err(unsupported());
         };

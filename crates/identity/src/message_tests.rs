@@ -1,8 +1,8 @@
 use data_encoding::BASE64;
 use sfv::{Dictionary, InnerList, ListEntry, Parser};
 
-use super::{BaseError, SignableMessage};
-use crate::key::KeySet;
+use super::{SignableMessage, SignatureBaseError};
+use crate::key::SigningKeySet;
 use crate::test_key::JWK;
 
 /// Returns the request of RFC 9421 appendix B.2.
@@ -53,7 +53,7 @@ fn rfc9421_b_2_6_signature_with_ed25519() {
     assert_eq!(base, expected);
     let signature = "wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5\
                      WPpBKRCw==";
-    let keys = KeySet::parse(JWK).unwrap();
+    let keys = SigningKeySet::parse(JWK).unwrap();
     let key = keys.at(0).unwrap();
     assert_eq!(BASE64.encode(&key.sign(base.as_bytes())), signature);
     let bytes = BASE64.decode(signature.as_bytes()).unwrap();
@@ -84,15 +84,18 @@ fn rfc9421_2_2_derived_components() {
 
 #[test]
 fn rfc9421_2_5_a_base_is_not_built_from_missing_repeated_or_unknown_components() {
-    let missing = |id: &str| BaseError::Missing(id.to_owned());
-    let unsupported = |id: &str| BaseError::Unsupported(id.to_owned());
+    let missing = |id: &str| SignatureBaseError::Missing(id.to_owned());
+    let unsupported = |id: &str| SignatureBaseError::Unsupported(id.to_owned());
     for (component, error) in [
         ("\"cookie\"", missing("\"cookie\"")),
         (
             "\"signature-agent\";key=\"c\"",
             missing("\"signature-agent\";key=\"c\""),
         ),
-        ("\"date\" \"date\"", BaseError::Twice("\"date\"".to_owned())),
+        (
+            "\"date\" \"date\"",
+            SignatureBaseError::Twice("\"date\"".to_owned()),
+        ),
         ("\"@status\"", unsupported("\"@status\"")),
         ("\"@authority\";req", unsupported("\"@authority\";req")),
         ("\"date\";bs", unsupported("\"date\";bs")),

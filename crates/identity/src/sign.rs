@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use sfv::{Dictionary, ListEntry, Parser};
 
 use crate::key::SigningKey;
-use crate::message::{BaseError, SignableMessage};
+use crate::message::{SignableMessage, SignatureBaseError};
 use crate::signature_request::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 
 /// How long a signature is valid, in seconds.
@@ -27,7 +27,7 @@ pub fn signature_fields(
     demand: &SignatureRequest,
     created: u64,
     nonce: &[u8],
-) -> Result<[(&'static str, String); 3], BaseError> {
+) -> Result<[(&'static str, String); 3], SignatureBaseError> {
     let (label, keyid) = (&demand.label, key.thumbprint());
     let own_nonce = || BASE64.encode(nonce);
     let nonce = quoted(&demand.nonce.clone().unwrap_or_else(own_nonce));
@@ -46,7 +46,7 @@ pub fn signature_fields(
         .fields
         .push(("signature-agent".to_owned(), agent.clone()));
     let input = format!("{label}={params}");
-    let unsupported = || BaseError::Unsupported(input.clone());
+    let unsupported = || SignatureBaseError::Unsupported(input.clone());
     let parsed = Parser::new(&input).parse::<Dictionary>();
     let covered = match parsed.map_err(|_| unsupported())?.pop() {
         Some((_, ListEntry::InnerList(covered))) => covered,
@@ -74,8 +74,8 @@ fn agent_field(components: &[String], agent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{LIFETIME, signature_fields};
-    use crate::key::KeySet;
-    use crate::message::{BaseError, SignableMessage};
+    use crate::key::SigningKeySet;
+    use crate::message::{SignableMessage, SignatureBaseError};
     use crate::signature_request::SignatureRequest;
     use crate::test_key::SEED;
     use crate::{KeyDirectory, SignatureConditions, verify};
@@ -85,7 +85,7 @@ mod tests {
     /// tests of `verify` check that example.
     #[test]
     fn webbotauth_signs_the_authority_and_its_own_agent_member_for_a_minute() {
-        let mut keys = KeySet::default();
+        let mut keys = SigningKeySet::default();
         keys.add(SEED, None);
         let agent = "https://signature-agent.test/keys.json";
         let key = keys.at(0).unwrap();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn webbotauth_5_3_a_requested_signature_also_satisfies_the_profile() {
-        let mut keys = KeySet::default();
+        let mut keys = SigningKeySet::default();
         keys.add(SEED, None);
         let agent = "https://signature-agent.test/keys.json";
         let request = SignableMessage {
@@ -152,15 +152,15 @@ mod tests {
         for (field, fault) in [
             (
                 r#"a=("cookie")"#,
-                BaseError::Missing("\"cookie\"".to_owned()),
+                SignatureBaseError::Missing("\"cookie\"".to_owned()),
             ),
             (
                 r#"a=("@status")"#,
-                BaseError::Unsupported("\"@status\"".to_owned()),
+                SignatureBaseError::Unsupported("\"@status\"".to_owned()),
             ),
             (
                 r#"a=("@method" "@method")"#,
-                BaseError::Twice("\"@method\"".to_owned()),
+                SignatureBaseError::Twice("\"@method\"".to_owned()),
             ),
         ] {
             assert_eq!(sign(field), Err(fault));

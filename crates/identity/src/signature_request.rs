@@ -43,7 +43,7 @@ impl Default for SignatureRequest {
 /// The reason why a requested signature can't be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum UnmetRequest {
+pub enum SignatureRequestError {
     /// The request exceeds a limit.
     #[error("more than {MAX_COMPONENTS} components, or a long label or nonce")]
     TooLarge,
@@ -52,7 +52,7 @@ pub enum UnmetRequest {
     Algorithm(String),
     /// A requested component can't be covered by the signature.
     #[error("{0}")]
-    Component(crate::BaseError),
+    Component(crate::SignatureBaseError),
 }
 
 impl SignatureRequest {
@@ -63,7 +63,7 @@ impl SignatureRequest {
     /// [`UnmetRequest`] if the requested signature exceeds a limit or has an algorithm other than
     /// Ed25519.
     #[must_use]
-    pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, UnmetRequest>> {
+    pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, SignatureRequestError>> {
         let members = Parser::new(accept_signature).parse::<Dictionary>().ok()?;
         let mut lists = members.iter().filter_map(|(label, member)| match member {
             ListEntry::InnerList(list) => Some((label.as_str(), list)),
@@ -79,13 +79,13 @@ impl SignatureRequest {
         Some(SignatureRequest::of_member(label, list))
     }
 
-    fn of_member(label: &str, list: &InnerList) -> Result<SignatureRequest, UnmetRequest> {
+    fn of_member(label: &str, list: &InnerList) -> Result<SignatureRequest, SignatureRequestError> {
         let text = |name: &str| match list.params.get(name) {
             Some(BareItem::String(text)) => Some(text.as_str().to_owned()),
             _ => None,
         };
         if let Some(algorithm) = text("alg").filter(|algorithm| algorithm != "ed25519") {
-            return Err(UnmetRequest::Algorithm(algorithm));
+            return Err(SignatureRequestError::Algorithm(algorithm));
         }
         let components: Vec<String> = list.items.iter().map(component_id).collect();
         let nonce = text("nonce");
@@ -95,7 +95,7 @@ impl SignatureRequest {
             || nonce.as_deref().is_some_and(is_long)
             || components.iter().any(|id| is_long(id))
         {
-            return Err(UnmetRequest::TooLarge);
+            return Err(SignatureRequestError::TooLarge);
         }
         Ok(SignatureRequest {
             label: label.to_owned(),
@@ -140,7 +140,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SignatureRequest, UnmetRequest};
+    use super::{SignatureRequest, SignatureRequestError};
 
     #[test]
     fn rfc9421_5_1_a_member_of_accept_signature_requests_a_signature() {
@@ -183,10 +183,12 @@ mod tests {
         let rsa = SignatureRequest::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
         assert_eq!(
             rsa,
-            Err(UnmetRequest::Algorithm("rsa-pss-sha512".to_owned()))
+            Err(SignatureRequestError::Algorithm(
+                "rsa-pss-sha512".to_owned()
+            ))
         );
         let many = format!("a=({})", "\"@method\" ".repeat(17));
         let many = SignatureRequest::of(many.trim_end());
-        assert_eq!(many.unwrap(), Err(UnmetRequest::TooLarge));
+        assert_eq!(many.unwrap(), Err(SignatureRequestError::TooLarge));
     }
 }

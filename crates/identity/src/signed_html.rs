@@ -67,12 +67,12 @@ pub fn verify_document(
 #[cfg(test)]
 mod tests {
     use super::{DocumentSignatureFault, sign_document, verify_document};
-    use crate::key::KeySet;
+    use crate::key::SigningKeySet;
     use crate::test_key::SEED;
 
     #[test]
     fn a_changed_document_does_not_verify() {
-        let (mut keys, mut others) = (KeySet::default(), KeySet::default());
+        let (mut keys, mut others) = (SigningKeySet::default(), SigningKeySet::default());
         let keyid = keys.add(SEED, None).unwrap();
         others.add([9; 32], None);
         let signed = sign_document(keys.at(0).unwrap(), "<p>17 requests</p>\n", 12);

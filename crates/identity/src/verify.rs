@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
 
 use crate::key::PublicKey;
-use crate::message::{BaseError, SignableMessage, component_id};
+use crate::message::{SignableMessage, SignatureBaseError, component_id};
 use crate::signature_request::TAG;
 
 /// Maximum signatures of one request that are looked at.
@@ -39,7 +39,7 @@ impl KeyDirectory {
 
 /// The result of verifying one signature of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct SignatureVerdict {
     /// The label of the signature.
     pub label: String,
     /// The URL of the signer's keys. `None` if the signature doesn't cover it.
@@ -52,13 +52,13 @@ pub struct Verdict {
     /// The nonce of the signature. `None` if it has none.
     pub nonce: Option<String>,
     /// `Ok` if the signature is valid, or else the reason why it isn't.
-    pub result: Result<(), Fault>,
+    pub result: Result<(), SignatureFault>,
 }
 
 /// The reason why a signature is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SignatureFault {
     /// The header field with this name can't be parsed.
     #[error("{0} can't be parsed")]
     Malformed(&'static str),
@@ -121,40 +121,40 @@ pub enum Fault {
     EarlyKey,
     /// The signature base (the signed text) can't be built.
     #[error("{0}")]
-    Base(BaseError),
+    Base(SignatureBaseError),
     /// The signature doesn't match: it was made with a key other than the named one, or for another
     /// request.
     #[error("it isn't the key's signature of this request")]
     Wrong,
 }
 
-impl Fault {
+impl SignatureFault {
     /// Returns a stable name for the type of fault, such as `replay`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Fault::Malformed(_) => "malformed",
-            Fault::NoSignature(_) => "no-signature",
-            Fault::Tag => "other-tag",
-            Fault::NoParameter(_) => "no-parameter",
-            Fault::NoAuthority => "no-authority",
-            Fault::NoAgent => "no-agent",
-            Fault::AgentParameters => "agent-parameters",
-            Fault::Algorithm(_) => "algorithm",
-            Fault::Backwards => "backwards",
-            Fault::Lifetime(_) => "lifetime",
-            Fault::Future(_) => "future",
-            Fault::Expired(_) => "expired",
-            Fault::Replay => "replay",
-            Fault::OtherHost(_) => "other-host",
-            Fault::UnknownAgent(_) => "unknown-agent",
-            Fault::UnknownKey { .. } => "unknown-key",
-            Fault::ExpiredKey => "expired-key",
-            Fault::EarlyKey => "early-key",
-            Fault::Base(BaseError::Missing(_)) => "missing-component",
-            Fault::Base(BaseError::Unsupported(_)) => "unsupported-component",
-            Fault::Base(BaseError::Twice(_)) => "repeated-component",
-            Fault::Wrong => "wrong",
+            SignatureFault::Malformed(_) => "malformed",
+            SignatureFault::NoSignature(_) => "no-signature",
+            SignatureFault::Tag => "other-tag",
+            SignatureFault::NoParameter(_) => "no-parameter",
+            SignatureFault::NoAuthority => "no-authority",
+            SignatureFault::NoAgent => "no-agent",
+            SignatureFault::AgentParameters => "agent-parameters",
+            SignatureFault::Algorithm(_) => "algorithm",
+            SignatureFault::Backwards => "backwards",
+            SignatureFault::Lifetime(_) => "lifetime",
+            SignatureFault::Future(_) => "future",
+            SignatureFault::Expired(_) => "expired",
+            SignatureFault::Replay => "replay",
+            SignatureFault::OtherHost(_) => "other-host",
+            SignatureFault::UnknownAgent(_) => "unknown-agent",
+            SignatureFault::UnknownKey { .. } => "unknown-key",
+            SignatureFault::ExpiredKey => "expired-key",
+            SignatureFault::EarlyKey => "early-key",
+            SignatureFault::Base(SignatureBaseError::Missing(_)) => "missing-component",
+            SignatureFault::Base(SignatureBaseError::Unsupported(_)) => "unsupported-component",
+            SignatureFault::Base(SignatureBaseError::Twice(_)) => "repeated-component",
+            SignatureFault::Wrong => "wrong",
         }
     }
 
@@ -164,11 +164,11 @@ impl Fault {
     pub fn is_undecided(&self) -> bool {
         matches!(
             self,
-            Fault::Tag
-                | Fault::UnknownAgent(_)
-                | Fault::UnknownKey { .. }
-                | Fault::Algorithm(_)
-                | Fault::Base(BaseError::Unsupported(_))
+            SignatureFault::Tag
+                | SignatureFault::UnknownAgent(_)
+                | SignatureFault::UnknownKey { .. }
+                | SignatureFault::Algorithm(_)
+                | SignatureFault::Base(SignatureBaseError::Unsupported(_))
         )
     }
 
@@ -176,27 +176,30 @@ impl Fault {
     fn is_of_the_key(&self) -> bool {
         matches!(
             self,
-            Fault::Lifetime(_)
-                | Fault::Future(_)
-                | Fault::Expired(_)
-                | Fault::ExpiredKey
-                | Fault::EarlyKey
+            SignatureFault::Lifetime(_)
+                | SignatureFault::Future(_)
+                | SignatureFault::Expired(_)
+                | SignatureFault::ExpiredKey
+                | SignatureFault::EarlyKey
         )
     }
 }
 
-impl Verdict {
+impl SignatureVerdict {
     /// Returns true if the signature was made with the key that it names, even if it was made or
     /// received outside its period of validity.
     fn is_of_the_key(&self) -> bool {
-        self.result.as_ref().err().is_none_or(Fault::is_of_the_key)
+        self.result
+            .as_ref()
+            .err()
+            .is_none_or(SignatureFault::is_of_the_key)
     }
 
     /// Records that the request was for `host`, which is not one of the receiver's hosts. Replaces
     /// the result if the signature is valid or only a time is wrong.
     pub fn reject_host(&mut self, host: &str) {
         if self.is_of_the_key() {
-            self.result = Err(Fault::OtherHost(host.to_owned()));
+            self.result = Err(SignatureFault::OtherHost(host.to_owned()));
         }
     }
 }
@@ -226,13 +229,13 @@ impl SeenNonces {
     /// Records the nonce of a verified signature. Changes the verdict to [`Fault::Replay`] if an
     /// earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a forger
     /// could make valid signatures look like replays.
-    pub fn judge(&mut self, verdict: &mut Verdict) {
+    pub fn judge(&mut self, verdict: &mut SignatureVerdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;
         };
         let id = self.hasher.hash_one((&verdict.keyid, nonce));
         if !self.seen.insert(id) {
-            verdict.result = Err(Fault::Replay);
+            verdict.result = Err(SignatureFault::Replay);
         }
     }
 }
@@ -246,26 +249,26 @@ pub fn verify(
     message: &SignableMessage,
     known: &[KeyDirectory],
     terms: &SignatureConditions,
-) -> Vec<Verdict> {
+) -> Vec<SignatureVerdict> {
     let Some(inputs) = message.field("signature-input") else {
         return Vec::new();
     };
     let Ok(inputs) = Parser::new(&inputs).parse::<Dictionary>() else {
-        return vec![unread(Fault::Malformed("Signature-Input"))];
+        return vec![unread(SignatureFault::Malformed("Signature-Input"))];
     };
     let signatures = message.field("signature").unwrap_or_default();
     let Ok(signatures) = Parser::new(&signatures).parse::<Dictionary>() else {
-        return vec![unread(Fault::Malformed("Signature"))];
+        return vec![unread(SignatureFault::Malformed("Signature"))];
     };
     let inputs = inputs.iter().take(MAX_SIGNATURES);
     let verdicts = inputs.map(|(label, input)| {
         let label = label.as_str().to_owned();
         let ListEntry::InnerList(input) = input else {
-            let fault = Err(Fault::Malformed("Signature-Input"));
-            return Verdict {
+            let fault = Err(SignatureFault::Malformed("Signature-Input"));
+            return SignatureVerdict {
                 label,
                 result: fault,
-                ..unread(Fault::Tag)
+                ..unread(SignatureFault::Tag)
             };
         };
         let signature = match signatures.get(label.as_str()) {
@@ -280,7 +283,7 @@ pub fn verify(
             input,
             signature,
         };
-        Verdict {
+        SignatureVerdict {
             agent: signed.agent(&label).ok(),
             keyid: text(input, "keyid"),
             created: seconds(input, "created"),
@@ -292,8 +295,8 @@ pub fn verify(
     verdicts.collect()
 }
 
-fn unread(fault: Fault) -> Verdict {
-    Verdict {
+fn unread(fault: SignatureFault) -> SignatureVerdict {
+    SignatureVerdict {
         label: String::new(),
         agent: None,
         keyid: None,
@@ -316,35 +319,39 @@ impl Signed<'_> {
         label: &str,
         known: &[KeyDirectory],
         terms: &SignatureConditions,
-    ) -> Result<(), Fault> {
-        let no_signature = || Fault::NoSignature(label.to_owned());
+    ) -> Result<(), SignatureFault> {
+        let no_signature = || SignatureFault::NoSignature(label.to_owned());
         let signature = self.signature.ok_or_else(no_signature)?;
         if text(self.input, "tag").as_deref() != Some(TAG) {
-            return Err(Fault::Tag);
+            return Err(SignatureFault::Tag);
         }
         if !self.covers("\"@authority\"") && !self.covers("\"@target-uri\"") {
-            return Err(Fault::NoAuthority);
+            return Err(SignatureFault::NoAuthority);
         }
-        let keyid = text(self.input, "keyid").ok_or(Fault::NoParameter("keyid"))?;
-        let created = seconds(self.input, "created").ok_or(Fault::NoParameter("created"))?;
-        let expires = seconds(self.input, "expires").ok_or(Fault::NoParameter("expires"))?;
+        let keyid = text(self.input, "keyid").ok_or(SignatureFault::NoParameter("keyid"))?;
+        let created =
+            seconds(self.input, "created").ok_or(SignatureFault::NoParameter("created"))?;
+        let expires =
+            seconds(self.input, "expires").ok_or(SignatureFault::NoParameter("expires"))?;
         match text(self.input, "alg") {
-            Some(algorithm) if algorithm != "ed25519" => return Err(Fault::Algorithm(algorithm)),
+            Some(algorithm) if algorithm != "ed25519" => {
+                return Err(SignatureFault::Algorithm(algorithm));
+            }
             _ => {}
         }
         if expires < created {
-            return Err(Fault::Backwards);
+            return Err(SignatureFault::Backwards);
         }
         let agent = self.agent(label)?;
-        let unknown = || Fault::UnknownAgent(agent.clone());
+        let unknown = || SignatureFault::UnknownAgent(agent.clone());
         let url = normalized(&agent);
         let directory = known.iter().find(|known| known.url == url);
         let mut keys = directory.ok_or_else(unknown)?.keys.iter();
         let key = keys.find(|key| key.thumbprint() == keyid);
-        let key = key.ok_or(Fault::UnknownKey { agent, keyid })?;
+        let key = key.ok_or(SignatureFault::UnknownKey { agent, keyid })?;
         let base = self.message.signature_base(self.input);
-        if !key.verifies(base.map_err(Fault::Base)?.as_bytes(), signature) {
-            return Err(Fault::Wrong);
+        if !key.verifies(base.map_err(SignatureFault::Base)?.as_bytes(), signature) {
+            return Err(SignatureFault::Wrong);
         }
         // Check times last, so that a fault that concerns a time implies that the key made the
         // signature.
@@ -354,13 +361,13 @@ impl Signed<'_> {
             terms.at.saturating_add(terms.after),
         );
         if expires - created > terms.max_lifetime {
-            return Err(Fault::Lifetime(expires - created));
+            return Err(SignatureFault::Lifetime(expires - created));
         }
         if created > last {
-            return Err(Fault::Future(created - terms.at));
+            return Err(SignatureFault::Future(created - terms.at));
         }
         match expires < first {
-            true => Err(Fault::Expired(terms.at - expires)),
+            true => Err(SignatureFault::Expired(terms.at - expires)),
             false => Ok(()),
         }
     }
@@ -372,9 +379,9 @@ impl Signed<'_> {
     /// Returns the URL in the covered `Signature-Agent` member. In the older format of
     /// `Signature-Agent`, the whole field is the URL. If the signature covers several members, uses
     /// the member whose key is the signature's label.
-    fn agent(&self, label: &str) -> Result<String, Fault> {
+    fn agent(&self, label: &str) -> Result<String, SignatureFault> {
         let field = self.message.field("signature-agent");
-        let field = field.ok_or(Fault::NoAgent)?;
+        let field = field.ok_or(SignatureFault::NoAgent)?;
         let covered = self.input.items.iter();
         let covered: Vec<&Item> = covered
             .filter(|item| matches!(&item.bare_item, BareItem::String(name) if name.as_str() == "signature-agent"))
@@ -385,44 +392,46 @@ impl Signed<'_> {
             // Accept a single member whose key isn't the label, because an intermediary may have
             // changed the label.
             (None, [only]) => only,
-            (None, _) => return Err(Fault::NoAgent),
+            (None, _) => return Err(SignatureFault::NoAgent),
         };
-        let malformed = |_| Fault::Malformed("Signature-Agent");
+        let malformed = |_| SignatureFault::Malformed("Signature-Agent");
         let item = match covered.params.get("key") {
             Some(BareItem::String(key)) => {
                 let members = Parser::new(&field).parse::<Dictionary>();
                 match members.map_err(malformed)?.get(key.as_str()) {
                     Some(ListEntry::Item(item)) => item.clone(),
-                    _ => return Err(Fault::NoAgent),
+                    _ => return Err(SignatureFault::NoAgent),
                 }
             }
-            Some(_) => return Err(Fault::NoAgent),
+            Some(_) => return Err(SignatureFault::NoAgent),
             None => Parser::new(&field)
                 .parse::<Item>()
-                .map_err(|_| Fault::NoAgent)?,
+                .map_err(|_| SignatureFault::NoAgent)?,
         };
         if !item.params.is_empty() {
-            return Err(Fault::AgentParameters);
+            return Err(SignatureFault::AgentParameters);
         }
         match &item.bare_item {
             BareItem::String(url) if url.as_str().starts_with("https://") => {
                 Ok(url.as_str().to_owned())
             }
-            _ => Err(Fault::NoAgent),
+            _ => Err(SignatureFault::NoAgent),
         }
     }
 }
 
 /// Checks that the key was in use when the request was received.
-fn key_in_use(key: &PublicKey, terms: &SignatureConditions) -> Result<(), Fault> {
+fn key_in_use(key: &PublicKey, terms: &SignatureConditions) -> Result<(), SignatureFault> {
     if key
         .expires
         .is_some_and(|end| end.saturating_add(terms.before) < terms.at)
     {
-        return Err(Fault::ExpiredKey);
+        return Err(SignatureFault::ExpiredKey);
     }
     match key.not_before {
-        Some(start) if start > terms.at.saturating_add(terms.after) => Err(Fault::EarlyKey),
+        Some(start) if start > terms.at.saturating_add(terms.after) => {
+            Err(SignatureFault::EarlyKey)
+        }
         _ => Ok(()),
     }
 }

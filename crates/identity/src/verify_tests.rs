@@ -1,5 +1,5 @@
-use super::{Fault, KeyDirectory, SeenNonces, SignatureConditions, normalized, verify};
-use crate::key::KeySet;
+use super::{KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, normalized, verify};
+use crate::key::SigningKeySet;
 use crate::message::SignableMessage;
 use crate::sign::signature_fields;
 use crate::signature_request::SignatureRequest;
@@ -21,7 +21,7 @@ fn request(fields: &[(&str, &str)]) -> SignableMessage {
 fn directories() -> [KeyDirectory; 1] {
     [KeyDirectory::new(
         AGENT,
-        KeySet::parse(JWK).unwrap().public(),
+        SigningKeySet::parse(JWK).unwrap().public(),
     )]
 }
 
@@ -35,7 +35,7 @@ fn at(at: u64) -> SignatureConditions {
     }
 }
 
-fn judge(message: &SignableMessage, moment: u64) -> Result<(), Fault> {
+fn judge(message: &SignableMessage, moment: u64) -> Result<(), SignatureFault> {
     let mut verdicts = verify(message, &directories(), &at(moment));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0).result
@@ -43,7 +43,7 @@ fn judge(message: &SignableMessage, moment: u64) -> Result<(), Fault> {
 
 /// Returns a request signed at time 1000. In the field `name`, `from` is replaced by `to`.
 fn changed(name: &str, from: &str, to: &str) -> SignableMessage {
-    let keys = KeySet::parse(JWK).unwrap();
+    let keys = SigningKeySet::parse(JWK).unwrap();
     let mut message = request(&[]);
     let (key, asked) = (keys.at(0).unwrap(), SignatureRequest::default());
     let fields = signature_fields(key, AGENT, &message, &asked, 1000, b"n").unwrap();
@@ -80,7 +80,7 @@ fn webbotauth_protocol_vector_with_a_dictionary_agent() {
         authority: "example.org".to_owned(),
         ..message
     };
-    assert_eq!(judge(&elsewhere, 1_735_689_700), Err(Fault::Wrong));
+    assert_eq!(judge(&elsewhere, 1_735_689_700), Err(SignatureFault::Wrong));
 }
 
 /// The test vector of draft-meunier-web-bot-auth-architecture-05 appendix A.2.2, taken from the
@@ -120,16 +120,19 @@ fn webbotauth_vector_with_a_legacy_agent() {
         ("Signature", signature),
     ]);
     assert_eq!(judge(&message, 1_735_689_700), Ok(()));
-    assert_eq!(judge(&message, 1_735_693_207), Err(Fault::Expired(7)));
+    assert_eq!(
+        judge(&message, 1_735_693_207),
+        Err(SignatureFault::Expired(7))
+    );
 }
 
 #[test]
 fn a_signature_holds_for_a_minute() {
     let message = changed("", "", "");
-    assert_eq!(judge(&message, 999), Err(Fault::Future(1)));
+    assert_eq!(judge(&message, 999), Err(SignatureFault::Future(1)));
     assert_eq!(judge(&message, 1000), Ok(()));
     assert_eq!(judge(&message, 1060), Ok(()));
-    assert_eq!(judge(&message, 1061), Err(Fault::Expired(1)));
+    assert_eq!(judge(&message, 1061), Err(SignatureFault::Expired(1)));
     let slow = SignatureConditions {
         before: 5,
         ..at(1065)
@@ -145,93 +148,98 @@ fn a_signature_holds_for_a_minute() {
         ..at(1000)
     };
     let verdict = &verify(&message, &directories(), &strict)[0];
-    assert_eq!(verdict.result, Err(Fault::Lifetime(60)));
+    assert_eq!(verdict.result, Err(SignatureFault::Lifetime(60)));
 }
 
 #[test]
 fn each_defect_of_a_signature_is_named() {
     let fault = "https://other.test";
     for (name, from, to, fault) in [
-        ("signature", "sig1=:", "sig1=:AAAA", Fault::Wrong),
+        ("signature", "sig1=:", "sig1=:AAAA", SignatureFault::Wrong),
         (
             "signature",
             "sig1",
             "sig2",
-            Fault::NoSignature("sig1".to_owned()),
+            SignatureFault::NoSignature("sig1".to_owned()),
         ),
         (
             "signature",
             "sig1=:",
             "sig1=:!",
-            Fault::Malformed("Signature"),
+            SignatureFault::Malformed("Signature"),
         ),
         (
             "signature-input",
             "(",
             "((",
-            Fault::Malformed("Signature-Input"),
+            SignatureFault::Malformed("Signature-Input"),
         ),
-        ("signature-input", "web-bot-auth", "other", Fault::Tag),
+        (
+            "signature-input",
+            "web-bot-auth",
+            "other",
+            SignatureFault::Tag,
+        ),
         (
             "signature-input",
             "\"@authority\"",
             "\"@method\"",
-            Fault::NoAuthority,
+            SignatureFault::NoAuthority,
         ),
         (
             "signature-input",
             "created",
             "made",
-            Fault::NoParameter("created"),
+            SignatureFault::NoParameter("created"),
         ),
         (
             "signature-input",
             "expires=1060",
             "expires=999",
-            Fault::Backwards,
+            SignatureFault::Backwards,
         ),
         (
             "signature-input",
             "expires=1060",
             "expires=5000",
-            Fault::Wrong,
+            SignatureFault::Wrong,
         ),
         (
             "signature-input",
             "=\"ed25519\"",
             "=\"rsa\"",
-            Fault::Algorithm("rsa".to_owned()),
+            SignatureFault::Algorithm("rsa".to_owned()),
         ),
         (
             "signature-input",
             " \"signature-agent\";key=\"sig1\"",
             "",
-            Fault::NoAgent,
+            SignatureFault::NoAgent,
         ),
-        ("signature-agent", "https", "http", Fault::NoAgent),
+        ("signature-agent", "https", "http", SignatureFault::NoAgent),
         (
             "signature-agent",
             AGENT,
             "https://signature-agent.test\";type=\"x",
-            Fault::AgentParameters,
+            SignatureFault::AgentParameters,
         ),
         (
             "signature-agent",
             "test\"",
             "test",
-            Fault::Malformed("Signature-Agent"),
+            SignatureFault::Malformed("Signature-Agent"),
         ),
         (
             "signature-agent",
             AGENT,
             fault,
-            Fault::UnknownAgent(fault.to_owned()),
+            SignatureFault::UnknownAgent(fault.to_owned()),
         ),
         (
             "signature-input",
             THUMBPRINT,
             "k",
-            Fault::UnknownKey {
+            SignatureFault::UnknownKey {
                 agent: AGENT.to_owned(),
                 keyid: "k".to_owned(),
             },
@@ -265,12 +273,12 @@ fn webbotauth_a_nonce_is_used_once_per_key() {
     // A forged signature must not use up the nonce.
     assert_eq!(
         judge(&changed("signature", "sig1=:", "sig1=:AAAA"), 1000),
-        Err(Fault::Wrong)
+        Err(SignatureFault::Wrong)
     );
     let message = changed("", "", "");
     assert_eq!(judge(&message, 1000), Ok(()));
-    assert_eq!(judge(&message, 1001), Err(Fault::Replay));
-    assert_eq!(judge(&message, 2000), Err(Fault::Replay));
+    assert_eq!(judge(&message, 1001), Err(SignatureFault::Replay));
+    assert_eq!(judge(&message, 2000), Err(SignatureFault::Replay));
 }
 
 #[test]
@@ -280,16 +288,16 @@ fn a_signature_for_another_host_is_told_from_one_that_is_wrong() {
         verdict.reject_host("example.com");
         verdict.result
     };
-    let fault = Fault::OtherHost("example.com".to_owned());
+    let fault = SignatureFault::OtherHost("example.com".to_owned());
     assert_eq!(verdict(&changed("", "", "")), Err(fault));
     let wrong = changed("signature", "sig1=:", "sig1=:AAAA");
-    assert_eq!(verdict(&wrong), Err(Fault::Wrong));
+    assert_eq!(verdict(&wrong), Err(SignatureFault::Wrong));
 }
 
 #[test]
 fn rfc7517_a_key_is_used_from_nbf_to_exp() {
     let message = changed("", "", "");
-    let mut keys = KeySet::parse(JWK).unwrap().public();
+    let mut keys = SigningKeySet::parse(JWK).unwrap().public();
     let mut judge = |not_before: Option<u64>, expires: Option<u64>| {
         keys[0].not_before = not_before;
         keys[0].expires = expires;
@@ -297,8 +305,8 @@ fn rfc7517_a_key_is_used_from_nbf_to_exp() {
         verify(&message, &directories, &at(1000)).remove(0).result
     };
     assert_eq!(judge(Some(1000), Some(1000)), Ok(()));
-    assert_eq!(judge(Some(1001), None), Err(Fault::EarlyKey));
-    assert_eq!(judge(None, Some(999)), Err(Fault::ExpiredKey));
+    assert_eq!(judge(Some(1001), None), Err(SignatureFault::EarlyKey));
+    assert_eq!(judge(None, Some(999)), Err(SignatureFault::ExpiredKey));
 }
 
 #[test]
@@ -314,7 +322,11 @@ fn webbotauth_a_signature_is_not_attributed_to_a_member_by_guess() {
             covered,
         );
         message.fields[0].1 = two.to_owned();
-        assert_eq!(judge(&message, 1000), Err(Fault::NoAgent), "{covered}");
+        assert_eq!(
+            judge(&message, 1000),
+            Err(SignatureFault::NoAgent),
+            "{covered}"
+        );
     }
 }
 
@@ -336,5 +348,8 @@ fn a_signature_of_the_crate_web_bot_auth_holds() {
         ("Signature", signature),
     ]);
     assert_eq!(judge(&message, 1_795_862_483), Ok(()));
-    assert_eq!(judge(&message, 1_795_862_544), Err(Fault::Expired(1)));
+    assert_eq!(
+        judge(&message, 1_795_862_544),
+        Err(SignatureFault::Expired(1))
+    );
 }

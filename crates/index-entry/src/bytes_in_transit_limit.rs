@@ -31,7 +31,7 @@ impl BytesInTransitLimit {
     /// returned pass is dropped. If `bytes` exceeds the limit itself, blocks until nothing else is
     /// in transit.
     #[must_use]
-    pub fn enter(&self, bytes: usize) -> BytePass {
+    pub fn enter(&self, bytes: usize) -> BytesInTransitPermit {
         let (state, freed) = &*self.state;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.under_way > 0 && state.under_way.saturating_add(bytes) > self.most {
@@ -40,7 +40,7 @@ impl BytesInTransitLimit {
             state.waiting -= 1;
         }
         state.under_way += bytes;
-        BytePass {
+        BytesInTransitPermit {
             gate: self.clone(),
             bytes,
         }
@@ -63,12 +63,12 @@ impl fmt::Debug for BytesInTransitLimit {
 /// A reservation of bytes that count as in transit through a [`BytesInTransitLimit`]. Drop it when
 /// the bytes have arrived.
 #[derive(Debug)]
-pub struct BytePass {
+pub struct BytesInTransitPermit {
     gate: BytesInTransitLimit,
     bytes: usize,
 }
 
-impl Drop for BytePass {
+impl Drop for BytesInTransitPermit {
     fn drop(&mut self) {
         let (state, freed) = &*self.gate.state;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,6 @@ mod bytes_in_transit_limit;
 mod index_entry;
 mod indexed_page;
 
-pub use bytes_in_transit_limit::{BytePass, BytesInTransitLimit};
+pub use bytes_in_transit_limit::{BytesInTransitLimit, BytesInTransitPermit};
 pub use index_entry::IndexEntry;
 pub use indexed_page::{Heading, IndexedPage, OutgoingLink, url_key};

@@ -45,12 +45,12 @@ pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
 
 /// A tantivy query that looks up all words of a user's query together and scores pages with BM25F.
 #[derive(Clone, Debug)]
-pub(crate) struct Bm25fQuery(pub(crate) Arc<QueryScoring>);
+pub(crate) struct Bm25fQuery(pub(crate) Arc<Bm25fQueryDefinition>);
 
 /// The words to look up and the parameters of the score.
 #[derive(Debug)]
-pub(crate) struct QueryScoring {
-    pub(crate) words: Vec<ScoredWord>,
+pub(crate) struct Bm25fQueryDefinition {
+    pub(crate) words: Vec<ScoredQueryWord>,
     pub(crate) places: Vec<FieldWeight>,
     /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
@@ -105,12 +105,12 @@ pub(crate) struct ProximityBoost {
 
 /// A word of the query.
 #[derive(Clone, Debug)]
-pub(crate) struct ScoredWord {
+pub(crate) struct ScoredQueryWord {
     /// The forms of the word with their weights. In each page, only the form with the greatest
     /// weighted count is used.
     pub(crate) forms: Vec<(String, f32)>,
     /// Groups of forms whose occurrences are added up and count as one form.
-    pub(crate) inflections: Vec<Inflections>,
+    pub(crate) inflections: Vec<SameStemTerms>,
     /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
     /// The weight of the word according to its rarity: a power of `idf`.
@@ -126,7 +126,7 @@ pub(crate) struct ScoredWord {
 }
 
 /// The terms for all words with the same stem, and the weight of their added-up count.
-pub(crate) type Inflections = (Vec<String>, f32);
+pub(crate) type SameStemTerms = (Vec<String>, f32);
 
 /// A field to search, with its weight.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +167,7 @@ fn mean_length(field: Field, statistics: &dyn Bm25StatisticsProvider) -> tantivy
 
 /// A [`Bm25fQuery`] prepared for one index.
 struct Bm25fWeight {
-    terms: Arc<QueryScoring>,
+    terms: Arc<Bm25fQueryDefinition>,
     /// The mean length of each field in `terms.places`, in words.
     mean_lengths: Vec<f32>,
 }
@@ -361,7 +361,7 @@ impl Bm25fWeight {
 
 /// Returns the greatest sum of rarities of distinct words that lie within `passage` words of each
 /// other. Sorts `positions`.
-fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
+fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredQueryWord], passage: u32) -> f32 {
     positions.sort_unstable();
     let mut counts = vec![0_u32; words.len()];
     let (mut has, mut best, mut first) = (0.0, 0.0_f32, 0);
@@ -388,7 +388,7 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u
 /// several forms, the greatest weighted count is stored; inflections count as one form. `sums` is a
 /// reusable buffer and must be empty.
 fn count_in(
-    word: &ScoredWord,
+    word: &ScoredQueryWord,
     place: Field,
     segment: &SegmentReader,
     sheet: &mut PageValues<f32>,
@@ -410,7 +410,7 @@ fn count_in(
     };
     for (form, weight) in &word.forms {
         let is_other =
-            |(inflections, of_sum): &Inflections| weight > of_sum || !inflections.contains(form);
+            |(inflections, of_sum): &SameStemTerms| weight > of_sum || !inflections.contains(form);
         if word.inflections.iter().all(is_other) {
             each_page(form, &mut |page, often| {
                 let count = sheet.at(page);

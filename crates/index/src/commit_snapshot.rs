@@ -158,7 +158,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::writer::IndexWriter;
+    use crate::index_writer::IndexWriter;
     use crawl_index_entry::IndexedPage;
 
     #[test]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::page_versions::{UrlVersion, VersionedPage, family, unversioned};
-use crate::summing_sort::{MAX_SORT_BYTES, SortedCounts, SummingSort, unnamed_file};
+use crate::page_versions::{VersionInUrl, VersionedPage, family, unversioned};
+use crate::summing_sorter::{MAX_SORT_BYTES, SortedCounts, SummingSorter, unnamed_file};
 use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum link texts that are kept for a page. The most frequent texts are kept.
@@ -40,7 +40,7 @@ const TEXT_END: u8 = 0xFF;
 /// The facts about one page that depend on other pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct PageFacts {
+pub(crate) struct CrossPageFacts {
     pub(crate) linked_from: u32,
     /// The most frequent texts of links to the page, in alphabetical order.
     pub(crate) anchors: Vec<String>,
@@ -56,31 +56,31 @@ pub(crate) struct PageFacts {
 
 /// Collects the facts about pages, one page at a time.
 #[derive(Debug)]
-pub(crate) struct PageFactsCollector {
+pub(crate) struct CrossPageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
     /// For each page: whether it is in the index, the number of pages that link to it, and the
     /// texts of these links with their frequencies.
-    links: SummingSort,
+    links: SummingSorter,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
-    texts: SummingSort,
+    texts: SummingSorter,
     /// All pages with their family numbers: see [`family`]. Pages of the same family may be
     /// versions of each other.
-    versions: SummingSort,
+    versions: SummingSorter,
 }
 
-impl PageFactsCollector {
-    pub(crate) fn new(dir: &Path) -> PageFactsCollector {
-        PageFactsCollector::within(dir, MAX_SORT_BYTES)
+impl CrossPageFactsCollector {
+    pub(crate) fn new(dir: &Path) -> CrossPageFactsCollector {
+        CrossPageFactsCollector::within(dir, MAX_SORT_BYTES)
     }
 
-    fn within(dir: &Path, max_bytes: usize) -> PageFactsCollector {
-        PageFactsCollector {
+    fn within(dir: &Path, max_bytes: usize) -> CrossPageFactsCollector {
+        CrossPageFactsCollector {
             dir: dir.to_path_buf(),
             max_bytes,
-            links: SummingSort::new(dir, max_bytes),
-            texts: SummingSort::new(dir, max_bytes),
-            versions: SummingSort::new(dir, max_bytes),
+            links: SummingSorter::new(dir, max_bytes),
+            texts: SummingSorter::new(dir, max_bytes),
+            versions: SummingSorter::new(dir, max_bytes),
         }
     }
 
@@ -112,14 +112,14 @@ impl PageFactsCollector {
     }
 
     /// Computes the facts about all pages and stores them on disk.
-    pub(crate) fn finish(self) -> io::Result<PageFactsFile> {
-        let sort = || SummingSort::new(&self.dir, self.max_bytes);
+    pub(crate) fn finish(self) -> io::Result<CrossPageFactsFile> {
+        let sort = || SummingSorter::new(&self.dir, self.max_bytes);
         let (mut facts, mut names) = (sort(), sort());
         keep_links_within_index(self.links.finish()?, &mut facts, &mut names)?;
         keep_names(names.finish()?, &mut facts)?;
         mark_duplicates(self.texts.finish()?, &mut facts)?;
         newest_versions(self.versions.finish()?, &mut facts)?;
-        PageFactsFile::write(&self.dir, facts.finish()?)
+        CrossPageFactsFile::write(&self.dir, facts.finish()?)
     }
 }
 
@@ -147,8 +147,8 @@ fn of_page(key: &[u8]) -> (u64, &[u8]) {
 /// to.
 fn keep_links_within_index(
     mut links: SortedCounts,
-    facts: &mut SummingSort,
-    names: &mut SummingSort,
+    facts: &mut SummingSorter,
+    names: &mut SummingSorter,
 ) -> io::Result<()> {
     let mut here = None;
     while let Some((key, count)) = links.next_key()? {
@@ -167,7 +167,7 @@ fn keep_links_within_index(
 }
 
 /// Adds each link text that leads to at most `MAX_NAMES` pages to the facts about these pages.
-fn keep_names(mut names: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
+fn keep_names(mut names: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
     // The pages that the text leads to, at most `MAX_NAMES + 1`: the additional page shows that
     // there are too many.
@@ -204,7 +204,7 @@ fn keep_names(mut names: SortedCounts, facts: &mut SummingSort) -> io::Result<()
 /// Marks pages as duplicates of an earlier page with the same text. Pages whose URLs differ only by
 /// a version are not duplicates of each other, so that a search restricted to any version finds the
 /// page of that version.
-fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
+fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
     while let Some((key, _)) = texts.next_key()? {
@@ -216,7 +216,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Resu
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
         // Prefer a page of the same version as this one.
-        let label = |url| UrlVersion::of(url).map(|version| version.label.to_owned());
+        let label = |url| VersionInUrl::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {
             Some(first) => {
@@ -231,12 +231,12 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut SummingSort) -> io::Resu
 
 /// Returns true if two URLs are equal apart from the version.
 fn is_other_version(a: &str, b: &str) -> bool {
-    let has_version = |url| UrlVersion::of(url).is_some();
+    let has_version = |url| VersionInUrl::of(url).is_some();
     (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
 }
 
 /// Records which version of each page is the newest, and which folders contain versions.
-fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSort) -> io::Result<()> {
+fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSorter) -> io::Result<()> {
     let mut family = None;
     let mut members: Vec<VersionedPage> = Vec::new();
     loop {
@@ -256,7 +256,7 @@ fn newest_versions(mut pages: SortedCounts, facts: &mut SummingSort) -> io::Resu
     }
 }
 
-fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSort) -> io::Result<()> {
+fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSorter) -> io::Result<()> {
     members.sort_unstable_by(VersionedPage::by_preference);
     let Some((newest, others)) = members.split_first() else {
         return Ok(());
@@ -271,7 +271,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSort) -> 
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,
         )?;
-        if let Some(version) = UrlVersion::of(&page.url) {
+        if let Some(version) = VersionInUrl::of(&page.url) {
             facts.add(&fact(url_key(version.folder), VERSION_FOLDER, &[]), 1)?;
         }
     }
@@ -280,7 +280,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSort) -> 
 
 /// The facts about all pages, stored on disk.
 #[derive(Debug)]
-pub(crate) struct PageFactsFile {
+pub(crate) struct CrossPageFactsFile {
     /// One line per page: its key as 16 hexadecimal digits, then [`PageFacts`] as JSON. Sorted by
     /// key.
     file: File,
@@ -289,14 +289,14 @@ pub(crate) struct PageFactsFile {
     bytes: u64,
 }
 
-impl PageFactsFile {
-    fn write(dir: &Path, mut facts: SortedCounts) -> io::Result<PageFactsFile> {
+impl CrossPageFactsFile {
+    fn write(dir: &Path, mut facts: SortedCounts) -> io::Result<CrossPageFactsFile> {
         let mut file = BufWriter::new(unnamed_file(dir)?);
         let (mut blocks, mut bytes, mut pages) = (Vec::new(), 0, 0_usize);
         let mut next = facts.next_key()?;
         while let Some((key, _)) = &next {
             let page = of_page(key).0;
-            let mut of_it = PageFacts::default();
+            let mut of_it = CrossPageFacts::default();
             while let Some((key, count)) = &next
                 && let (of, rest) = of_page(key)
                 && of == page
@@ -327,7 +327,7 @@ impl PageFactsFile {
             file.write_all(&line)?;
             bytes += line.len() as u64;
         }
-        Ok(PageFactsFile {
+        Ok(CrossPageFactsFile {
             file: file.into_inner().map_err(io::IntoInnerError::into_error)?,
             blocks,
             bytes,
@@ -338,7 +338,7 @@ impl PageFactsFile {
     /// `None` if the URL contains no version, or if the folder contains no page that has several
     /// versions.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
-        let Some(version) = UrlVersion::of(url) else {
+        let Some(version) = VersionInUrl::of(url) else {
             return Ok(None);
         };
         let is_one = self.of(version.folder)?.is_version_folder;
@@ -346,11 +346,11 @@ impl PageFactsFile {
     }
 
     /// Returns the facts about a page.
-    pub(crate) fn of(&self, url: &str) -> io::Result<PageFacts> {
+    pub(crate) fn of(&self, url: &str) -> io::Result<CrossPageFacts> {
         let page = url_key(url);
         let block = self.blocks.partition_point(|(first, _)| *first <= page);
         let Some(block) = block.checked_sub(1) else {
-            return Ok(PageFacts::default());
+            return Ok(CrossPageFacts::default());
         };
         let begin = self.blocks[block].1;
         let end = self.blocks.get(block + 1).map_or(self.bytes, |next| next.1);
@@ -368,7 +368,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn line(page: u64, facts: &PageFacts) -> io::Result<Vec<u8>> {
+fn line(page: u64, facts: &CrossPageFacts) -> io::Result<Vec<u8>> {
     let mut line = format!("{page:016x}").into_bytes();
     serde_json::to_writer(&mut line, facts)?;
     line.push(b'\n');
@@ -377,7 +377,7 @@ fn line(page: u64, facts: &PageFacts) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::PageFactsCollector;
+    use super::CrossPageFactsCollector;
     use crawl_index_entry::{IndexedPage, OutgoingLink};
 
     /// Returns pages that link to each other. Each page links to the next with the text `Next` and
@@ -408,7 +408,7 @@ mod tests {
     fn facts_are_the_same_in_little_memory_and_in_much() {
         let dir = tempfile::tempdir().unwrap();
         let facts = [0, 5000, usize::MAX].map(|max_bytes| {
-            let mut survey = PageFactsCollector::within(dir.path(), max_bytes);
+            let mut survey = CrossPageFactsCollector::within(dir.path(), max_bytes);
             for page in pages() {
                 survey.page(&page).unwrap();
             }

@@ -5,14 +5,14 @@ use std::ops::Range;
 use crawl_weburl::without_bidi_controls;
 
 use crate::query_plan::{MarkedWords, MatchedTerm};
-use crate::results::HighlightSpan;
-use crate::words::{Stemmer, Word, WordKind, words};
+use crate::results::MarkedTextPart;
+use crate::words::{Stemmer, Word, WordRelation, words};
 use crawl_index_entry::IndexedPage;
 
 /// An excerpt of a page's text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
-    pub(crate) parts: Vec<HighlightSpan>,
+    pub(crate) parts: Vec<MarkedTextPart>,
     /// The byte offset in the page's text at which the best match starts.
     pub(crate) at: usize,
     /// The byte range of the page's main text that the excerpt shows. Empty if the excerpt is taken
@@ -60,7 +60,7 @@ fn excerpt_of(
     text: &str,
     hits: &[(Range<usize>, usize)],
     max_chars: usize,
-) -> (Vec<HighlightSpan>, usize, Range<usize>) {
+) -> (Vec<MarkedTextPart>, usize, Range<usize>) {
     let around = best(text, hits, max_chars);
     let range = stretch(text, around, max_chars);
     let mut parts = cut(text, &range, hits);
@@ -74,7 +74,7 @@ pub(crate) fn marked(
     text: &str,
     language: Option<&str>,
     wanted: &MarkedWords,
-) -> (Vec<HighlightSpan>, Vec<usize>) {
+) -> (Vec<MarkedTextPart>, Vec<usize>) {
     let text_words = words(text, &Stemmer::of(language));
     let hits = without_isolated_words(text, hits(&text_words, wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
@@ -83,7 +83,7 @@ pub(crate) fn marked(
 }
 
 /// Concatenates the texts of all spans.
-pub(crate) fn joined(parts: &[HighlightSpan]) -> String {
+pub(crate) fn joined(parts: &[MarkedTextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
@@ -145,7 +145,7 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, Matched
         };
         match hits.last_mut() {
             Some((last, _)) if word.range.start < last.end => {
-                if word.kind == WordKind::Pair {
+                if word.kind == WordRelation::Pair {
                     last.end = last.end.max(word.range.end);
                 }
             }
@@ -229,11 +229,11 @@ fn forward_by(text: &str, from: usize, chars: usize) -> usize {
     after.nth(chars).map_or(text.len(), |(at, _)| from + at)
 }
 
-fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<HighlightSpan> {
+fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<MarkedTextPart> {
     let mut parts = Vec::new();
     let mut push = |range: Range<usize>, is_match| {
         if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
-            parts.push(HighlightSpan {
+            parts.push(MarkedTextPart {
                 text: text.to_owned(),
                 is_match,
             });
@@ -254,7 +254,7 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
 
 /// Puts the text on one line: collapses white space, removes characters that move the cursor or
 /// change the text direction, and adds an ellipsis on each side that is cut off.
-fn tidy(parts: &mut Vec<HighlightSpan>, cut_before: bool, cut_after: bool) {
+fn tidy(parts: &mut Vec<MarkedTextPart>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {
         let mut line = String::with_capacity(part.text.len());
@@ -271,7 +271,7 @@ fn tidy(parts: &mut Vec<HighlightSpan>, cut_before: bool, cut_after: bool) {
         last.text.truncate(last.text.trim_end().len());
     }
     parts.retain(|part| !part.text.is_empty());
-    let dots = |text: &str| HighlightSpan {
+    let dots = |text: &str| MarkedTextPart {
         text: text.to_owned(),
         is_match: false,
     };

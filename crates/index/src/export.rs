@@ -22,11 +22,11 @@ mod sitemap;
 mod static_search;
 
 pub use error::ExportError;
-pub use llms_txt::LlmsTxt;
-pub use markdown_folder::{FetchedBody, MarkdownFolder, MarkdownReport, page_markdown};
+pub use llms_txt::LlmsTxtWriter;
+pub use markdown_folder::{FetchedBody, MarkdownExportReport, MarkdownFolderWriter, page_markdown};
 pub use meilisearch::{meilisearch, meilisearch_settings};
 pub use opensearch::{opensearch, opensearch_mapping};
-pub use sitemap::{SitemapFolder, SitemapReport};
+pub use sitemap::{SitemapExportReport, SitemapFolderWriter};
 pub use static_search::{StaticSearchReport, StaticSearchWriter};
 
 use std::io::Write;
@@ -58,16 +58,16 @@ fn is_shown(page: &IndexedPage, now: i64) -> bool {
 type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
 
 /// Writes pages as JSON lines, in a format of another search engine.
-pub struct JsonLines<W> {
+pub struct JsonLinesExporter<W> {
     out: W,
     now: i64,
     write: WritePage<W>,
     done: JsonExportReport,
 }
 
-impl<W: Write> JsonLines<W> {
-    fn new(out: W, now: i64, write: WritePage<W>) -> JsonLines<W> {
-        JsonLines {
+impl<W: Write> JsonLinesExporter<W> {
+    fn new(out: W, now: i64, write: WritePage<W>) -> JsonLinesExporter<W> {
+        JsonLinesExporter {
             out,
             now,
             write,

@@ -10,7 +10,7 @@ use tantivy::{DocAddress, Searcher, Term};
 
 use crate::page_versions::{is_versioned_folder, newer_label_first};
 use crate::query::{folder_of_any_host, site_name};
-use crate::schema::Fields;
+use crate::schema::IndexFields;
 use crawl_index_entry::{IndexedPage, url_key};
 
 /// Maximum number of values that a facet returns.
@@ -25,7 +25,7 @@ const TYPE: &str = "type:";
 
 /// The number of matching pages for each value of each facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facets {
+pub struct FacetCounts {
     /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
     /// folder in the filter or, without a filter, of the deepest folder that contains all matching
     /// pages. If the filter is a path without a host that several hosts have, the values are the
@@ -73,7 +73,7 @@ impl FacetFilters {
     }
 
     /// Returns a query for each filter. A page must match all queries.
-    pub(crate) fn look_ups(&self, fields: &Fields) -> Vec<Box<dyn Lookup>> {
+    pub(crate) fn look_ups(&self, fields: &IndexFields) -> Vec<Box<dyn Lookup>> {
         let exact = |field, value: &str| {
             let term = Term::from_field_text(field, value);
             Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn Lookup>
@@ -199,14 +199,14 @@ impl FacetValueCounts {
     }
 }
 
-impl Facets {
+impl FacetCounts {
     /// Returns the facets of a search. `all` counts all matching pages. `shown` doesn't count older
     /// versions, which only appear in the results if a filter selects their version.
     pub(crate) fn of(
         all: &FacetValueCounts,
         shown: &FacetValueCounts,
         filters: &FacetFilters,
-    ) -> Facets {
+    ) -> FacetCounts {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);
             let values = values.map(|(value, count)| FacetCount {
@@ -220,7 +220,7 @@ impl Facets {
         versions.sort_by(|a, b| newer_label_first(&a.0, &b.0));
         let mut folder: Vec<FacetCount> = listed(folders(all, shown, filters), str::to_owned);
         name_without_shared_host(&mut folder);
-        Facets {
+        FacetCounts {
             folder,
             language: listed(shown.values(LANGUAGE), language_name),
             version: listed(versions, str::to_owned),

@@ -8,7 +8,7 @@
 mod exercise;
 
 use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, TermMatch};
-use crate::words::{Stemmer, WordKind, words};
+use crate::words::{Stemmer, WordRelation, words};
 
 /// Checks a query and the words of its text. Writing the parsed terms as a query again must yield a
 /// query with the same terms.
@@ -53,7 +53,7 @@ fn check_words(text: &str) {
     for word in words(text, &stemmer) {
         assert!(!text[word.range.clone()].is_empty() && !word.text.is_empty());
         assert!(word.position >= last_position);
-        if word.kind != WordKind::Part {
+        if word.kind != WordRelation::Part {
             assert!(word.range.start >= last_start);
             (last_position, last_start) = (word.position, word.range.start);
         }

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crawl_extractor::{BlockRole, Content, LinkKind, Page as ExtractedPage};
+use crawl_extractor::{BlockRole, ExtractedPage, LinkKind, PageContent};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::soft_404::says_missing;
-use crate::words::{Stemmer, Words};
+use crate::words::{Stemmer, WordIterator};
 use crawl_index_entry::{Heading, IndexedPage, OutgoingLink};
 
 /// Maximum links of a page to keep with their texts; the first ones are kept.
@@ -59,7 +59,7 @@ pub struct FetchedDocument<'a> {
     /// The links and meta elements of the page.
     pub page: &'a ExtractedPage,
     /// The content of the page.
-    pub content: &'a Content,
+    pub content: &'a PageContent,
     /// The robots directives of the page and its headers.
     pub directives: &'a PageDirectives,
     /// The site's usage statement if it refuses inclusion in a search index; otherwise `None`.
@@ -75,7 +75,7 @@ pub struct FetchedDocument<'a> {
 /// The reason why a page is not in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotIndexed {
+pub enum NotIndexedReason {
     /// The page or its headers contain the robots directive `noindex`.
     Noindex(String),
     /// The page has expired (`unavailable_after`).
@@ -88,33 +88,35 @@ pub enum NotIndexed {
     Empty,
 }
 
-impl NotIndexed {
+impl NotIndexedReason {
     /// Returns a short name of the reason, which never changes.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            NotIndexed::Noindex(_) => "noindex",
-            NotIndexed::Unavailable(_) => "unavailable_after",
-            NotIndexed::Usage(_) => "usage",
-            NotIndexed::SoftMissing => "soft_404",
-            NotIndexed::Empty => "empty",
+            NotIndexedReason::Noindex(_) => "noindex",
+            NotIndexedReason::Unavailable(_) => "unavailable_after",
+            NotIndexedReason::Usage(_) => "usage",
+            NotIndexedReason::SoftMissing => "soft_404",
+            NotIndexedReason::Empty => "empty",
         }
     }
 }
 
-impl fmt::Display for NotIndexed {
+impl fmt::Display for NotIndexedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotIndexed::Noindex(by) | NotIndexed::Unavailable(by) | NotIndexed::Usage(by) => {
+            NotIndexedReason::Noindex(by)
+            | NotIndexedReason::Unavailable(by)
+            | NotIndexedReason::Usage(by) => {
                 write!(f, "{}: {by}", self.name())
             }
-            NotIndexed::SoftMissing | NotIndexed::Empty => f.write_str(self.name()),
+            NotIndexedReason::SoftMissing | NotIndexedReason::Empty => f.write_str(self.name()),
         }
     }
 }
 
 /// Resolves a URL reference against a base. `None` if the result is not a usable URL.
-pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
+pub type LinkResolver<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
 /// Returns the page as it should be indexed. `resolve` resolves URL references; a caller that
 /// judges many pages can cache the results.
@@ -122,18 +124,18 @@ pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl
 /// # Errors [`NotIndexed`] if the page must not be indexed. This is a decision, not a failure.
 pub fn judge(
     fetched: &FetchedDocument<'_>,
-    resolve: &mut ResolveLink<'_>,
-) -> Result<IndexedPage, NotIndexed> {
+    resolve: &mut LinkResolver<'_>,
+) -> Result<IndexedPage, NotIndexedReason> {
     let directives = fetched.directives;
     if let Some(source) = &directives.noindex {
-        return Err(NotIndexed::Noindex(source.to_string()));
+        return Err(NotIndexedReason::Noindex(source.to_string()));
     }
     let until = directives.unavailable_after.as_ref();
     if let Some(until) = until.filter(|until| until.value <= fetched.at) {
-        return Err(NotIndexed::Unavailable(until.source.to_string()));
+        return Err(NotIndexedReason::Unavailable(until.source.to_string()));
     }
     if let Some(statement) = fetched.search_refused {
-        return Err(NotIndexed::Usage(statement.to_owned()));
+        return Err(NotIndexedReason::Usage(statement.to_owned()));
     }
     let canonical = fetched
         .page
@@ -159,11 +161,11 @@ pub fn judge(
         .iter()
         .all(|text| text.trim().is_empty())
     {
-        return Err(NotIndexed::Empty);
+        return Err(NotIndexedReason::Empty);
     }
     let heading = headings.first().map_or("", |heading| heading.text.as_str());
     if says_missing(&title, heading, &text) {
-        return Err(NotIndexed::SoftMissing);
+        return Err(NotIndexedReason::SoftMissing);
     }
     let snippet = directives.max_snippet.as_ref().map(|most| most.value);
     let snippet = match directives.nosnippet {
@@ -201,7 +203,7 @@ pub fn judge(
 /// the page that describes it: a name, a dash, and a purpose. Such a line is used only if the name
 /// is part of the title or of an earlier heading, or if the line follows the heading `NAME`
 /// (man-pages(7)).
-fn description(content: &Content, title: &str) -> String {
+fn description(content: &PageContent, title: &str) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();
     }
@@ -241,7 +243,7 @@ fn description(content: &Content, title: &str) -> String {
 }
 
 fn words_of(text: &str) -> HashSet<String> {
-    Words::new(text, Stemmer::none())
+    WordIterator::new(text, Stemmer::none())
         .map(|word| word.text)
         .collect()
 }
@@ -273,7 +275,7 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
 
 /// Returns the main text, the text outside it (both with one line per block), and all headings. The
 /// offset of a heading is its byte offset in the main text.
-fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
+fn texts_and_headings(content: &PageContent) -> (String, String, Vec<Heading>) {
     let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
     for block in &content.blocks {
@@ -312,7 +314,7 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
 fn links(
     fetched: &FetchedDocument<'_>,
     base: &CanonicalUrl,
-    resolve: &mut ResolveLink<'_>,
+    resolve: &mut LinkResolver<'_>,
 ) -> Vec<OutgoingLink> {
     let mut links: Vec<OutgoingLink> = Vec::new();
     // Maps the hash of each link to its index in `links`. Storing hashes avoids copies of the

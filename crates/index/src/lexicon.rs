@@ -7,9 +7,9 @@ use tantivy::query::{FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::bm25f::is_shared;
+use crate::page_tokenizer::STEM;
 use crate::schema::TextFields;
 use crate::scoring_statistics::ScoringStatistics;
-use crate::tokens::STEM;
 
 /// Maximum words for a prefix: those with the most pages.
 /// Beyond the limit: the most frequent are used.

@@ -9,10 +9,10 @@ use tantivy::columnar::Column;
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
 
-use crate::facets::{FacetFilters, FacetValueCounts, Facets, VersionGroupRank};
+use crate::facets::{FacetCounts, FacetFilters, FacetValueCounts, VersionGroupRank};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
-use crate::schema::Fields;
+use crate::schema::IndexFields;
 use crate::scoring_statistics::ScoringStatistics;
 
 /// An older version of a page is shown next to the newest one only if its score is at least this
@@ -20,10 +20,10 @@ use crate::scoring_statistics::ScoringStatistics;
 const MIN_OLDER_LEAD: f32 = 2.0;
 
 /// A search of the index: what to find, and how many results to return.
-pub(crate) struct PageSearch<'a> {
+pub(crate) struct PageSearchRequest<'a> {
     pub(crate) searcher: &'a Searcher,
     pub(crate) statistics: &'a ScoringStatistics,
-    pub(crate) fields: &'a Fields,
+    pub(crate) fields: &'a IndexFields,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
     /// The current time in seconds since 1970 UTC. Expired pages are not shown.
@@ -42,10 +42,10 @@ pub(crate) struct FoundPages {
     pub(crate) total: usize,
     /// The matching pages in the requested range, with their scores.
     pub(crate) best: Vec<(Score, DocAddress)>,
-    pub(crate) facets: Option<Facets>,
+    pub(crate) facets: Option<FacetCounts>,
 }
 
-impl PageSearch<'_> {
+impl PageSearchRequest<'_> {
     pub(crate) fn run(&self, lookup: Box<dyn Lookup>) -> tantivy::Result<FoundPages> {
         let lookup = self.in_time(self.filtered(lookup));
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
@@ -84,7 +84,11 @@ impl PageSearch<'_> {
             true => {
                 let counts_of_all = FacetValueCounts::of(self.searcher, &all)?;
                 let counts_of_shown = FacetValueCounts::of(self.searcher, &shown)?;
-                Some(Facets::of(&counts_of_all, &counts_of_shown, self.filters))
+                Some(FacetCounts::of(
+                    &counts_of_all,
+                    &counts_of_shown,
+                    self.filters,
+                ))
             }
             false => None,
         };

@@ -47,7 +47,7 @@ const MIN_SHARED: f64 = 0.2;
 
 /// The version that a page's URL contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UrlVersion<'u> {
+pub(crate) struct VersionInUrl<'u> {
     /// The version as written: `14`, `v1.2`, `latest`.
     pub(crate) label: &'u str,
     /// The URL up to and including the version, without a slash at the end:
@@ -67,9 +67,9 @@ enum Rank {
     Unnamed,
 }
 
-impl UrlVersion<'_> {
+impl VersionInUrl<'_> {
     /// Returns the version in a page's URL: the first folder in the path that looks like a version.
-    pub(crate) fn of(url: &str) -> Option<UrlVersion<'_>> {
+    pub(crate) fn of(url: &str) -> Option<VersionInUrl<'_>> {
         let path_at = url.find("://").map_or(0, |at| at + 3);
         let path_at = path_at + url[path_at..].find('/')?;
         let end = url.find(['?', '#']).unwrap_or(url.len());
@@ -80,7 +80,7 @@ impl UrlVersion<'_> {
             let behind = &url[at + label.len() + 1..end];
             if let Some(rank) = Rank::of(label, !behind.is_empty()) {
                 let folder = &url[..at + label.len()];
-                return Some(UrlVersion {
+                return Some(VersionInUrl {
                     label,
                     folder,
                     rank,
@@ -184,7 +184,7 @@ impl VersionedPage {
     /// Orders pages by version, preferred first. Among pages of the same version the shorter URL
     /// comes first.
     pub(crate) fn by_preference(&self, other: &VersionedPage) -> Ordering {
-        let rank = |url| UrlVersion::of(url).map_or(Rank::Unnamed, |version| version.rank);
+        let rank = |url| VersionInUrl::of(url).map_or(Rank::Unnamed, |version| version.rank);
         let by_rank = rank(&other.url).cmp(&rank(&self.url));
         let by_length = self.url.len().cmp(&other.url.len());
         by_rank
@@ -212,7 +212,7 @@ impl VersionedPage {
 /// Returns true if a folder without a scheme (`example.org/docs/14`) is the folder of a version, or
 /// inside such a folder.
 pub(crate) fn is_versioned_folder(folder: &str) -> bool {
-    UrlVersion::of(&format!("http://{folder}/-")).is_some()
+    VersionInUrl::of(&format!("http://{folder}/-")).is_some()
 }
 
 /// Orders version names by rank, preferred first.
@@ -223,7 +223,7 @@ pub(crate) fn newer_label_first(a: &str, b: &str) -> Ordering {
 
 /// Returns a URL without the folder that is its version.
 pub(crate) fn unversioned(url: &str) -> Cow<'_, str> {
-    let Some(version) = UrlVersion::of(url) else {
+    let Some(version) = VersionInUrl::of(url) else {
         return Cow::Borrowed(url);
     };
     let before = &version.folder[..version.folder.len() - version.label.len()];
@@ -273,14 +273,14 @@ fn sketch(text: &str) -> Vec<u32> {
 mod tests {
     use expect_test::expect;
 
-    use super::{UrlVersion, VersionedPage, family};
+    use super::{VersionInUrl, VersionedPage, family};
     use crawl_index_entry::IndexedPage;
 
     #[test]
     fn versions_in_addresses() {
         let label = |path: &str| {
             let url = format!("http://a.example{path}");
-            UrlVersion::of(&url).map_or("-".to_owned(), |version| version.label.to_owned())
+            VersionInUrl::of(&url).map_or("-".to_owned(), |version| version.label.to_owned())
         };
         let paths = [
             "/14/create.html",

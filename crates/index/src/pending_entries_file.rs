@@ -6,9 +6,9 @@ use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::cross_page_update::{EntryVisitor, PendingEntrySource};
 use crate::error::IndexError;
-use crate::reconcile::{EntryVisitor, PendingEntries};
-use crate::summing_sort::unnamed_file;
+use crate::summing_sorter::unnamed_file;
 use crawl_index_entry::IndexEntry;
 
 /// A file of index entries, deleted when its handle is closed. First push entries, then flush, then
@@ -61,7 +61,7 @@ impl PendingEntriesFile {
     }
 }
 
-impl PendingEntries for PendingEntriesFile {
+impl PendingEntrySource for PendingEntriesFile {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         let disk = || IndexError::disk(&self.dir);
         let mut file = self.file.get_ref().try_clone().map_err(disk())?;

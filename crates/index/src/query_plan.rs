@@ -2,7 +2,7 @@
 
 mod index_queries;
 mod marked_words;
-mod phrase;
+mod phrase_word_choice;
 mod ranking_weights;
 mod suggestion;
 
@@ -13,16 +13,16 @@ use tantivy::schema::Field;
 
 use self::index_queries::clause;
 pub(crate) use self::marked_words::{MarkedWords, MatchedTerm};
-use self::phrase::has_parts;
+use self::phrase_word_choice::has_parts;
 pub(crate) use self::ranking_weights::WEIGHTS;
-use self::suggestion::SuggestedTerm;
-use crate::bm25f::{Inflections, MIN_SITE};
+use self::suggestion::MaybeCorrectedTerm;
+use crate::bm25f::{MIN_SITE, SameStemTerms};
 use crate::lexicon::Lexicon;
+use crate::page_tokenizer::STEM;
 use crate::query::{Query, QueryTerm, TermMatch};
-use crate::schema::Fields;
+use crate::schema::IndexFields;
 use crate::search_rules::SearchRules;
-use crate::tokens::STEM;
-use crate::words::{Stemmer, Word, WordKind, words};
+use crate::words::{Stemmer, Word, WordRelation, words};
 
 /// A word is common if more than this share of all pages have it. A page matches even if it lacks
 /// common words.
@@ -60,7 +60,7 @@ pub(crate) struct QueryPlan {
 
 /// How many words of the query a page must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strictness {
+pub(crate) enum MatchStrictness {
     /// The page has most words of the query.
     Most,
     /// The page has at least one word of a query with two words. Pages with both words come first.
@@ -74,7 +74,7 @@ pub(crate) enum Strictness {
 
 /// Converts the terms of a query to queries of one index.
 pub(crate) struct QueryPlanner<'s> {
-    pub(crate) fields: &'s Fields,
+    pub(crate) fields: &'s IndexFields,
     pub(crate) lexicon: Lexicon<'s>,
     /// Stemmers for the languages of the pages.
     pub(crate) stemmers: Vec<Stemmer>,
@@ -118,7 +118,7 @@ impl PlanningBudget {
 struct Unit {
     forms: Vec<(String, f32)>,
     /// Groups of forms whose occurrences are added up.
-    inflections: Vec<Inflections>,
+    inflections: Vec<SameStemTerms>,
     /// In a script without spaces between words: the pairs of consecutive characters. Otherwise
     /// empty.
     run: Vec<String>,
@@ -152,12 +152,12 @@ enum Ending {
 }
 
 impl QueryPlanner<'_> {
-    pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<QueryPlan> {
+    pub(crate) fn plan(&self, query: &Query, fit: MatchStrictness) -> tantivy::Result<QueryPlan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         let (mut units, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
-            let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
+            let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
                 // If `is_apart`, the words of the phrase are looked up and marked one by one below.
                 // In this case, discard the marks of the phrase.
@@ -165,7 +165,7 @@ impl QueryPlanner<'_> {
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
-                    suggested.push(SuggestedTerm::as_typed(term));
+                    suggested.push(MaybeCorrectedTerm::as_typed(term));
                     let ranked_by = self.phrase_units(term)?;
                     clauses.push(match ranked_by.is_empty() {
                         true => clause(term, phrase),
@@ -183,7 +183,7 @@ impl QueryPlanner<'_> {
                 // Exclude only pages that contain the whole name, not those that contain a part of
                 // it.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
-                suggested.push(SuggestedTerm::as_typed(term));
+                suggested.push(MaybeCorrectedTerm::as_typed(term));
                 continue;
             }
             let ending = match term.how {
@@ -192,7 +192,7 @@ impl QueryPlanner<'_> {
                 TermMatch::Words | TermMatch::Phrase => Ending::Typed,
             };
             let term_units = self.units(term, ending)?;
-            suggested.push(SuggestedTerm::by(term, &term_units));
+            suggested.push(MaybeCorrectedTerm::by(term, &term_units));
             if !term.is_not && !term.in_title {
                 clauses.extend(self.look_up_name(term));
                 units.extend(term_units);
@@ -216,7 +216,7 @@ impl QueryPlanner<'_> {
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
-        if fit == Strictness::Apart {
+        if fit == MatchStrictness::Apart {
             units = self.apart(units)?;
         }
         // Excerpts mark a very frequent word only next to other words, unless the query has no
@@ -273,10 +273,10 @@ impl QueryPlanner<'_> {
         let mut run: Vec<&Word> = Vec::new();
         let whole: Vec<&Word> = all_words
             .iter()
-            .filter(|word| word.kind == WordKind::Plain)
+            .filter(|word| word.kind == WordRelation::Plain)
             .collect();
         for word in &all_words {
-            if matches!(word.kind, WordKind::Character | WordKind::Pair) {
+            if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
                 // A gap between two characters separates runs.
                 if run
                     .last()
@@ -290,7 +290,7 @@ impl QueryPlanner<'_> {
             }
             units.extend(Unit::of_run(&run));
             run.clear();
-            if word.kind == WordKind::Plain {
+            if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
                 let ending = if is_last { ending } else { Ending::Typed };
                 let word_units = self.plain(word, &all_words, ending, !term.is_not)?;
@@ -369,7 +369,7 @@ impl QueryPlanner<'_> {
     /// `unit`, marked as unknown.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
-            part.kind == WordKind::Part
+            part.kind == WordRelation::Part
                 && part.range.start >= word.range.start
                 && part.range.end <= word.range.end
         });
@@ -423,7 +423,7 @@ impl QueryPlanner<'_> {
         word: &str,
         weight: f32,
         forms: &mut Vec<(String, f32)>,
-        inflections: &mut Vec<Inflections>,
+        inflections: &mut Vec<SameStemTerms>,
     ) {
         let stems = self.stemmers.iter();
         let stems: Vec<String> = stems.filter_map(|stemmer| stemmer.stem_of(word)).collect();
@@ -511,7 +511,7 @@ impl Unit {
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
-            .filter(|word| word.kind == WordKind::Pair)
+            .filter(|word| word.kind == WordRelation::Pair)
             .collect();
         let run: Vec<String> = match pairs.is_empty() {
             true => run.iter().map(|word| word.text.clone()).collect(),
@@ -552,10 +552,10 @@ fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words
         .iter()
-        .filter(|word| word.kind != WordKind::Part)
+        .filter(|word| word.kind != WordRelation::Part)
         .count()
         > 1
-        || words.iter().any(|word| word.kind == WordKind::Part)
+        || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
 /// Moves the words that no page has from `units` to `named`. A word that is part of an entry of

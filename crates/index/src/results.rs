@@ -3,7 +3,7 @@
 use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 
-use crate::facets::Facets;
+use crate::facets::FacetCounts;
 
 /// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct SearchResults {
     pub lacks_words: bool,
     /// The number of matching pages by folder, language, version and type, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facets: Option<Facets>,
+    pub facets: Option<FacetCounts>,
 }
 
 impl SearchResults {
@@ -61,9 +61,9 @@ pub struct Hit {
     /// The score, which is comparable only within one result list.
     pub score: f32,
     /// The title, split into words of the query and the text between them.
-    pub title_parts: Vec<HighlightSpan>,
+    pub title_parts: Vec<MarkedTextPart>,
     /// The excerpt, split into words of the query and the text between them.
-    pub excerpt_parts: Vec<HighlightSpan>,
+    pub excerpt_parts: Vec<MarkedTextPart>,
     /// The section that contains the excerpt. `None` if the excerpt is before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<ResultSection>,
@@ -91,7 +91,7 @@ pub struct Hit {
 
 /// A part of a title or excerpt: either a word of the query or other text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HighlightSpan {
+pub struct MarkedTextPart {
     /// The text of the part.
     pub text: String,
     /// True if the part is a word of the query.

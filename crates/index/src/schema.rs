@@ -10,8 +10,8 @@ use tantivy::schema::{
 };
 
 use crate::error::IndexError;
+use crate::page_tokenizer::TOKENIZER;
 use crate::tantivy_directory::check_files;
-use crate::tokens::TOKENIZER;
 
 /// The number of the index format. An index of another format is rebuilt from the archive.
 pub const FORMAT: u32 = 4;
@@ -38,7 +38,7 @@ struct Format {
 
 /// The fields of a document.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields {
+pub(crate) struct IndexFields {
     /// The URL, the key for replacing and deleting a page.
     pub(crate) url: Field,
     /// [`KIND_PAGE`] or [`KIND_DUPLICATE`].
@@ -87,7 +87,7 @@ pub(crate) struct TextFields {
     pub(crate) path: Field,
 }
 
-pub(crate) fn schema() -> (Schema, Fields) {
+pub(crate) fn schema() -> (Schema, IndexFields) {
     let mut schema = Schema::builder();
     let words = |record| {
         TextOptions::default().set_indexing_options(
@@ -98,7 +98,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     };
     let counted = words(IndexRecordOption::WithFreqs);
     let placed = words(IndexRecordOption::WithFreqsAndPositions);
-    let fields = Fields {
+    let fields = IndexFields {
         url: schema.add_text_field("url", STRING),
         kind: schema.add_text_field("kind", STRING),
         site: schema.add_text_field("site", STRING),

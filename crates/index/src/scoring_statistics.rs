@@ -13,7 +13,7 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, Searcher, SegmentReader, TERMINATED, Term};
 
-use crate::schema::{Fields, KIND_PAGE};
+use crate::schema::{IndexFields, KIND_PAGE};
 
 /// The statistics of an index as of one commit.
 pub(crate) struct ScoringStatistics {
@@ -25,7 +25,10 @@ pub(crate) struct ScoringStatistics {
 }
 
 impl ScoringStatistics {
-    pub(crate) fn new(searcher: Searcher, fields: &Fields) -> tantivy::Result<ScoringStatistics> {
+    pub(crate) fn new(
+        searcher: Searcher,
+        fields: &IndexFields,
+    ) -> tantivy::Result<ScoringStatistics> {
         let mut statistics = ScoringStatistics {
             searcher,
             pages: 0,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
-use crate::words::{Stemmer, WordKind, words};
+use crate::words::{Stemmer, WordRelation, words};
 
 /// Maximum number of words in all synonym lists together. Also the maximum number of queries in all
 /// pins together.
@@ -117,7 +117,9 @@ impl SearchRules {
 /// Reduces a query to its words in lower case without accents, joined by spaces.
 fn key(query: &str) -> String {
     let all_words = words(query, &Stemmer::none());
-    let whole = all_words.iter().filter(|word| word.kind != WordKind::Part);
+    let whole = all_words
+        .iter()
+        .filter(|word| word.kind != WordRelation::Part);
     let whole: Vec<_> = whole.map(|word| word.text.as_str()).collect();
     whole.join(" ")
 }
@@ -127,7 +129,7 @@ fn one_word(text: &str) -> Result<String, String> {
     let all_words = words(text, &Stemmer::none());
     let mut whole = all_words
         .into_iter()
-        .filter(|word| word.kind == WordKind::Plain);
+        .filter(|word| word.kind == WordRelation::Plain);
     match (whole.next(), whole.next()) {
         (Some(word), None) if !text.trim().contains(char::is_whitespace) => Ok(word.text),
         _ => Err(format!("the synonym `{text}` is not one word")),

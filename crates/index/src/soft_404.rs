@@ -4,7 +4,7 @@
 //! parts is nothing but an error message. So "404 - Tea House" counts, but "Room 404" and "Not
 //! found in the library?" do not.
 
-use crate::words::{Stemmer, Words};
+use crate::words::{Stemmer, WordIterator};
 
 /// Maximum words of main text that an error page may have.
 const MAX_WORDS: usize = 120;
@@ -144,7 +144,11 @@ const WORDS: [&str; 13] = [
 /// Returns true if the title or the first heading is an error message, and the page has little
 /// text.
 pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
-    let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
+    let has_at_most = |words| {
+        WordIterator::new(text, Stemmer::none())
+            .nth(words)
+            .is_none()
+    };
     match (Message::of(title), Message::of(heading)) {
         (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
         // The status code may be part of a name: the title "Peugeot 404" above the heading "404".

@@ -16,7 +16,7 @@ use tantivy::directory::{
 };
 
 use crate::error::IndexError;
-use crate::read_ahead::ReadAhead;
+use crate::read_ahead_file::ReadAheadFile;
 
 /// The file in which tantivy lists the segments of the last commit.
 pub(crate) const META_FILE: &str = "meta.json";
@@ -97,7 +97,7 @@ impl Directory for IndexDirectory {
         if !self.ahead.iter().any(|ahead| end == *ahead) {
             return self.files.get_file_handle(path);
         }
-        match ReadAhead::open(&self.path.join(path)) {
+        match ReadAheadFile::open(&self.path.join(path)) {
             Ok(file) => Ok(Arc::new(file)),
             Err(why) if why.kind() == ErrorKind::NotFound => {
                 Err(OpenReadError::FileDoesNotExist(path.to_owned()))

@@ -6,7 +6,7 @@ use tantivy::{Searcher, TantivyDocument};
 
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::query_plan::QueryPlanner;
-use crate::stored_page::stored;
+use crate::stored_page_reader::stored;
 use crawl_index_entry::IndexedPage;
 
 /// Maximum pages to read to find a word with its minus.

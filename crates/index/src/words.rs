@@ -5,11 +5,11 @@
 //! Chinese and Japanese text is split into pairs of characters, each of which counts as a word, so
 //! lookups don't depend on a dictionary. Separate operators (`!=`, `|>`) are words too.
 
-mod ascii_boundaries;
-mod fold;
+mod ascii_word_boundaries;
 mod parts;
 mod stem;
 mod word_cache;
+mod word_folding;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,9 +17,9 @@ use std::ops::Range;
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
-use fold::fold;
 pub use stem::Stemmer;
-use word_cache::{CachedWord, WordCache};
+use word_cache::{CachedWordHandle, WordCache};
+use word_folding::fold;
 
 /// Maximum bytes of a word. Longer ones are data, such as encoded images.
 /// Beyond the limit: not a word.
@@ -46,12 +46,12 @@ pub struct Word {
     /// number. Some numbers are skipped at the end of a line.
     pub position: usize,
     /// The relation to neighbouring words.
-    pub kind: WordKind,
+    pub kind: WordRelation,
 }
 
 /// The relation of a word to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordKind {
+pub enum WordRelation {
     /// An independent word.
     Plain,
     /// A part of the preceding, longer word.
@@ -66,14 +66,14 @@ pub enum WordKind {
 /// length of `text`.
 #[must_use]
 pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
-    Words::new(text, *stemmer).collect()
+    WordIterator::new(text, *stemmer).collect()
 }
 
 /// Iterates over the words of a borrowed text, which is split piece by piece. Uses memory for at
 /// most `MAX_PIECE_BYTES` of text and `word_cache::MAX_KNOWN_WORDS` words, however long the text
 /// is.
 #[derive(Debug)]
-pub struct Words<'t> {
+pub struct WordIterator<'t> {
     text: &'t str,
     /// The byte offset at which the text that is not split yet begins.
     next: usize,
@@ -98,12 +98,12 @@ struct FoundWord {
     form: FoundForm,
     range: Range<usize>,
     position: usize,
-    kind: WordKind,
+    kind: WordRelation,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
-    Known(CachedWord),
+    Known(CachedWordHandle),
     /// A character or a pair of characters. The forms of such words are not cached, because there
     /// are too many different pairs.
     Characters,
@@ -116,14 +116,14 @@ pub(crate) struct BorrowedWord<'w> {
     pub(crate) stem: Option<&'w str>,
     pub(crate) range: Range<usize>,
     pub(crate) position: usize,
-    kind: WordKind,
+    kind: WordRelation,
 }
 
-impl<'t> Words<'t> {
+impl<'t> WordIterator<'t> {
     /// Begins to split `text`. The stems of words follow the stemmer's language.
     #[must_use]
-    pub fn new(text: &'t str, stemmer: Stemmer) -> Words<'t> {
-        Words {
+    pub fn new(text: &'t str, stemmer: Stemmer) -> WordIterator<'t> {
+        WordIterator {
             text,
             next: 0,
             ready: VecDeque::new(),
@@ -184,7 +184,7 @@ impl<'t> Words<'t> {
     }
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for WordIterator<'_> {
     type Item = Word;
 
     fn next(&mut self) -> Option<Word> {
@@ -199,7 +199,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-impl Drop for Words<'_> {
+impl Drop for WordIterator<'_> {
     fn drop(&mut self) {
         std::mem::take(&mut self.known).give_back();
     }
@@ -225,11 +225,11 @@ pub(crate) fn is_paired(c: char) -> bool {
         | '\u{F900}'..='\u{FAFF}' | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-impl<'t> Words<'t> {
+impl<'t> WordIterator<'t> {
     /// Splits a piece of text. `start` is the piece's offset in the whole text.
     fn piece(&mut self, start: usize, piece: &'t str) {
         match piece.is_ascii() {
-            true => ascii_boundaries::each(piece, |range| {
+            true => ascii_word_boundaries::each(piece, |range| {
                 self.word(start + range.start..start + range.end);
             }),
             false => self.line(start, piece),
@@ -278,18 +278,24 @@ impl<'t> Words<'t> {
             return;
         }
         let word = self.known.intern(written);
-        self.push(word, range.clone(), at, WordKind::Plain);
+        self.push(word, range.clone(), at, WordRelation::Plain);
         let parts = self.known.parts(word);
         for n in 0..parts {
             let part = self.known.part(word, n);
             let part = range.start + part.start..range.start + part.end;
             let part_word = self.known.intern(&self.text[part.clone()]);
-            self.push(part_word, part, at + n, WordKind::Part);
+            self.push(part_word, part, at + n, WordRelation::Part);
         }
         self.position = at + parts.max(1);
     }
 
-    fn push(&mut self, word: CachedWord, range: Range<usize>, position: usize, kind: WordKind) {
+    fn push(
+        &mut self,
+        word: CachedWordHandle,
+        range: Range<usize>,
+        position: usize,
+        kind: WordRelation,
+    ) {
         if !self.known.is_empty(word) {
             self.ready.push_back(FoundWord {
                 form: FoundForm::Known(word),
@@ -306,7 +312,7 @@ impl<'t> Words<'t> {
         let start = std::mem::replace(&mut self.symbols_from, end);
         for range in operators(self.text, start..end) {
             let word = self.known.intern(&self.text[range.clone()]);
-            self.push(word, range, self.position, WordKind::Plain);
+            self.push(word, range, self.position, WordRelation::Plain);
         }
     }
 
@@ -322,16 +328,16 @@ impl<'t> Words<'t> {
         for (at, c) in text.char_indices() {
             let single = run.start + at..run.start + at + c.len_utf8();
             if let Some(before) = before {
-                self.character(before..single.end, self.position - 1, WordKind::Pair);
+                self.character(before..single.end, self.position - 1, WordRelation::Pair);
             }
             before = Some(single.start);
             self.last_character = Some(single.clone());
-            self.character(single, self.position, WordKind::Character);
+            self.character(single, self.position, WordRelation::Character);
             self.position += 1;
         }
     }
 
-    fn character(&mut self, range: Range<usize>, position: usize, kind: WordKind) {
+    fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
         self.ready.push_back(FoundWord {
             form: FoundForm::Characters,
             range,
@@ -390,7 +396,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::word_cache::MAX_KNOWN_WORDS;
-    use super::{MAX_PIECE_BYTES, Stemmer, WordKind, Words, words};
+    use super::{MAX_PIECE_BYTES, Stemmer, WordIterator, WordRelation, words};
 
     fn check(language: &str, text: &str, expected: Expect) {
         let words = words(text, &Stemmer::of(Some(language)));
@@ -399,8 +405,8 @@ mod tests {
             .map(|word| {
                 let stem = word.stem.as_ref().map(|stem| format!("~{stem}"));
                 let part = match word.kind {
-                    WordKind::Part | WordKind::Pair => "'",
-                    WordKind::Plain | WordKind::Character => "",
+                    WordRelation::Part | WordRelation::Pair => "'",
+                    WordRelation::Plain | WordRelation::Character => "",
                 };
                 format!(
                     "{}{part}{}{}",
@@ -474,9 +480,9 @@ mod tests {
         // Characters are neighbours across the boundaries of pieces.
         let chinese = "\u{6C34}".repeat(MAX_PIECE_BYTES);
         let (mut characters, mut pairs) = (0, 0);
-        for word in Words::new(&chinese, none) {
+        for word in WordIterator::new(&chinese, none) {
             let (count, expected) = match word.kind {
-                WordKind::Pair => (&mut pairs, 2),
+                WordRelation::Pair => (&mut pairs, 2),
                 _ => (&mut characters, 1),
             };
             assert_eq!(
@@ -488,7 +494,7 @@ mod tests {
         assert_eq!((characters, pairs), (MAX_PIECE_BYTES, MAX_PIECE_BYTES - 1));
         // A word is not split at the boundary of a piece.
         for text in ["wassermelone ", "\u{e4}pfel "].map(|word| word.repeat(MAX_PIECE_BYTES)) {
-            let mut numbered_words = Words::new(&text, none).enumerate();
+            let mut numbered_words = WordIterator::new(&text, none).enumerate();
             assert!(numbered_words.all(|(n, word)| word.position == n && word.text.len() > 4));
         }
     }
@@ -496,7 +502,7 @@ mod tests {
     #[test]
     fn words_of_a_long_text_wait_by_the_piece() {
         let text: String = (0..2 * MAX_KNOWN_WORDS).map(|n| format!("w{n} ")).collect();
-        let mut words = Words::new(&text, Stemmer::of(Some("en")));
+        let mut words = WordIterator::new(&text, Stemmer::of(Some("en")));
         while words.next().is_some() {
             assert!(words.ready.len() < MAX_PIECE_BYTES / 2);
             assert!(words.known.len() <= MAX_KNOWN_WORDS + MAX_PIECE_BYTES);

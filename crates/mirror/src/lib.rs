@@ -22,8 +22,8 @@
 mod error;
 mod file_path;
 mod media_type;
-mod site_files;
-mod write;
+mod mirror_file_map;
+mod mirror_writer;
 
 pub use error::MirrorError;
-pub use write::{MirrorReport, mirror};
+pub use mirror_writer::{MirrorReport, mirror};

@@ -42,12 +42,12 @@ struct Readme;
 mod page_directives;
 mod product_token;
 mod robots;
-pub mod usage;
+pub mod usage_statements;
 
-pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
-pub use product_token::{BadToken, ProductToken, RobotsProfile};
+pub use page_directives::{CitedDirective, CitedValue, DirectiveSource, PageDirectives};
+pub use product_token::{BadProductToken, ProductToken, RobotsProfile};
 pub use robots::{
-    AgentRules, BadRequestPath, CleanParam, Cleaned, DecidingRule, Group, MAX_ROBOTS_BYTES,
+    AgentRules, BadRequestPath, CleanParam, CleanedUrl, DecidingRule, Group, MAX_ROBOTS_BYTES,
     RequestPath, RequestRate, Robots, RobotsAccess, RobotsOddity, RobotsOddityKind, RobotsStatus,
     RuleVerdict, SitemapLine, VisitHours, VisitTime,
 };

@@ -17,21 +17,21 @@ use directive_words::{Directive, DirectiveWord};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
     /// Don't index the page.
-    pub noindex: Option<CitedText>,
+    pub noindex: Option<CitedDirective>,
     /// Don't follow the page's links.
-    pub nofollow: Option<CitedText>,
+    pub nofollow: Option<CitedDirective>,
     /// Don't show a stored copy to others (`noarchive`, `nocache`).
-    pub noarchive: Option<CitedText>,
+    pub noarchive: Option<CitedDirective>,
     /// Don't show any part of the page.
-    pub nosnippet: Option<CitedText>,
+    pub nosnippet: Option<CitedDirective>,
     /// Maximum characters of a snippet; -1 means no limit, 0 means no snippet.
     pub max_snippet: Option<CitedValue<i32>>,
     /// Don't show the page after this time, in seconds since 1970 (UTC).
     pub unavailable_after: Option<CitedValue<i64>>,
     /// Don't use the page for AI (`noai`).
-    pub noai: Option<CitedText>,
+    pub noai: Option<CitedDirective>,
     /// Don't use the page's images for AI (`noimageai`).
-    pub noimageai: Option<CitedText>,
+    pub noimageai: Option<CitedDirective>,
 }
 
 /// A value and its source text.
@@ -40,28 +40,28 @@ pub struct CitedValue<T> {
     /// The parsed value, such as a number of characters.
     pub value: T,
     /// The directive that contains the value, and where it was found.
-    pub source: CitedText,
+    pub source: CitedDirective,
 }
 
 /// The text of a directive, and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CitedText {
+pub struct CitedDirective {
     /// Whether the text is in a header or in the page.
-    pub place: DirectivePlace,
+    pub place: DirectiveSource,
     /// The header or META as written: `X-Robots-Tag: crawl: noindex`.
     pub text: String,
 }
 
 /// The source of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DirectivePlace {
+pub enum DirectiveSource {
     /// The response's headers.
     Header,
     /// The page's META elements.
     Meta,
 }
 
-impl fmt::Display for CitedText {
+impl fmt::Display for CitedDirective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -80,7 +80,7 @@ impl PageDirectives {
         let mut directives = PageDirectives::default();
         for value in headers {
             for said in directive_words::of_header(value, agent) {
-                directives.take(&said, DirectivePlace::Header, || {
+                directives.take(&said, DirectiveSource::Header, || {
                     format!("X-Robots-Tag: {value}")
                 });
             }
@@ -99,7 +99,7 @@ impl PageDirectives {
             for said in directive_words::of_meta(content) {
                 if !(liberal && overruled_1997(&said, &spoken)) {
                     let text = || format!("<meta name=\"{name}\" content=\"{content}\">");
-                    directives.take(&said, DirectivePlace::Meta, text);
+                    directives.take(&said, DirectiveSource::Meta, text);
                 }
             }
         }
@@ -108,8 +108,8 @@ impl PageDirectives {
 
     /// Adds a directive. If a word such as `noindex` was added before, keeps the earlier text. If a
     /// directive with a value was added before, keeps the stricter value.
-    fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
-        let source = || CitedText {
+    fn take(&mut self, directive: &Directive, place: DirectiveSource, text: impl Fn() -> String) {
+        let source = || CitedDirective {
             place,
             text: text(),
         };
@@ -140,7 +140,7 @@ fn least<T: Copy, K: Ord>(
     slot: &mut Option<CitedValue<T>>,
     value: T,
     rank: impl Fn(T) -> K,
-    source: impl Fn() -> CitedText,
+    source: impl Fn() -> CitedDirective,
 ) {
     if slot
         .as_ref()

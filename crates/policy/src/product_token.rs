@@ -16,7 +16,7 @@ pub struct ProductToken(
 /// An invalid product token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` isn't a product token: use one or more letters, digits, `_` and `-`")]
-pub struct BadToken(pub String);
+pub struct BadProductToken(pub String);
 
 impl ProductToken {
     /// Creates a product token from `name`.
@@ -24,9 +24,9 @@ impl ProductToken {
     /// # Errors
     /// Fails with [`BadToken`] if `name` is empty or contains anything but letters, digits, `_` and
     /// `-`.
-    pub fn new(name: &str) -> Result<ProductToken, BadToken> {
+    pub fn new(name: &str) -> Result<ProductToken, BadProductToken> {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
-            return Err(BadToken(name.to_owned()));
+            return Err(BadProductToken(name.to_owned()));
         }
         Ok(ProductToken(name.to_owned()))
     }

@@ -6,13 +6,13 @@ mod lines;
 mod literal_index;
 mod oddity;
 mod older_standards_parser;
-mod other_lines;
+mod non_rule_lines;
 mod pattern;
 mod prefilter;
 mod request_path;
 mod rfc9309_parser;
 mod rule_prefix_index;
-mod rules;
+mod merged_group_rules;
 mod status;
 mod verdict;
 
@@ -22,18 +22,18 @@ use std::sync::Arc;
 use crate::product_token::{ProductToken, RobotsProfile};
 
 pub use agent_rules::AgentRules;
-pub use clean_params::Cleaned;
+pub use clean_params::CleanedUrl;
 pub use lines::MAX_ROBOTS_BYTES;
 pub use oddity::{RobotsOddity, RobotsOddityKind};
-pub use other_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
+pub use non_rule_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, VisitTime};
 pub use request_path::{BadRequestPath, RequestPath};
 pub use status::RobotsStatus;
 pub use verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
 pub(crate) use agent_rules::path_matches;
-pub(crate) use other_lines::{UsageLine, UsageLineKind};
+pub(crate) use non_rule_lines::{UsageLine, UsageLineVocabulary};
 
-use lines::Body;
+use lines::RobotsFileBody;
 
 /// A robots.txt file, with rules for any number of agents.
 ///
@@ -42,14 +42,14 @@ use lines::Body;
 /// bytes of the original.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Robots {
-    body: Arc<Body<'static>>,
+    body: Arc<RobotsFileBody<'static>>,
 }
 
 impl Robots {
     /// Reads a file.
     #[must_use]
     pub fn parse(file: &[u8]) -> Robots {
-        let body = Arc::new(Body::of(file).into_owned());
+        let body = Arc::new(RobotsFileBody::of(file).into_owned());
         Robots { body }
     }
 

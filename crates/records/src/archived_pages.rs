@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{Timestamp, dom_at, read_dom, read_place};
 
 use crate::broken::{LatestRows, key};
 use crate::decoded_body::whole_or_part;
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// Locates the archived body of each current page. A page is current if the last row of its URL in
 /// `pages.jsonl` is a page, and not a redirect or a failure. Memory: about 60 bytes per page.
 #[derive(Debug)]
-pub struct ArchivedPages {
+pub struct ArchivedPageLocator {
     dir: PathBuf,
     /// The names of the archive's files.
     files: Vec<String>,
@@ -47,7 +47,7 @@ pub struct PageHistory {
 
 /// The body of a page.
 #[derive(Clone, Debug)]
-pub struct ArchivedPage {
+pub struct ArchivedPageBody {
     /// The `Content-Type` of the response, as sent. If the page was rendered, the type of its DOM.
     pub content_type: Option<String>,
     /// The `Last-Modified` of the response in seconds since 1970 UTC, if it is a valid date.
@@ -59,7 +59,7 @@ pub struct ArchivedPage {
     pub is_truncated: bool,
 }
 
-impl ArchivedPage {
+impl ArchivedPageBody {
     /// Replaces the body with the DOM, if the page was rendered.
     fn show(&mut self, dom: Option<Vec<u8>>) {
         if let Some(dom) = dom {
@@ -69,14 +69,14 @@ impl ArchivedPage {
     }
 }
 
-impl ArchivedPages {
+impl ArchivedPageLocator {
     /// Locates the current pages of the crawl in `dir`. Reads all rows of `pages.jsonl` twice.
     ///
     /// # Errors
     /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.
-    pub fn open(dir: &Path) -> Result<ArchivedPages, RecordsError> {
+    pub fn open(dir: &Path) -> Result<ArchivedPageLocator, RecordsError> {
         let latest = LatestRows::read(dir)?;
-        let mut archived = ArchivedPages {
+        let mut archived = ArchivedPageLocator {
             dir: dir.to_owned(),
             files: Vec::new(),
             by_url: HashMap::new(),
@@ -112,16 +112,16 @@ impl ArchivedPages {
     /// Returns the body of a page. `None` if the URL's last row isn't a page, or the body is not
     /// archived, contains a secret ([`PageRow::may_show_body`]), or can't be read.
     #[must_use]
-    pub fn read(&self, url: &str) -> Option<ArchivedPage> {
+    pub fn read(&self, url: &str) -> Option<ArchivedPageBody> {
         let place = self.by_url.get(&key(url))?;
-        let warc = WarcPlace {
+        let warc = WarcRecordLocation {
             file: self.files.get(place.file? as usize)?.clone(),
             offset: place.offset,
         };
         let mut page = read_record(&self.dir, url, &warc, place.bytes)?;
         if let Some((distance, bytes)) = place.dom {
             let offset = place.offset.saturating_add(distance);
-            page.show(dom_at(&self.dir, url, &WarcPlace { offset, ..warc }, bytes));
+            page.show(dom_at(&self.dir, url, &WarcRecordLocation { offset, ..warc }, bytes));
         }
         Some(page)
     }
@@ -161,14 +161,14 @@ impl ArchivedPages {
 /// the page has no body, or the body is not archived, contains a secret
 /// ([`PageRow::may_show_body`]), or can't be read.
 #[must_use]
-pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPage> {
+pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPageBody> {
     let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
     let mut page = read_record(dir, &row.url, warc, row.bytes)?;
     page.show(read_dom(dir, row));
     Some(page)
 }
 
-fn read_record(dir: &Path, url: &str, warc: &WarcPlace, bytes: u64) -> Option<ArchivedPage> {
+fn read_record(dir: &Path, url: &str, warc: &WarcRecordLocation, bytes: u64) -> Option<ArchivedPageBody> {
     let record = read_place(dir, warc, bytes).ok()?;
     let http = record.http().filter(|_| record.url() == Some(url))?;
     let field = |name| http.field(name).map(String::from_utf8_lossy);
@@ -177,7 +177,7 @@ fn read_record(dir: &Path, url: &str, warc: &WarcPlace, bytes: u64) -> Option<Ar
         .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
         .and_then(|since| i64::try_from(since.as_secs()).ok());
     let (body, is_whole) = whole_or_part(&http)?;
-    Some(ArchivedPage {
+    Some(ArchivedPageBody {
         content_type: field("content-type").map(String::from),
         last_modified,
         is_truncated: !is_whole || record.field("warc-truncated").is_some(),

@@ -6,7 +6,7 @@
 
 mod audited_settings;
 mod compiled_robots_cache;
-mod findings;
+mod audit_findings;
 mod host_conduct_page;
 mod host_pace;
 mod operator_delays;
@@ -19,7 +19,7 @@ mod settings_file;
 mod settings_history;
 mod shared_limit_settings;
 mod shared_limits;
-mod signatures;
+mod signature_check;
 mod text;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,19 +29,19 @@ use crawl_archive::rows::RequestRow;
 use crawl_identity::KeyDirectory;
 use serde::{Deserialize, Serialize};
 
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
-use crate::row_files::{FileRows, excluded, pages, requests};
-use findings::{CitedRowFile, Findings};
-use host_pace::AuditedHosts;
+use crate::row_file_reader::{FileRows, excluded, pages, requests};
+use audit_findings::{CitedRowFile, AuditFindings};
+use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
-use robots_exchanges::RobotsExchanges;
+use robots_exchanges::RobotsExchangeLocator;
 use robots_responses::RobotsResponses;
 use settings_history::SettingsHistory;
-use shared_limits::SharedChecks;
+use shared_limits::SharedLimitTracker;
 
 pub use host_conduct_page::conduct_page;
-pub use signatures::signed_message;
+pub use signature_check::signed_message;
 
 /// Maximum rounding error of a time in a row, in milliseconds. Rows store whole milliseconds.
 const ROUNDING_MS: u64 = 1;
@@ -66,7 +66,7 @@ const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Audit {
+pub struct AuditReport {
     /// Version of this format: 1.
     pub format: u32,
     /// Number of hosts that got requests.
@@ -133,7 +133,7 @@ pub struct CitedRow {
     pub request: Option<RequestRow>,
 }
 
-impl Audit {
+impl AuditReport {
     /// Returns the number of breaches, including those beyond the first twenty.
     #[must_use]
     pub fn breach_count(&self) -> u64 {
@@ -157,9 +157,9 @@ struct AuditRun<'a> {
     delays: OperatorDelayLog,
     /// The copies of robots.txt. `None` if there is no archive.
     copies: Option<RobotsResponses>,
-    hosts: AuditedHosts,
-    shared: SharedChecks,
-    findings: Findings,
+    hosts: HostRequestTrackers,
+    shared: SharedLimitTracker,
+    findings: AuditFindings,
 }
 
 /// Checks the crawl in `dir` against the rules it had to follow.
@@ -176,13 +176,13 @@ struct AuditRun<'a> {
 /// errors. A malformed line is not an error, but is listed in [`Audit::flaws`]. A malformed line of
 /// `requests.jsonl` may have been the robots.txt response that allows a request. In that case, an
 /// apparent breach of robots.txt is undecided.
-pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<Audit, RecordsError> {
+pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = OperatorDelayLog::read(dir)?;
     let settings = SettingsHistory::read(dir, &delays)?;
-    let mut audit = Audit {
+    let mut audit = AuditReport {
         format: 1,
-        ..Audit::default()
+        ..AuditReport::default()
     };
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
@@ -196,9 +196,9 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<Audit, RecordsError> {
         copies: exchanges.map(RobotsResponses::new),
         settings: &settings,
         delays,
-        hosts: AuditedHosts::default(),
-        shared: SharedChecks::default(),
-        findings: Findings::default(),
+        hosts: HostRequestTrackers::default(),
+        shared: SharedLimitTracker::default(),
+        findings: AuditFindings::default(),
     };
     let (flaws, signed, unmet) = (
         &mut audit.flaws,
@@ -247,7 +247,7 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<Audit, RecordsError> {
         flaws.push(format!("{damaged} records of the archive can't be read"));
     }
     if audit.signed > 0 {
-        audit.signers = signatures::check(dir, keys, &mut trial.findings)?;
+        audit.signers = signature_check::check(dir, keys, &mut trial.findings)?;
         if keys.is_empty() {
             audit.signatures_unchecked = Some("the public keys are not given".to_owned());
         }
@@ -263,7 +263,7 @@ pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<Audit, RecordsError> {
 }
 
 /// Finds the archived robots.txt exchanges; `None` if there is no archive.
-fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchanges>, RecordsError> {
+fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchangeLocator>, RecordsError> {
     let mut wanted = HashSet::new();
     for row in requests(dir)? {
         let Some(row) = readable(row)? else {
@@ -273,7 +273,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<RobotsExchanges>, RecordsError> {
             wanted.insert(robots_exchanges::key(&row.url, row.start));
         }
     }
-    RobotsExchanges::find(dir, &wanted)
+    RobotsExchangeLocator::find(dir, &wanted)
 }
 
 /// Turns the error of a malformed line into `None`, because a power failure may leave such a line.

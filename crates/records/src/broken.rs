@@ -2,7 +2,7 @@
 
 mod archived_links;
 mod latest_rows;
-mod link_search;
+mod broken_link_search;
 mod redirect_targets;
 mod row_links;
 mod text;
@@ -12,21 +12,21 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
-use crate::row_files::{pages, waiting};
+use crate::row_file_reader::{pages, waiting};
 pub(crate) use archived_links::CrawlArchive;
 pub(crate) use latest_rows::{LatestRows, key};
-use link_search::LinkSearch;
-pub(crate) use link_search::naming;
-use redirect_targets::Redirects;
-pub use text::EveryLink;
+use broken_link_search::BrokenLinkSearch;
+pub(crate) use broken_link_search::naming;
+use redirect_targets::RedirectTargets;
+pub use text::EveryLinkDisplay;
 
 /// The broken pages of a crawl, as of the last row of each URL.
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenLinks {
+pub struct BrokenLinkReport {
     /// Version of this format: 1.
     pub format: u32,
     /// The last round of the crawl, starting at 1.
@@ -88,15 +88,15 @@ pub struct BrokenLink {
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a complete line
 /// that isn't a row; file system errors.
-pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
+pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
-    let mut result = BrokenLinks {
+    let mut result = BrokenLinkReport {
         format: 1,
         round: latest.round(),
-        ..BrokenLinks::default()
+        ..BrokenLinkReport::default()
     };
-    let mut redirects = Redirects::default();
+    let mut redirects = RedirectTargets::default();
     let mut rows = pages(dir)?;
     let mut fetched_at = None;
     while let Some(row) = rows.next() {
@@ -122,7 +122,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
     add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
     let archived = CrawlArchive::open(dir);
-    let mut wanted = LinkSearch::new(dir, &result.pages, &redirects);
+    let mut wanted = BrokenLinkSearch::new(dir, &result.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
     result.source = match archived {
         _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),
@@ -165,7 +165,7 @@ fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,
     fetched_at: Option<&str>,
-    found: &mut BrokenLinks,
+    found: &mut BrokenLinkReport,
 ) -> Result<(), RecordsError> {
     let mut rows = waiting(dir)?;
     while let Some(row) = rows.next_sound() {

@@ -1,7 +1,7 @@
 //! Compares two crawls, and lists their differences.
 
 mod request_order;
-mod round_requests;
+mod round_request_totals;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,13 +10,13 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 use serde::{Deserialize, Serialize};
 
-use self::round_requests::RoundRequests;
+use self::round_request_totals::RoundRequestTotals;
 use crate::broken::{LatestRows, key};
-use crate::coverage::Coverage;
+use crate::host_coverage::HostCoverage;
 use crate::error::RecordsError;
-use crate::hosts::HostReport;
-use crate::report::{Report, report};
-use crate::row_files::{excluded, pages, waiting};
+use crate::host_reports::HostReport;
+use crate::report::{CrawlReport, report};
+use crate::row_file_reader::{excluded, pages, waiting};
 
 /// The differences between two crawls, A and B.
 ///
@@ -30,13 +30,13 @@ pub struct Comparison {
     #[serde(default)]
     pub round: Option<u32>,
     /// Totals of A.
-    pub a: ComparedCrawl,
+    pub a: ComparedCrawlTotals,
     /// Totals of B.
-    pub b: ComparedCrawl,
+    pub b: ComparedCrawlTotals,
     /// Differences between the pages, by the last row of each page.
     pub pages: PageDifferences,
     /// Differences in the order of requests.
-    pub order: OrderDifferences,
+    pub order: RequestOrderComparison,
     /// Rules that excluded different numbers of URLs in the two crawls. At most a thousand rules
     /// are listed per reason, and the counts of further rules are added up.
     pub excluded: Vec<ExclusionDifference>,
@@ -46,7 +46,7 @@ pub struct Comparison {
 
 /// The totals of one crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ComparedCrawl {
+pub struct ComparedCrawlTotals {
     /// The crawl's directory.
     pub dir: String,
     /// Number of URLs with a row in `pages.jsonl`.
@@ -80,7 +80,7 @@ pub struct ComparedCrawl {
     #[serde(default)]
     pub rounds: u32,
     /// Number of hosts by coverage verdict.
-    pub coverage: BTreeMap<Coverage, u64>,
+    pub coverage: BTreeMap<HostCoverage, u64>,
     /// Defects of the records, as in [`Report::flaws`].
     #[serde(default)]
     pub flaws: Vec<String>,
@@ -116,7 +116,7 @@ pub struct PageDifference {
 /// Whether two crawls sent the same requests in the same order. Requests are compared by purpose,
 /// URL and response, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderDifferences {
+pub struct RequestOrderComparison {
     /// Whether all requests are the same in the same order.
     pub is_same: bool,
     /// Number of hosts with the same requests in the same order.
@@ -153,7 +153,7 @@ pub struct HostDifference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedHost {
     /// The coverage verdict.
-    pub coverage: Option<Coverage>,
+    pub coverage: Option<HostCoverage>,
     /// Number of URLs with a row in `pages.jsonl`.
     pub pages: u64,
     /// Total bytes of the bodies in the last rows of the host's URLs.
@@ -183,7 +183,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
 /// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
 pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Comparison, RecordsError> {
     let (sums_a, sums_b) = (report(a)?, report(b)?);
-    let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();
+    let is_replay = |sums: &CrawlReport| sums.crawl.replay_of.is_some();
     let has_replay = is_replay(&sums_a) || is_replay(&sums_b);
     let of_replay = (has_replay && rounds(&sums_a) != rounds(&sums_b)).then_some(1);
     for (dir, sums) in [(a, &sums_a), (b, &sums_b)] {
@@ -198,14 +198,14 @@ pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Compariso
     let round = round.or(of_replay);
     let latest_a = LatestRows::of_round(a, round)?;
     let latest_b = LatestRows::of_round(b, round)?;
-    let requests_a = RoundRequests::read(a, round)?;
-    let requests_b = RoundRequests::read(b, round)?;
+    let requests_a = RoundRequestTotals::read(a, round)?;
+    let requests_b = RoundRequestTotals::read(b, round)?;
     let order = requests_a.orders.compare(&requests_b.orders);
     Ok(Comparison {
         format: 1,
         round,
-        a: ComparedCrawl::of(a, &sums_a, &latest_a, &requests_a)?,
-        b: ComparedCrawl::of(b, &sums_b, &latest_b, &requests_b)?,
+        a: ComparedCrawlTotals::of(a, &sums_a, &latest_a, &requests_a)?,
+        b: ComparedCrawlTotals::of(b, &sums_b, &latest_b, &requests_b)?,
         pages: page_differences((a, &latest_a), (b, &latest_b))?,
         order,
         excluded: excluded_differences(a, b)?,
@@ -225,13 +225,13 @@ impl Comparison {
     }
 }
 
-impl ComparedCrawl {
+impl ComparedCrawlTotals {
     fn of(
         dir: &Path,
-        report: &Report,
+        report: &CrawlReport,
         latest: &LatestRows,
-        asked: &RoundRequests,
-    ) -> Result<ComparedCrawl, RecordsError> {
+        asked: &RoundRequestTotals,
+    ) -> Result<ComparedCrawlTotals, RecordsError> {
         let requests = &report.requests;
         let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
         let gaps_asked = report
@@ -239,7 +239,7 @@ impl ComparedCrawl {
             .iter()
             .filter_map(|host| host.gaps.most_asked_ms);
         let mut waiting = waiting(dir)?;
-        Ok(ComparedCrawl {
+        Ok(ComparedCrawlTotals {
             dir: dir.display().to_string(),
             pages: latest.urls(),
             bytes: asked.page_bytes,
@@ -262,7 +262,7 @@ impl ComparedCrawl {
 }
 
 /// Returns the number of rounds in a crawl.
-fn rounds(report: &Report) -> u32 {
+fn rounds(report: &CrawlReport) -> u32 {
     report.pages.rounds.keys().last().copied().unwrap_or(1)
 }
 
@@ -380,7 +380,7 @@ fn count_rules(
     Ok(())
 }
 
-fn host_differences(a: &Report, b: &Report) -> Vec<HostDifference> {
+fn host_differences(a: &CrawlReport, b: &CrawlReport) -> Vec<HostDifference> {
     let mut hosts: BTreeMap<&str, (Option<ComparedHost>, Option<ComparedHost>)> = BTreeMap::new();
     for host in a.hosts_asked().0 {
         hosts.entry(&host.host).or_default().0 = Some(ComparedHost::of(host));

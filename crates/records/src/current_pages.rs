@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::PageRow;
-use crawl_weburl::SpellingRules;
+use crawl_weburl::SpellingStepPolicies;
 
 use crate::broken::{LatestRows, naming};
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// Selects the rows of `pages.jsonl` that show the state of each URL at its last visit.
 #[derive(Debug)]
-pub struct CurrentPages {
+pub struct CurrentRowSelector {
     dir: PathBuf,
     latest: LatestRows,
 }
@@ -32,14 +32,14 @@ pub enum CurrentRow {
     Redirect(PageRow),
 }
 
-impl CurrentPages {
+impl CurrentRowSelector {
     /// Reads all rows of `pages.jsonl` in `dir` once. Memory: about 40 bytes per URL.
     ///
     /// # Errors
     /// [`RecordsError`] if `dir` has no crawl, or a row can't be read.
-    pub fn open(dir: &Path) -> Result<CurrentPages, RecordsError> {
+    pub fn open(dir: &Path) -> Result<CurrentRowSelector, RecordsError> {
         holds_any(dir, &["pages.jsonl"])?;
-        Ok(CurrentPages {
+        Ok(CurrentRowSelector {
             dir: dir.to_owned(),
             latest: LatestRows::read(dir)?,
         })
@@ -69,7 +69,7 @@ impl CurrentPages {
     /// Returns the spelling rules of the crawl, which convert a link to the spelling that the crawl
     /// recorded for the URL. Rules that need evidence are not applied.
     #[must_use]
-    pub fn spelling_rules(&self) -> SpellingRules {
+    pub fn spelling_rules(&self) -> SpellingStepPolicies {
         naming(&self.dir)
     }
 }
@@ -78,7 +78,7 @@ impl CurrentPages {
 mod tests {
     use serde_json::json;
 
-    use super::{CurrentPages, CurrentRow};
+    use super::{CurrentRowSelector, CurrentRow};
     use crate::RecordsError;
     use crate::test_crawl::TestCrawl;
 
@@ -99,7 +99,7 @@ mod tests {
         crawl.row("http://e.example/e", &json!({"status": 404}));
         let dir = crawl.finish();
         let mut listed = Vec::new();
-        let each = CurrentPages::open(dir.path()).unwrap().each(|row| {
+        let each = CurrentRowSelector::open(dir.path()).unwrap().each(|row| {
             listed.push(match row {
                 CurrentRow::Page { row, may_export } => (row.url, row.bytes, may_export),
                 CurrentRow::Redirect(row) => (row.url, 0, false),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crawl_archive::{BadLine, FOLDER, ReadError};
+use crawl_archive::{BadLineReason, FOLDER, ReadError};
 
 /// Why records can't be read, or a report can't be written.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum RecordsError {
         /// The line, starting at 1.
         line: u64,
         /// The defect.
-        source: BadLine,
+        source: BadLineReason,
     },
     /// A line of a baseline does not describe a fault.
     #[error("`{}` line {line}: {why}", path.display())]

@@ -9,16 +9,16 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
 use crawl_frontier::{
-    DiskOpenError, Exclusion, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError,
-    KnownState, KnownUrl, Reason, Visit,
+    DiskOpenError, NotFetchedReason, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError,
+    KnownState, KnownUrlDetails, Reason, LastVisit,
 };
-use crawl_sample::{DRAW_KEY, Draw, NOT_DRAWN};
+use crawl_sample::{DRAW_KEY, SampleDrawResult, NOT_DRAWN};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
-use crate::row_files::{delays, excluded, pages, requests, walk};
+use crate::row_file_reader::{delays, excluded, pages, requests, walk};
 pub use url_mentions::UrlMention;
 
 /// Maximum number of requests that an explanation lists. Earlier requests are only counted.
@@ -61,7 +61,7 @@ pub struct Explanation {
     /// The URL's place in the draw of the sample, if it was in the frame (the URLs that could be
     /// drawn).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sample: Option<SamplePlace>,
+    pub sample: Option<SampleDrawPosition>,
     /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<UrlWalkSteps>,
@@ -86,7 +86,7 @@ pub struct Explanation {
 /// The place of a URL in the draw of a sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct SamplePlace {
+pub struct SampleDrawPosition {
     /// The URL's stratum.
     pub stratum: String,
     /// Number of URLs drawn from the stratum.
@@ -111,9 +111,9 @@ pub struct UrlWalkSteps {
     pub first: (u32, u64),
 }
 
-impl SamplePlace {
+impl SampleDrawPosition {
     /// Returns the place of a URL in the draw. `None` if the URL was found after the draw.
-    fn of(draw: &Draw, url: &CanonicalUrl, known: &KnownUrl) -> Option<SamplePlace> {
+    fn of(draw: &SampleDrawResult, url: &CanonicalUrl, known: &KnownUrlDetails) -> Option<SampleDrawPosition> {
         let drawn = draw.stratum_of(url);
         let is_in_frame = match &known.state {
             KnownState::Deferred(why) => {
@@ -123,7 +123,7 @@ impl SamplePlace {
         };
         let in_frame = is_in_frame.then(|| draw.stratum_in_frame(url, known.depth));
         let stratum = drawn.or(in_frame.flatten())?;
-        Some(SamplePlace {
+        Some(SampleDrawPosition {
             stratum: stratum.name.to_owned(),
             drawn: stratum.drawn,
             of: stratum.of,
@@ -205,7 +205,7 @@ pub fn explain(
         Ok((known, visit, draw)) => {
             explanation.state_read = StateAvailability::Read;
             if let (Some(draw), Some(known)) = (&draw, &known) {
-                explanation.sample = SamplePlace::of(draw, url, known);
+                explanation.sample = SampleDrawPosition::of(draw, url, known);
             }
             explanation.take_state(known, visit, now);
         }
@@ -222,7 +222,7 @@ pub fn explain(
 }
 
 /// The stored state of a URL, its last visit, and the draw of the crawl's sample.
-type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
+type Stored = (Option<KnownUrlDetails>, Option<LastVisit>, Option<SampleDrawResult>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
     let state = dir.join("state");
@@ -242,7 +242,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
     Ok((
         frontier.known(url).map_err(broken)?,
         frontier.visit(url).map_err(broken)?,
-        draw.as_deref().and_then(Draw::read),
+        draw.as_deref().and_then(SampleDrawResult::read),
     ))
 }
 
@@ -283,7 +283,7 @@ impl Explanation {
         Ok(())
     }
 
-    fn take_state(&mut self, known: Option<KnownUrl>, visit: Option<Visit>, now: Timestamp) {
+    fn take_state(&mut self, known: Option<KnownUrlDetails>, visit: Option<LastVisit>, now: Timestamp) {
         let Some(known) = known else {
             return;
         };
@@ -292,7 +292,7 @@ impl Explanation {
             KnownState::Pending { .. } | KnownState::Leased { .. }
         );
         let visit = visit.filter(|_| !waits);
-        let at = |visit: &Visit| Timestamp::from_micros(u64::from(visit.due) * 1_000_000);
+        let at = |visit: &LastVisit| Timestamp::from_micros(u64::from(visit.due) * 1_000_000);
         self.is_due = visit.as_ref().is_some_and(|visit| at(visit) <= now);
         self.due = visit.map(|visit| match visit.due {
             0 => "each round".to_owned(),
@@ -300,7 +300,7 @@ impl Explanation {
         });
         self.depth = Some(known.depth);
         self.via = known.via.map(|via| via.to_string());
-        let exclusion = |exclusion: Exclusion| {
+        let exclusion = |exclusion: NotFetchedReason| {
             Some((exclusion.reason.to_string(), exclusion.rule, exclusion.line))
         };
         match known.state {

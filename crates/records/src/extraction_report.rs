@@ -1,6 +1,6 @@
 //! Counts how often the rules of a crawl found each field.
 
-mod unmatched_rules;
+mod unmatched_rule_search;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use crawl_archive::read_text;
 use crawl_archive::rows::ExtractRow;
-use crawl_fields::{FieldConfig, Fields, RuleConfig};
+use crawl_fields::{FieldConfig, FieldConfigList, RuleConfig};
 use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::unmatched_rules::FirstPagesByRule;
+use self::unmatched_rule_search::FirstPagesByRule;
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
-use crate::round_view::{RoundSelection, RoundView};
-use crate::row_files::extracts;
+use crate::round_row_filter::{RoundSelection, RoundRowFilter};
+use crate::row_file_reader::extracts;
 
 /// The file with the rules that the rows of `extracts.jsonl` come from.
 const RULES: &str = "extract-rules.json";
@@ -139,7 +139,7 @@ pub fn extraction(
     if rules.is_empty() {
         return Ok(None);
     }
-    let view = RoundView::read(dir, rounds)?;
+    let view = RoundRowFilter::read(dir, rounds)?;
     let mut counts: Vec<RuleCounts> = rules.iter().map(RuleCounts::of).collect();
     let mut read = FirstPagesByRule::default();
     let mut rows = extracts(dir)?;
@@ -151,7 +151,7 @@ pub fn extraction(
             read.note(rule, &row.url);
         }
     }
-    unmatched_rules::explain(dir, &rules, &read, &mut counts)?;
+    unmatched_rule_search::explain(dir, &rules, &read, &mut counts)?;
     Ok(Some(ExtractionReport { rules: counts }))
 }
 
@@ -213,7 +213,7 @@ impl Display for UnmetCondition {
     }
 }
 
-fn name_fields(fields: &Fields, prefix: &str, names: &mut Vec<FieldCounts>) {
+fn name_fields(fields: &FieldConfigList, prefix: &str, names: &mut Vec<FieldCounts>) {
     for (name, field) in fields.iter() {
         let field_name = format!("{prefix}{name}");
         let inner = format!("{field_name}.");

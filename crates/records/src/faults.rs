@@ -1,10 +1,10 @@
 //! Faults of a site that its owner can fix: links to missing pages or missing places in a page,
 //! links to moved pages, and resources loaded without encryption.
 
-mod baseline;
+mod fault_baseline;
 mod broken_pages;
 mod csv;
-mod fault_elements;
+mod broken_link_elements;
 mod formats;
 mod fragment_links;
 mod text_fragment;
@@ -14,18 +14,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crawl_extractor::{Link, LinkElement, LinkKind, may_be_read};
-use crawl_weburl::{CanonicalUrl, SpellingRules, Unusable, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, UnusableUrlError, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
 use crate::reported_crawl::ReportedCrawl;
-use crate::row_files::pages;
-use crate::token_words::status_words;
+use crate::row_file_reader::pages;
+use crate::row_token_wording::status_words;
 
-pub use baseline::Baseline;
+pub use fault_baseline::FaultBaseline;
 use broken_pages::{broken_faults, unreachable_words};
-use fault_elements::{FaultElements, element_words};
+use broken_link_elements::{BrokenLinkElements, element_words};
 use fragment_links::FragmentLinks;
 pub use unchecked_links::UncheckedLink;
 use unchecked_links::{UnfetchedReason, UnfetchedUrls};
@@ -41,7 +41,7 @@ const MAX_SHOWN_CHARS: usize = 2_000;
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Faults {
+pub struct FaultReport {
     /// Version of this format: 1.
     pub format: u32,
     /// The last round of the crawl, starting at 1.
@@ -52,7 +52,7 @@ pub struct Faults {
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,
     /// The faults, in page order.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PageFault>,
     /// Number of faults skipped because the baseline lists them.
     pub known: u64,
     /// Number of faults in the baseline that were not found again.
@@ -80,7 +80,7 @@ pub struct Faults {
 
 /// A fault on a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Fault {
+pub struct PageFault {
     /// The page to fix; `None` for a broken seed.
     pub page: Option<String>,
     /// The target of the link, with its fragment.
@@ -146,16 +146,16 @@ impl FaultKind {
 ///
 /// # Errors
 /// The errors of [`broken()`].
-pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
+pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<FaultReport, RecordsError> {
     let broken = broken(dir)?;
     let latest = LatestRows::read(dir)?;
-    let mut result = Faults {
+    let mut result = FaultReport {
         format: 1,
         round: broken.round,
         unread: broken.unread,
         kinds: kinds.to_vec(),
         crawl: ReportedCrawl::read(dir, &latest)?,
-        ..Faults::default()
+        ..FaultReport::default()
     };
     result.pending = result.crawl.pending;
     let (mut faults, mut unchecked) = broken_faults(&broken, &latest);
@@ -166,7 +166,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 naming: naming(dir),
                 latest: &latest,
                 unfetched: UnfetchedUrls::read(dir)?,
-                unnamed: FaultElements::of(&faults),
+                unnamed: BrokenLinkElements::of(&faults),
                 fragments: FragmentLinks::default(),
                 faults: Vec::new(),
                 unchecked: Vec::new(),
@@ -195,7 +195,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     Ok(result)
 }
 
-impl Faults {
+impl FaultReport {
     fn count(&mut self) {
         self.counts.clear();
         for fault in &self.faults {
@@ -214,7 +214,7 @@ impl Faults {
     }
 
     /// Removes the faults that a baseline lists, and counts them.
-    pub fn leave_out(&mut self, baseline: &Baseline) {
+    pub fn leave_out(&mut self, baseline: &FaultBaseline) {
         let before = self.faults.len();
         self.faults.retain(|fault| !baseline.holds(fault));
         let known_count = (before - self.faults.len()) as u64;
@@ -264,12 +264,12 @@ fn redirects(
 /// A search of the archived pages for faults.
 struct Search<'a> {
     redirects: HashMap<String, Redirect>,
-    naming: SpellingRules,
+    naming: SpellingStepPolicies,
     latest: &'a LatestRows,
     unfetched: UnfetchedUrls,
-    unnamed: FaultElements,
+    unnamed: BrokenLinkElements,
     fragments: FragmentLinks,
-    faults: Vec<Fault>,
+    faults: Vec<PageFault>,
     unchecked: Vec<UncheckedLink>,
 }
 
@@ -306,16 +306,16 @@ impl Search<'_> {
     }
 
     /// Adds a link whose address can't be fetched, if the address is a mistake.
-    fn unusable(&mut self, page: &CanonicalUrl, why: &Unusable, link: &Link) {
+    fn unusable(&mut self, page: &CanonicalUrl, why: &UnusableUrlError, link: &Link) {
         let why = match why {
-            Unusable::Malformed(why) => format!("not a URL: {why}"),
-            Unusable::Scheme(scheme) if is_misspelt(scheme) => {
+            UnusableUrlError::Malformed(why) => format!("not a URL: {why}"),
+            UnusableUrlError::Scheme(scheme) if is_misspelt(scheme) => {
                 format!("misspelt scheme `{scheme}`")
             }
             _ => return,
         };
         let to: String = link.href.chars().take(MAX_SHOWN_CHARS).collect();
-        self.faults.push(Fault {
+        self.faults.push(PageFault {
             page: Some(page.to_string()),
             to,
             kind: FaultKind::Broken,
@@ -328,7 +328,7 @@ impl Search<'_> {
     }
 
     /// Adds a link that leads to an unfetched URL. `name` is the URL at the end of the redirects.
-    fn unfetched(&mut self, to: &CanonicalUrl, name: &str, fault: Fault) {
+    fn unfetched(&mut self, to: &CanonicalUrl, name: &str, fault: PageFault) {
         let url = match name == to.as_str() {
             true => Ok(to.clone()),
             false => canonicalize(None, name),
@@ -342,13 +342,13 @@ impl Search<'_> {
             false => String::new(),
         };
         match reason {
-            UnfetchedReason::Unreachable(error) => self.faults.push(Fault {
+            UnfetchedReason::Unreachable(error) => self.faults.push(PageFault {
                 kind: FaultKind::Unreachable,
                 why: unreachable_words(error) + &after,
                 error: Some(error.to_owned()),
                 ..fault
             }),
-            UnfetchedReason::Answered(status) => self.faults.push(Fault {
+            UnfetchedReason::Answered(status) => self.faults.push(PageFault {
                 kind: FaultKind::Broken,
                 why: status_words(status) + &after,
                 status: Some(status),
@@ -370,7 +370,7 @@ impl Search<'_> {
         link: Option<&Link>,
         text: Option<&str>,
     ) {
-        let fault = |kind, why: String| Fault {
+        let fault = |kind, why: String| PageFault {
             page: Some(page.to_string()),
             to: to.to_string(),
             kind,
@@ -383,7 +383,7 @@ impl Search<'_> {
         if link.is_some_and(is_loaded) && page.scheme() == "https" && to.scheme() == "http" {
             let element = link.map(|link| link.element.to_string());
             let element = element.unwrap_or_default();
-            self.faults.push(Fault {
+            self.faults.push(PageFault {
                 element: None,
                 ..fault(FaultKind::Mixed, element)
             });
@@ -397,7 +397,7 @@ impl Search<'_> {
             self.unnamed.found(page.as_str(), first, link);
         }
         if !self.latest.knows(first) {
-            let fault = Fault {
+            let fault = PageFault {
                 to: first.to_owned(),
                 ..fault(FaultKind::Unreachable, String::new())
             };

@@ -3,15 +3,15 @@
 
 mod site_check;
 mod site_origin;
-mod table;
+mod html_table;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub(crate) use site_check::{ProblemShare, SiteCheck, checks};
+pub(crate) use site_check::{ProblemShare, SiteCheckResult, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
-pub(crate) use table::{Cell, Table};
+pub(crate) use html_table::{TableCell, HtmlTable};
 
 const STYLE: &str = include_str!("html/page.css");
 

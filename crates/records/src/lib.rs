@@ -29,18 +29,18 @@ mod audit;
 mod bot_page;
 mod broken;
 mod compare;
-mod coverage;
-mod crawl_directory;
+mod host_coverage;
+mod recognize_directory;
 mod current_pages;
 mod decoded_body;
 mod error;
 mod explain;
 mod extraction_report;
 mod faults;
-mod grade;
+mod problem_grade;
 mod header_fields;
 mod histograms;
-mod hosts;
+mod host_reports;
 mod html;
 mod number_format;
 mod outcome;
@@ -52,67 +52,67 @@ mod report_page;
 mod report_text;
 mod reported_crawl;
 mod round_changes;
-mod round_view;
-mod row_files;
+mod round_row_filter;
+mod row_file_reader;
 mod rules_recheck;
 mod sample_report;
 mod site_report;
 #[cfg(test)]
 mod test_crawl;
-mod to_fix;
-mod token_words;
+mod site_fix_checks;
+mod row_token_wording;
 mod walk_report;
 
-pub use archived_pages::{ArchivedPage, ArchivedPages, PageHistory, read_archived};
-pub use audit::{Audit, Breach, CitedRow, audit, conduct_page, signed_message};
-pub use bot_page::BotPage;
-pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
+pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
+pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
+pub use bot_page::BotPageFacts;
+pub use broken::{BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken};
 pub use compare::{
-    ComparedCrawl, ComparedHost, Comparison, ExclusionDifference, HostDifference, OrderDifferences,
+    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionDifference, HostDifference, RequestOrderComparison,
     PageDifference, PageDifferences, compare, compare_round,
 };
-pub use coverage::{Coverage, HostOutcomes, MissingReason, MissingUrls, coverage};
-pub use crawl_directory::{seeds_of, stored_settings};
-pub use current_pages::{CurrentPages, CurrentRow};
+pub use host_coverage::{HostCoverage, HostOutcomeCounts, MissingReason, MissingUrls, coverage};
+pub use recognize_directory::{seeds_of, stored_settings};
+pub use current_pages::{CurrentRowSelector, CurrentRow};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
-pub use explain::{Explanation, SamplePlace, StateAvailability, UrlMention, UrlWalkSteps, explain};
+pub use explain::{Explanation, SampleDrawPosition, StateAvailability, UrlMention, UrlWalkSteps, explain};
 pub use extraction_report::{
     ExtractRules, ExtractionReport, FieldCounts, RuleCounts, UnmatchedSelectorName, UnmetCondition,
     extract_rules, extraction,
 };
-pub use faults::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
-pub use hosts::{DemandedWaits, HostReport, HostSums, LastRobotsResponse, RequestGaps};
+pub use faults::{FaultBaseline, PageFault, FaultKind, FaultReport, UncheckedLink, faults};
+pub use host_reports::{DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps};
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
-pub use plan::{CostPlan, Estimate, HostPlan, PlanOrigin, PlanRule, PlanSettings, plan};
+pub use plan::{CostPlan, BoundedEstimate, HostPlan, OriginRobotsStatements, PlanRule, PlanSettings, plan};
 pub use report::{
-    BrokenCounts, CrawlSettings, ExcludedCounts, LabelCounts, NamedBrokenPage, Operator,
-    PageCounts, PendingCounts, Report, RequestCounts, SampleSettings, VisitCounts, report,
+    BrokenPageSummary, CrawlSettings, ExcludedCounts, LabelCounts, ReportedBrokenPage, OperatorSettings,
+    PageCounts, PendingCounts, CrawlReport, RequestCounts, SampleSettings, VisitCounts, report,
 };
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
 pub use report_text::in_words;
 pub use reported_crawl::ReportedCrawl;
 pub use round_changes::{RoundChanges, changes};
-pub use round_view::{RoundSelection, RoundView};
-pub use row_files::{
+pub use round_row_filter::{RoundSelection, RoundRowFilter};
+pub use row_file_reader::{
     FileRows, GATHERED_DELAYS, WORKERS, delays, excluded, extracts, links, pages, requests,
     waiting, walk,
 };
 pub use rules_recheck::{
-    RECHECK, RulesRecheck, page_urls, recheck_file, recheck_rows, write_recheck,
+    RECHECK, RecheckTotals, page_urls, recheck_file, recheck_rows, write_recheck,
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
 pub use site_report::{
-    BarredUrl, MAX_CLICKS, NoindexPage, PageFiles, PageMeasurement, PageWithoutAltTexts,
+    RobotsExcludedUrl, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement, PageWithoutAltTexts,
     PagesShowingImage, RedirectChain, SharedText, SiteReport, VagueLinkText, site,
 };
-pub use token_words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
+pub use row_token_wording::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 pub use walk_report::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, RequestRow,
-    RobotsVerdict, WaitingRow, WarcPlace,
+    ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RecheckRow, RequestRow,
+    RobotsVerdict, WaitingRow, WarcRecordLocation,
 };

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
 
-use crawl_archive::rows::{ExcludedRow, PageUsage, RequestRow};
+use crawl_archive::rows::{ExcludedRow, PageUsagePermissions, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use self::page_sizes::{BytesRange, PageSizes, PlannedPages};
-use crate::coverage::{MissingReason, MissingUrls};
+use self::page_sizes::{HostBytesEstimate, PageSizes, PlannedPages};
+use crate::host_coverage::{MissingReason, MissingUrls};
 use crate::error::RecordsError;
-use crate::hosts::{HostReport, host_key};
+use crate::host_reports::{HostReport, host_key};
 use crate::report::report;
-use crate::row_files::{excluded, requests};
+use crate::row_file_reader::{excluded, requests};
 
 /// The reason in the rows of URLs that the planned crawl would fetch.
 const PLANNED: &str = "planned";
@@ -51,9 +51,9 @@ pub struct CostPlan {
     /// Requests for the known pages, robots.txt files and sitemaps.
     pub requests: u64,
     /// Duration of the crawl, in hours.
-    pub hours: Estimate,
+    pub hours: BoundedEstimate,
     /// Bytes of bodies, as received.
-    pub bytes: Estimate,
+    pub bytes: BoundedEstimate,
     /// Requests that the planning run itself sent.
     pub asked: u64,
     /// All hosts, by host key.
@@ -78,7 +78,7 @@ pub struct HostPlan {
     /// Known URLs that would not be fetched, by rule. Only the twenty rules that exclude most URLs.
     pub rules: Vec<PlanRule>,
     /// The host's origins, with the statements of their robots.txt files.
-    pub origins: Vec<PlanOrigin>,
+    pub origins: Vec<OriginRobotsStatements>,
     /// The delay from the end of a request to the start of the next, in milliseconds.
     pub gap_ms: u64,
     /// The rule that requires the delay: `delay`, `crawl-delay` ..
@@ -88,9 +88,9 @@ pub struct HostPlan {
     /// Requests for pages, robots.txt and sitemaps.
     pub requests: u64,
     /// Duration of the planned requests, in hours.
-    pub hours: Estimate,
+    pub hours: BoundedEstimate,
     /// Bytes of bodies, as received.
-    pub bytes: Estimate,
+    pub bytes: BoundedEstimate,
 }
 
 /// A rule that excludes URLs.
@@ -108,7 +108,7 @@ pub struct PlanRule {
 
 /// The statements of an origin's robots.txt that are not rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanOrigin {
+pub struct OriginRobotsStatements {
     /// Scheme, host and port.
     pub origin: String,
     /// The Crawl-delay, in milliseconds.
@@ -116,12 +116,12 @@ pub struct PlanOrigin {
     /// The line of the Crawl-delay.
     pub crawl_delay_line: Option<u32>,
     /// The usage statement.
-    pub usage: Option<PageUsage>,
+    pub usage: Option<PageUsagePermissions>,
 }
 
 /// A number with bounds and an explanation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct BoundedEstimate {
     /// The expected number; `None` if it is unknown.
     pub expected: Option<f64>,
     /// Lower bound.
@@ -149,7 +149,7 @@ pub struct PlanSettings {
     /// limit.
     pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
-    pub origins: Vec<PlanOrigin>,
+    pub origins: Vec<OriginRobotsStatements>,
 }
 
 /// Sums up the planning run in `dir`. If `earlier` is the directory of an earlier crawl, page sizes
@@ -183,7 +183,7 @@ pub fn plan(
         plan.bytes = bytes.estimate();
         (plan, bytes)
     });
-    let (hosts, bytes): (Vec<HostPlan>, Vec<BytesRange>) = hosts.unzip();
+    let (hosts, bytes): (Vec<HostPlan>, Vec<HostBytesEstimate>) = hosts.unzip();
     let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
     let mut excluded = report.excluded.by_reason;
     excluded.remove(PLANNED);
@@ -195,7 +195,7 @@ pub fn plan(
         excluded,
         requests: sum(|host| host.requests),
         hours: all_hours(&hosts, &addresses, settings),
-        bytes: BytesRange::sum(&bytes),
+        bytes: HostBytesEstimate::sum(&bytes),
         asked: report.requests.total,
         hosts,
     })
@@ -211,7 +211,7 @@ fn host_plan(
     let mut excluded = host.excluded_by.clone();
     let planned_urls = excluded.remove(PLANNED).unwrap_or_default();
     let pages = planned_urls.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
-    let of_host = |origin: &&PlanOrigin| host_key(&origin.origin).as_ref() == Some(&host.host);
+    let of_host = |origin: &&OriginRobotsStatements| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
     let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {
@@ -234,7 +234,7 @@ fn host_plan(
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
     let least = least_ms / 3_600_000.0;
-    let hours = Estimate {
+    let hours = BoundedEstimate {
         expected: (is_listed && host.waiting == 0).then_some(least),
         least,
         most: None,
@@ -254,7 +254,7 @@ fn host_plan(
         answer_ms,
         requests,
         hours,
-        bytes: Estimate::default(),
+        bytes: BoundedEstimate::default(),
     }
 }
 
@@ -284,7 +284,7 @@ fn all_hours(
     hosts: &[HostPlan],
     addresses: &HashMap<String, IpAddr>,
     settings: &PlanSettings,
-) -> Estimate {
+) -> BoundedEstimate {
     let requests = hosts.iter().map(|host| host.requests).sum();
     let by_rate = hours_at(requests, settings.max_rate);
     let by_address = hours_at(most_requests(hosts, addresses), settings.address_rate);
@@ -295,7 +295,7 @@ fn all_hours(
     let slowest = hosts
         .iter()
         .max_by(|one, other| one.hours.least.total_cmp(&other.hours.least));
-    Estimate {
+    BoundedEstimate {
         expected: expected.map(|hours| longest(&mut hours.into_iter())),
         least: longest(&mut hosts.iter().map(|host| host.hours.least)),
         most: None,

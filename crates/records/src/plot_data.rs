@@ -1,22 +1,22 @@
 //! The data of the plots in `report.html`: time series, histograms, and links between hosts. The
 //! data is collected in one pass over each row file, in constant memory.
 
-mod link_graph_sketch;
+mod link_graph_counts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
-use crate::crawl_directory::stored_settings;
+use crate::recognize_directory::stored_settings;
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeAxis};
-use crate::hosts::origin_of;
+use crate::host_reports::origin_of;
 use crate::outcome::outcome;
-use crate::report::Report;
-use crate::row_files::{excluded, pages, requests};
+use crate::report::CrawlReport;
+use crate::row_file_reader::{excluded, pages, requests};
 
-pub(crate) use link_graph_sketch::{LinkDataSource, LinkGraphSketch};
+pub(crate) use link_graph_counts::{LinkDataSource, LinkGraphCounts};
 
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
@@ -83,7 +83,7 @@ impl ResponseClass {
 }
 
 /// Requests by kind of response, in the order of [`ResponseClass::ALL`].
-pub(crate) type AnswerCounts = [u64; ResponseClass::ALL.len()];
+pub(crate) type ResponseClassCounts = [u64; ResponseClass::ALL.len()];
 
 /// The settings from `crawl.toml` about politeness and the purpose of the crawl.
 #[derive(Clone, Debug, Default)]
@@ -102,20 +102,20 @@ pub(crate) struct PolitenessSettings {
 
 /// Requests and pages over time.
 #[derive(Clone, Debug)]
-pub(crate) struct TimeSeries {
+pub(crate) struct RequestsOverTime {
     pub(crate) axis: TimeAxis,
     /// Number of requests by the time bin of their end and by kind of response.
-    pub(crate) answers: Vec<AnswerCounts>,
+    pub(crate) answers: Vec<ResponseClassCounts>,
     /// Number of rows of `pages.jsonl` by the time bin in which their request ended.
     pub(crate) pages: Vec<u64>,
 }
 
 /// How the crawl treated one host.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HostFigures {
+pub(crate) struct HostPlotData {
     /// Number of requests by the time bin of their end.
     pub(crate) requests: Vec<u64>,
-    pub(crate) answers: AnswerCounts,
+    pub(crate) answers: ResponseClassCounts,
     /// Start of the first request, in milliseconds since the Unix epoch.
     pub(crate) first_start_ms: u64,
     /// End of the last request, in milliseconds since the Unix epoch.
@@ -149,15 +149,15 @@ pub(crate) struct UsagePermissionCounts {
 pub(crate) struct PlotData {
     pub(crate) manners: PolitenessSettings,
     /// Requests and pages over time. `None` if no request was sent.
-    pub(crate) time: Option<TimeSeries>,
+    pub(crate) time: Option<RequestsOverTime>,
     /// Body sizes of pages, in bytes.
     pub(crate) sizes: Histogram,
     /// Request durations, in milliseconds.
     pub(crate) response_times: Histogram,
     /// The first hosts of [`Report::hosts_asked`], in the same order.
-    pub(crate) hosts: Vec<HostFigures>,
+    pub(crate) hosts: Vec<HostPlotData>,
     pub(crate) permissions: UsagePermissionCounts,
-    pub(crate) links: LinkGraphSketch,
+    pub(crate) links: LinkGraphCounts,
 }
 
 /// Reads the row files of a crawl once and collects the data of the plots. Skips malformed lines:
@@ -165,7 +165,7 @@ pub(crate) struct PlotData {
 ///
 /// # Errors
 /// File system errors.
-pub(crate) fn figures(dir: &Path, report: &Report) -> Result<PlotData, RecordsError> {
+pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, RecordsError> {
     let mut reader = Reader::new(dir, report);
     for row in requests(dir)? {
         if let Some(row) = sound(row)? {
@@ -188,7 +188,7 @@ pub(crate) fn figures(dir: &Path, report: &Report) -> Result<PlotData, RecordsEr
         folders,
         ..
     } = reader;
-    figures.links = link_graph_sketch::read(dir, report, origins, folders)?;
+    figures.links = link_graph_counts::read(dir, report, origins, folders)?;
     Ok(figures)
 }
 
@@ -208,12 +208,12 @@ struct Reader {
     /// The index in `figures.hosts` of the host of each origin. Keys are the parts of URLs before
     /// the path.
     origins: HashMap<String, usize>,
-    folders: link_graph_sketch::FolderPageCounts,
+    folders: link_graph_counts::FolderPageCounts,
     rules: usize,
 }
 
 impl Reader {
-    fn new(dir: &Path, report: &Report) -> Reader {
+    fn new(dir: &Path, report: &CrawlReport) -> Reader {
         let (asked, _) = report.hosts_asked();
         let shown = asked.iter().take(MAX_HOST_SECTIONS);
         let hosts: HashMap<_, _> = shown
@@ -224,16 +224,16 @@ impl Reader {
         let axis = requests.first_start_ms.zip(requests.last_end_ms);
         let time = axis.map(|(first, last)| {
             let axis = TimeAxis::new(first, last);
-            TimeSeries {
+            RequestsOverTime {
                 axis,
-                answers: vec![AnswerCounts::default(); axis.bins],
+                answers: vec![ResponseClassCounts::default(); axis.bins],
                 pages: vec![0; axis.bins],
             }
         });
         let bins = time.as_ref().map_or(0, |time| time.axis.bins);
-        let of_host = HostFigures {
+        let of_host = HostPlotData {
             requests: vec![0; bins],
-            ..HostFigures::default()
+            ..HostPlotData::default()
         };
         Reader {
             figures: PlotData {
@@ -243,11 +243,11 @@ impl Reader {
                 response_times: Histogram::new(&RESPONSE_TIMES),
                 hosts: vec![of_host; hosts.len()],
                 permissions: UsagePermissionCounts::default(),
-                links: LinkGraphSketch::default(),
+                links: LinkGraphCounts::default(),
             },
             hosts,
             origins: HashMap::new(),
-            folders: link_graph_sketch::FolderPageCounts::default(),
+            folders: link_graph_counts::FolderPageCounts::default(),
             rules: 0,
         }
     }
@@ -316,7 +316,7 @@ impl Reader {
     }
 }
 
-impl HostFigures {
+impl HostPlotData {
     fn note_times(&mut self, row: &RequestRow) {
         if self.last_end_ms == 0 || row.start < self.first_start_ms {
             self.first_start_ms = row.start;

@@ -8,17 +8,17 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::Coverage;
-use crate::crawl_directory::{holds_any, seeds_of, stored_settings};
+use crate::host_coverage::HostCoverage;
+use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
-use crate::hosts::{HostReport, HostSums};
+use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
 use crate::outcome::outcome;
-use crate::round_view::RoundSelection;
-use crate::row_files::{excluded, pages, requests, waiting};
-use crate::sample_report::{SampleReport, SampleRows};
+use crate::round_row_filter::RoundSelection;
+use crate::row_file_reader::{excluded, pages, requests, waiting};
+use crate::sample_report::{SampleReport, LastSampledRows};
 use crate::walk_report::{WalkReport, WalkVisitCounter};
 
 pub use unfetched_counts::{ExcludedCounts, PendingCounts};
@@ -29,7 +29,7 @@ pub use unfetched_counts::{ExcludedCounts, PendingCounts};
 /// fields. Times are milliseconds since the Unix epoch, durations are milliseconds, sizes are
 /// bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct CrawlReport {
     /// Version of this format: 1.
     pub format: u32,
     /// The seeds of the crawl, and the program that crawled.
@@ -38,7 +38,7 @@ pub struct Report {
     pub pages: PageCounts,
     /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
-    pub broken: BrokenCounts,
+    pub broken: BrokenPageSummary,
     /// Counts of the rows of `excluded.jsonl`.
     pub excluded: ExcludedCounts,
     /// URLs left for the next run. `None` while a run is in progress, or if the last one was
@@ -59,7 +59,7 @@ pub struct Report {
     /// Number of hosts by coverage verdict. A host has no verdict if the crawl wanted none of its
     /// URLs.
     #[serde(default)]
-    pub coverage: BTreeMap<Coverage, u64>,
+    pub coverage: BTreeMap<HostCoverage, u64>,
     /// All hosts, by host key.
     pub hosts: Vec<HostReport>,
     /// Defects of the records: files with a torn last line, malformed lines. Empty if there are
@@ -87,7 +87,7 @@ pub struct CrawlSettings {
     pub per_host: u32,
     /// The operator and purpose of the crawl.
     #[serde(default)]
-    pub operator: Operator,
+    pub operator: OperatorSettings,
     /// The settings of the sample, if one is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleSettings>,
@@ -108,7 +108,7 @@ pub struct SampleSettings {
 
 /// The operator and purpose of a crawl, from `[operator]` in `crawl.toml`. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operator {
+pub struct OperatorSettings {
     /// The email address or URL given to the owners of visited sites.
     pub contact: Option<String>,
     /// Name of the person.
@@ -178,16 +178,16 @@ pub struct LabelCounts {
 
 /// Pages without a response, or with a status of 400 or above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenCounts {
+pub struct BrokenPageSummary {
     /// Number of broken pages.
     pub pages: u64,
     /// The first hundred broken pages, in row order.
-    pub first: Vec<NamedBrokenPage>,
+    pub first: Vec<ReportedBrokenPage>,
 }
 
 /// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedBrokenPage {
+pub struct ReportedBrokenPage {
     /// The URL of the page.
     pub url: String,
     /// The status of the response.
@@ -280,19 +280,19 @@ const MAX_FLAWS: usize = 100;
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors. A malformed line is
 /// not an error, but is listed in [`Report::flaws`].
-pub fn report(dir: &Path) -> Result<Report, RecordsError> {
+pub fn report(dir: &Path) -> Result<CrawlReport, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
 
 /// Sums up the records like [`report`], and also returns the delays of all hosts, for the HTML
 /// page.
-pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
+pub(crate) fn report_with_gaps(dir: &Path) -> Result<(CrawlReport, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
-    let mut hosts = HostSums::new(crawl.per_host);
-    let mut report = Report {
+    let mut hosts = HostReportCollector::new(crawl.per_host);
+    let mut report = CrawlReport {
         format: 1,
         crawl,
-        ..Report::default()
+        ..CrawlReport::default()
     };
     report.read_requests(dir, &mut hosts)?;
     report.read_pages(dir, &mut hosts)?;
@@ -310,7 +310,7 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
     Ok((report, gaps))
 }
 
-impl Report {
+impl CrawlReport {
     /// Returns the hosts that have requests or pages, those with the most requests first, and the
     /// number of other hosts, which are only linked to.
     #[must_use]
@@ -328,13 +328,13 @@ impl Report {
     pub fn is_whole(&self) -> bool {
         self.coverage
             .keys()
-            .all(|coverage| *coverage == Coverage::Whole)
+            .all(|coverage| *coverage == HostCoverage::Whole)
     }
 
-    fn read_pages(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
+    fn read_pages(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
-        let mut sample = SampleRows::default();
-        let mut broken = BrokenCounts::default();
+        let mut sample = LastSampledRows::default();
+        let mut broken = BrokenPageSummary::default();
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
@@ -348,7 +348,7 @@ impl Report {
         let (steps, is_torn) = WalkVisitCounter::read(dir, |row| self.sound(row))?;
         self.note_torn("walk.jsonl", is_torn);
         self.walk = steps.report(&sample);
-        let (mut last_pages, mut last_broken) = (PageCounts::default(), BrokenCounts::default());
+        let (mut last_pages, mut last_broken) = (PageCounts::default(), BrokenPageSummary::default());
         let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
             last_pages.add(&row, is_failed);
             last_broken.add(row);
@@ -360,7 +360,7 @@ impl Report {
         Ok(())
     }
 
-    fn read_excluded(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
+    fn read_excluded(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
         let mut rows = excluded(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
@@ -374,7 +374,7 @@ impl Report {
         Ok(())
     }
 
-    fn read_waiting(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
+    fn read_waiting(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
         let mut is_finished = false;
         for row in waiting(dir)? {
             if let Some(row) = self.sound(row)? {
@@ -393,7 +393,7 @@ impl Report {
         Ok(())
     }
 
-    fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
+    fn read_requests(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         // The worker that sent requests to each address. `None` if several workers did.
         let mut askers: HashMap<String, Option<String>> = HashMap::new();
@@ -466,7 +466,7 @@ impl CrawlSettings {
             started: note("started"),
             replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-            operator: Operator {
+            operator: OperatorSettings {
                 contact: operator_text("contact"),
                 name: operator_text("operator-name"),
                 institution: operator_text("institution"),
@@ -539,7 +539,7 @@ impl PageCounts {
     }
 }
 
-impl BrokenCounts {
+impl BrokenPageSummary {
     /// Counts the last row of a URL, if the page is broken.
     fn add(&mut self, row: PageRow) {
         if !row.is_broken() {
@@ -547,7 +547,7 @@ impl BrokenCounts {
         }
         self.pages += 1;
         if self.first.len() < MAX_NAMED_BROKEN {
-            self.first.push(NamedBrokenPage {
+            self.first.push(ReportedBrokenPage {
                 url: row.url,
                 status: row.status,
                 error: row.error,

@@ -9,9 +9,9 @@ use crawl_archive::{ChangedFiles, DIGESTS, FOLDER, write_digests};
 use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
 use crate::plot_data::figures;
-use crate::report::{Report, report_with_gaps};
-use crate::report_page::{PageChecks, page_of};
-use crate::row_files::waiting;
+use crate::report::{CrawlReport, report_with_gaps};
+use crate::report_page::{RenderedPageChecks, page_of};
+use crate::row_file_reader::waiting;
 use crate::site_report::{MAX_CLICKS, site};
 
 /// Maximum visits in a crawl whose archive is read for `report.html`.
@@ -23,7 +23,7 @@ const MAX_READ_PAGES: u64 = 2_000;
 ///
 /// # Errors
 /// The errors of [`report()`](crate::report()).
-pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
+pub fn report_page(dir: &Path) -> Result<(CrawlReport, String), RecordsError> {
     let (report, gaps) = report_with_gaps(dir)?;
     let figures = figures(dir, &report)?;
     let to_fix = to_fix(dir, &report)?;
@@ -33,13 +33,13 @@ pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
 
 /// Renders what the owner of the site should fix. Returns `None` if the crawl has no archive or too
 /// many pages, or if a row is malformed. The report lists malformed rows as flaws.
-fn to_fix(dir: &Path, report: &Report) -> Result<Option<PageChecks>, RecordsError> {
+fn to_fix(dir: &Path, report: &CrawlReport) -> Result<Option<RenderedPageChecks>, RecordsError> {
     if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
         return Ok(None);
     }
     let checked = site(dir, MAX_CLICKS)
         .and_then(|site| Ok((site, faults(dir, &FaultKind::ALL)?)))
-        .map(|(site, faults)| PageChecks {
+        .map(|(site, faults)| RenderedPageChecks {
             checks: site.to_fix(&faults),
             html_pages: site.pages,
         });
@@ -66,7 +66,7 @@ pub fn site_page(dir: &Path, max_clicks: u32) -> Result<String, RecordsError> {
 /// # Errors
 /// The errors of [`report()`](crate::report()), and failures to write a file, which leave an older
 /// one unchanged.
-pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
+pub fn write_report(dir: &Path) -> Result<CrawlReport, RecordsError> {
     let (report, html) = report_page(dir)?;
     let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
     json.push(b'\n');

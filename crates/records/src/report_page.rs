@@ -1,11 +1,11 @@
 //! The report as an HTML page: what to fix, how the crawl went, plots, and details. The page is for
 //! site owners and for the appendix of a paper.
 
-mod extracted_fields;
+mod extracted_fields_section;
 mod link_graph;
 mod owner_questions;
 mod plots;
-mod sample;
+mod sample_section;
 pub(crate) mod svg_plots;
 mod time_format;
 
@@ -15,19 +15,19 @@ use std::fmt::Display;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::coverage::Coverage;
+use crate::host_coverage::HostCoverage;
 use crate::histograms::GapHistograms;
-use crate::hosts::HostReport;
-use crate::html::{Cell, MAX_LISTED_HOSTS, Table, fold, link, page, scrolling_table};
+use crate::host_reports::HostReport;
+use crate::html::{TableCell, MAX_LISTED_HOSTS, HtmlTable, fold, link, page, scrolling_table};
 use crate::number_format::{counted, grouped, size};
 use crate::plot_data::PlotData;
-use crate::report::{BrokenCounts, Report};
+use crate::report::{BrokenPageSummary, CrawlReport};
 use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
 };
 use crate::reported_crawl::ReportedCrawl;
-use crate::token_words::{answer_words, failure_words, outcome_words, status_words};
+use crate::row_token_wording::{answer_words, failure_words, outcome_words, status_words};
 
 use owner_questions::verdict;
 use time_format::{moment, span};
@@ -39,7 +39,7 @@ const MAX_ROWS: usize = 100;
 const MAX_SEEDS: usize = 20;
 
 /// What the owner of a site should fix on its pages.
-pub(crate) struct PageChecks {
+pub(crate) struct RenderedPageChecks {
     /// The checks with their findings.
     pub(crate) checks: Markup,
     /// Number of HTML pages that were checked.
@@ -49,10 +49,10 @@ pub(crate) struct PageChecks {
 /// Renders the page. `to_fix` is the part about the site's pages, if they were read. All text from
 /// servers is escaped.
 pub(crate) fn page_of(
-    report: &Report,
+    report: &CrawlReport,
     gaps: &GapHistograms,
     figures: &PlotData,
-    to_fix: Option<&PageChecks>,
+    to_fix: Option<&RenderedPageChecks>,
 ) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
@@ -99,7 +99,7 @@ pub(crate) fn page_of(
 
 /// Renders the headline numbers. `html_pages` is the number of HTML pages, if the archived pages
 /// were read.
-fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
+fn sums(report: &CrawlReport, html_pages: Option<u64>) -> Markup {
     html! {
         p.sums {
             @match html_pages {
@@ -124,7 +124,7 @@ fn sums(report: &Report, html_pages: Option<u64>) -> Markup {
 
 /// Renders the broken pages, and the command that finds more to fix. Used if the archived pages of
 /// the crawl were not read.
-fn broken_alone(broken: &BrokenCounts) -> Markup {
+fn broken_alone(broken: &BrokenPageSummary) -> Markup {
     html! {
         @if broken.pages == 0 { p { "No page is broken." } }
         @else { (broken_table(broken)) }
@@ -139,7 +139,7 @@ fn card(title: &str, body: &Markup) -> Markup {
     html! { section class="card" { h2 { (title) } (body) } }
 }
 
-fn requests_section(report: &Report) -> Markup {
+fn requests_section(report: &CrawlReport) -> Markup {
     let (hosts, _) = report.hosts_asked();
     let requests = &report.requests;
     let seeds = &report.crawl.seeds;
@@ -167,7 +167,7 @@ fn requests_section(report: &Report) -> Markup {
     card("Requests", &body)
 }
 
-fn permissions_section(report: &Report, figures: &PlotData) -> Markup {
+fn permissions_section(report: &CrawlReport, figures: &PlotData) -> Markup {
     let (manners, permissions) = (&figures.manners, &figures.permissions);
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for robots in report.hosts.iter().flat_map(|host| host.robots.values()) {
@@ -224,7 +224,7 @@ fn robots_rules(profile: &str) -> String {
     }
 }
 
-fn politeness_section(report: &Report, figures: &PlotData) -> Markup {
+fn politeness_section(report: &CrawlReport, figures: &PlotData) -> Markup {
     let manners = &figures.manners;
     let busy: u64 = report.hosts.iter().map(|host| host.busy_ms).sum();
     let mut by_site: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -271,7 +271,7 @@ fn politeness_section(report: &Report, figures: &PlotData) -> Markup {
     card("Politeness", &body)
 }
 
-fn coverage_section(report: &Report) -> Markup {
+fn coverage_section(report: &CrawlReport) -> Markup {
     let mut missing: BTreeMap<String, u64> = BTreeMap::new();
     for shortfall in report.hosts.iter().flat_map(|host| &host.missing) {
         *missing
@@ -304,18 +304,18 @@ fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
 
 /// Renders the first broken pages of a crawl, each with the page that first linked to it.
 #[must_use]
-pub fn broken_table(broken: &BrokenCounts) -> Markup {
+pub fn broken_table(broken: &BrokenPageSummary) -> Markup {
     let rows = broken.first.iter().map(|row| {
         vec![
-            Cell::link(&row.url),
-            Cell::text(&answer_words(row.status, row.error.as_deref())),
+            TableCell::link(&row.url),
+            TableCell::text(&answer_words(row.status, row.error.as_deref())),
             match &row.via {
-                Some(via) => Cell::link(via),
-                None => Cell::text("a seed of the crawl"),
+                Some(via) => TableCell::link(via),
+                None => TableCell::text("a seed of the crawl"),
             },
         ]
     });
-    Table {
+    HtmlTable {
         name: "Broken pages",
         columns: &["broken page", "answer", "first linked from"],
         rows: rows.collect(),
@@ -324,9 +324,9 @@ pub fn broken_table(broken: &BrokenCounts) -> Markup {
     .draw()
 }
 
-fn hosts(report: &Report) -> Markup {
+fn hosts(report: &CrawlReport) -> Markup {
     let (hosts, unasked) = report.hosts_asked();
-    let table = Table {
+    let table = HtmlTable {
         name: "Hosts",
         columns: &[
             "host",
@@ -355,31 +355,31 @@ fn hosts(report: &Report) -> Markup {
     }
 }
 
-fn host_row(host: &HostReport) -> Vec<Cell> {
+fn host_row(host: &HostReport) -> Vec<TableCell> {
     let robots = host
         .robots
         .iter()
         .map(|(origin, copy)| format!("{origin}: {}", robots_line(copy)));
     let waits = match host.waits.count {
-        0 => Cell::Empty,
-        _ => Cell::text(&waits(host)),
+        0 => TableCell::Empty,
+        _ => TableCell::text(&waits(host)),
     };
     vec![
-        Cell::text(&host.host),
-        Cell::text(&coverage_words(host).unwrap_or_default()),
-        Cell::count(host.pages),
-        Cell::Number(host.bytes, size(host.bytes)),
-        Cell::count(host.requests),
-        Cell::count(host.decided_exclusions()),
-        Cell::count(host.waiting),
-        Cell::text(&gaps(host)),
+        TableCell::text(&host.host),
+        TableCell::text(&coverage_words(host).unwrap_or_default()),
+        TableCell::count(host.pages),
+        TableCell::Number(host.bytes, size(host.bytes)),
+        TableCell::count(host.requests),
+        TableCell::count(host.decided_exclusions()),
+        TableCell::count(host.waiting),
+        TableCell::text(&gaps(host)),
         waits,
-        Cell::text(&robots.collect::<Vec<_>>().join("; ")),
+        TableCell::text(&robots.collect::<Vec<_>>().join("; ")),
     ]
 }
 
 /// Renders the tables of counts.
-fn all_counts(report: &Report) -> Markup {
+fn all_counts(report: &CrawlReport) -> Markup {
     let (pages, requests) = (&report.pages, &report.requests);
     let failures = named(&requests.by_failure, |failure| failure_words(failure));
     html! {
@@ -425,7 +425,7 @@ fn titled(title: &str, rows: &Markup) -> Markup {
 }
 
 /// Renders the last rounds of the crawl.
-fn rounds(report: &Report) -> Markup {
+fn rounds(report: &CrawlReport) -> Markup {
     let rounds = &report.pages.rounds;
     let list = html! {
         @for (number, round) in rounds.iter().skip(rounds.len().saturating_sub(MAX_ROWS)) {
@@ -436,7 +436,7 @@ fn rounds(report: &Report) -> Markup {
 }
 
 /// Renders the labels of seeds, in descending order of their pages.
-fn labels(report: &Report) -> Markup {
+fn labels(report: &CrawlReport) -> Markup {
     let mut labels: Vec<_> = report.pages.by_label.iter().collect();
     labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));
     let list = html! {

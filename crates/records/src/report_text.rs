@@ -5,11 +5,11 @@ use std::fmt::{self, Display, Write as _};
 
 use crawl_weburl::safe_line;
 
-use crate::coverage::MissingUrls;
-use crate::hosts::{HostReport, LastRobotsResponse, PENDING_REASON};
+use crate::host_coverage::MissingUrls;
+use crate::host_reports::{HostReport, LastRobotsResponse, PENDING_REASON};
 use crate::number_format::{counted, grouped, size};
-use crate::report::{LabelCounts, Operator, Report, VisitCounts};
-use crate::token_words::{evidence_words, failure_words, outcome_words, status_words};
+use crate::report::{LabelCounts, OperatorSettings, CrawlReport, VisitCounts};
+use crate::row_token_wording::{evidence_words, failure_words, outcome_words, status_words};
 
 /// Maximum number of hosts listed individually. Those with the most requests come first.
 const MAX_NAMED_HOSTS: usize = 20;
@@ -21,7 +21,7 @@ const MAX_NAMED_LABELS: usize = 20;
 const MAX_NAMED_SEEDS: usize = 20;
 
 /// Formats the report as text.
-impl Display for Report {
+impl Display for CrawlReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         seeds(f, &self.crawl.seeds)?;
         if let Some(started) = &self.crawl.started {
@@ -108,7 +108,7 @@ impl Display for Report {
     }
 }
 
-impl Report {
+impl CrawlReport {
     /// Counts the hosts by coverage verdict, in words.
     #[must_use]
     pub fn coverage_line(&self) -> String {
@@ -160,7 +160,7 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
 
 /// Returns the settings about the operator and the purpose of the crawl, each with its label. Skips
 /// settings that are not set.
-pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
+pub(crate) fn operator_lines(operator: &OperatorSettings) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
         ("operator", &operator.name),
@@ -324,17 +324,17 @@ fn in_line<K: Display>(counts: &BTreeMap<K, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::coverage::Coverage;
-    use crate::report::Report;
+    use crate::host_coverage::HostCoverage;
+    use crate::report::CrawlReport;
     use crate::sample_report::SampleReport;
 
     #[test]
     fn a_host_is_complete_of_its_sample_where_there_is_one() {
-        let mut report = Report::default();
+        let mut report = CrawlReport::default();
         assert_eq!(report.coverage_line(), "no host was contacted");
         report
             .coverage
-            .extend([(Coverage::Whole, 2), (Coverage::Partial, 1)]);
+            .extend([(HostCoverage::Whole, 2), (HostCoverage::Partial, 1)]);
         assert_eq!(report.coverage_line(), "2 complete, 1 partial");
         report.sample = Some(SampleReport::default());
         assert_eq!(

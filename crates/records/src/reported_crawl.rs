@@ -13,7 +13,7 @@ use crate::error::RecordsError;
 use crate::html::{SiteOrigin, link};
 use crate::number_format::{counted, grouped};
 use crate::report::CrawlSettings;
-use crate::row_files::{pages, waiting};
+use crate::row_file_reader::{pages, waiting};
 
 /// The crawl that a report is about.
 ///

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
 use crate::number_format::grouped;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// Pages that were new, changed or gone in the last round of a crawl.
 ///

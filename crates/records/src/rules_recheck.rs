@@ -10,9 +10,9 @@ use crawl_archive::rows::RecheckRow;
 use crawl_archive::{Timestamp, replace_file};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::crawl_directory::holds_any;
+use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
-use crate::row_files::{FileRows, excluded, pages, waiting};
+use crate::row_file_reader::{FileRows, excluded, pages, waiting};
 
 /// The name of the file in a crawl's directory that has the result of its last recheck.
 pub const RECHECK: &str = "recheck.jsonl";
@@ -27,7 +27,7 @@ const UNKNOWN: &str = "unknown";
 
 /// The totals of a recheck.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RulesRecheck {
+pub struct RecheckTotals {
     /// When the rules were fetched.
     pub at: Timestamp,
     /// Number of pages, including those whose rules could not be fetched.
@@ -65,8 +65,8 @@ pub fn write_recheck(
     dir: &Path,
     at: Timestamp,
     purpose: Option<String>,
-) -> Result<RulesRecheck, RecordsError> {
-    let mut counts = RulesRecheck {
+) -> Result<RecheckTotals, RecordsError> {
+    let mut counts = RecheckTotals {
         at,
         pages: 0,
         excluded: 0,
@@ -127,7 +127,7 @@ pub fn recheck_file(dir: &Path) -> PathBuf {
     dir.join(RECHECK)
 }
 
-impl RulesRecheck {
+impl RecheckTotals {
     fn note_unknown(&mut self, origin: &str, why: &str, urls: u64) {
         self.unknown += urls;
         let (_, count) = self

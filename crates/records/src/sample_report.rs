@@ -6,12 +6,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_sample::{IntervalEstimate, Probability, RatioEstimator};
+use crawl_sample::{IntervalEstimate, InclusionProbability, RatioEstimator};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped, size};
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// Maximum number of content types counted separately. Further types count as `other`. The number
 /// must be bounded, because servers choose the types.
@@ -64,7 +64,7 @@ pub struct SampleEstimates {
 /// # Errors
 /// The errors of [`pages`], and the first malformed line.
 pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
-    let mut rows = SampleRows::default();
+    let mut rows = LastSampledRows::default();
     for row in pages(dir)? {
         rows.add(&row?);
     }
@@ -73,7 +73,7 @@ pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
 
 /// The last row of each sampled URL. Takes about 100 bytes per URL.
 #[derive(Debug, Default)]
-pub(crate) struct SampleRows {
+pub(crate) struct LastSampledRows {
     /// The pages by key of their URL. Ordered, so that floating-point sums are reproducible.
     by_url: BTreeMap<u64, SampledPage>,
     /// Each stratum: its name, the number of pages drawn from it, and the number of pages in it.
@@ -112,7 +112,7 @@ impl SampledPage {
     }
 }
 
-impl SampleRows {
+impl LastSampledRows {
     /// Adds the next row.
     pub(crate) fn add(&mut self, row: &PageRow) {
         let Some(sample) = &row.sample else {
@@ -194,8 +194,8 @@ impl SampleRows {
         // `every` has the weights of all URLs, and `kind` those of the URLs that lead to a page.
         let (mut every, mut kind) = (RatioEstimator::default(), RatioEstimator::default());
         let mut bytes = RatioEstimator::default();
-        let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
-        let mut types: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
+        let mut statuses: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
+        let mut types: BTreeMap<String, Vec<InclusionProbability<'_>>> = BTreeMap::new();
         for page in self.by_url.values() {
             let Some(probability) = self.probability(page.part) else {
                 continue;
@@ -219,8 +219,8 @@ impl SampleRows {
                 }
             }
         }
-        let shares = |of: &RatioEstimator, parts: BTreeMap<String, Vec<Probability<'_>>>| {
-            let share = |(name, pages): (String, Vec<Probability<'_>>)| {
+        let shares = |of: &RatioEstimator, parts: BTreeMap<String, Vec<InclusionProbability<'_>>>| {
+            let share = |(name, pages): (String, Vec<InclusionProbability<'_>>)| {
                 let mut part = of.clone();
                 for probability in pages {
                     part.mark(probability);
@@ -238,14 +238,14 @@ impl SampleRows {
         }
     }
 
-    fn probability(&self, part: Part) -> Option<Probability<'_>> {
+    fn probability(&self, part: Part) -> Option<InclusionProbability<'_>> {
         match part {
             Part::Target | Part::Walked => None,
-            Part::Certain => Some(Probability::Certain),
+            Part::Certain => Some(InclusionProbability::Certain),
             Part::Drawn(number) => {
                 let (stratum, drawn, of) = self.strata.get(number)?;
                 let (drawn, of) = (*drawn, *of);
-                Some(Probability::Drawn { stratum, drawn, of })
+                Some(InclusionProbability::Drawn { stratum, drawn, of })
             }
         }
     }
@@ -340,7 +340,7 @@ mod tests {
     use expect_test::expect;
     use serde_json::{Value, json};
 
-    use super::{SampleReport, SampleRows};
+    use super::{SampleReport, LastSampledRows};
 
     fn row(url: &str, sample: Value, more: Value) -> PageRow {
         let mut row = json!({"url": url, "status": 200, "fetched_at": "2026-11-20T23:59:59.123Z",
@@ -361,7 +361,7 @@ mod tests {
     /// and one has no row.
     #[test]
     fn a_sample_gives_estimates_for_its_frame() {
-        let mut rows = SampleRows::default();
+        let mut rows = LastSampledRows::default();
         let none = || json!({});
         rows.add(&row(
             "http://a.example/",
@@ -412,7 +412,7 @@ mod tests {
                 bytes in total: 171 kB (29.3 kB to 312 kB)
         "#]]
         .assert_eq(&rows.report().unwrap().to_string());
-        assert!(SampleRows::default().report().is_none());
+        assert!(LastSampledRows::default().report().is_none());
     }
 
     fn certain() -> Value {
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn nothing_is_estimated_before_the_draw() {
-        let mut rows = SampleRows::default();
+        let mut rows = LastSampledRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
         // Only damaged rows can have these numbers.
         for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
@@ -445,7 +445,7 @@ mod tests {
     /// an interval, but lengths have none. In JSON, a missing interval is null.
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
-        let mut rows = SampleRows::default();
+        let mut rows = LastSampledRows::default();
         let missing_page = json!({"status": 404});
         rows.add(&row("http://a.example/", certain(), json!({})));
         rows.add(&row("http://a.example/gone", certain(), missing_page));

@@ -3,31 +3,31 @@
 
 mod elements;
 mod html;
-mod page_files;
+mod page_resources;
 mod page_statistics;
-mod page_texts;
+mod title_and_heading_collector;
 mod text;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 
 use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
-use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, naming};
-use crate::crawl_directory::{holds_any, seeds_of, stored_settings};
+use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::reported_crawl::ReportedCrawl;
-use crate::row_files::{excluded, pages};
-use elements::PageElements;
+use crate::row_file_reader::{excluded, pages};
+use elements::PageElementCollector;
 pub use elements::{NoindexPage, PagesShowingImage, VagueLinkText};
-use page_files::FileSums;
-pub use page_files::PageFiles;
-pub use page_statistics::PageMeasurement;
+use page_resources::PageResourceCollector;
+pub use page_resources::PageResourceStatistics;
+pub use page_statistics::PageWithMeasurement;
 pub(crate) use page_statistics::{COMPRESSED_FROM, LARGE_FROM, SLOW_FROM};
 use page_statistics::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
-use page_texts::PageTexts;
+use title_and_heading_collector::TitleAndHeadingCollector;
 pub(crate) use text::times_median;
 
 /// Default for the maximum number of clicks from a seed to a page that is not deep.
@@ -104,14 +104,14 @@ pub struct SiteReport {
     /// Maximum clicks from a seed to a page that is not deep.
     pub max_clicks: u32,
     /// Deep pages, the deepest first.
-    pub deep: Vec<PageMeasurement>,
+    pub deep: Vec<PageWithMeasurement>,
     /// The slowest pages, in milliseconds from request to end of response.
-    pub slow: Vec<PageMeasurement>,
+    pub slow: Vec<PageWithMeasurement>,
     /// The median of the pages' times, in milliseconds. `None` without pages.
     #[serde(default)]
     pub median_ms: Option<u64>,
     /// The largest pages, in bytes as received.
-    pub large: Vec<PageMeasurement>,
+    pub large: Vec<PageWithMeasurement>,
     /// The median of the pages' sizes, in bytes. `None` without pages.
     #[serde(default)]
     pub median_bytes: Option<u64>,
@@ -121,11 +121,11 @@ pub struct SiteReport {
     pub sizes: Vec<u64>,
     /// The images, style sheets, scripts and fonts of the pages.
     #[serde(default)]
-    pub files: PageFiles,
+    pub files: PageResourceStatistics,
     /// Links that lead through more than one redirect.
     pub redirect_chains: Vec<RedirectChain>,
     /// URLs that robots.txt excludes although pages link to them.
-    pub barred: Vec<BarredUrl>,
+    pub barred: Vec<RobotsExcludedUrl>,
 }
 
 /// A text shared by several pages.
@@ -161,7 +161,7 @@ pub struct RedirectChain {
 
 /// A URL that robots.txt excludes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BarredUrl {
+pub struct RobotsExcludedUrl {
     /// The excluded URL.
     pub url: String,
     /// The rule, as written.
@@ -225,14 +225,14 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
 
 #[derive(Default)]
 struct Site {
-    naming: Option<SpellingRules>,
+    naming: Option<SpellingStepPolicies>,
     /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
     found: Vec<FoundPage>,
     redirects: HashMap<String, String>,
     /// Number of links to the first URL of each redirect chain.
     redirect_links: HashMap<String, u64>,
-    barred: BTreeMap<String, BarredUrl>,
+    barred: BTreeMap<String, RobotsExcludedUrl>,
 }
 
 #[derive(Default)]
@@ -259,7 +259,7 @@ impl Site {
             .collect();
         let mut rows = pages(dir)?;
         let (mut slow, mut large) = (Vec::new(), Vec::new());
-        let mut files = FileSums::default();
+        let mut files = PageResourceCollector::default();
         while let Some(row) = rows.next() {
             let row = row?;
             let is_last = latest.is_last(&row, rows.line());
@@ -300,7 +300,7 @@ impl Site {
         for row in excluded(dir)? {
             let row = row?;
             if row.reason == "robots" && !self.ids.contains_key(&row.url) {
-                let barred = BarredUrl {
+                let barred = RobotsExcludedUrl {
                     url: row.url.clone(),
                     rule: row.rule,
                     line: row.line.map(u64::from),
@@ -322,7 +322,7 @@ impl Site {
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
         let archived = CrawlArchive::open(dir);
-        let (mut texts, mut elements) = (PageTexts::default(), PageElements::default());
+        let (mut texts, mut elements) = (TitleAndHeadingCollector::default(), PageElementCollector::default());
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
@@ -440,7 +440,7 @@ impl Site {
             }
             report.clicks[at] += 1;
             if clicks > report.max_clicks {
-                report.deep.push(PageMeasurement {
+                report.deep.push(PageWithMeasurement {
                     url: page.url.clone(),
                     number: u64::from(clicks),
                 });

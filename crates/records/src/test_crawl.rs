@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read as _;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
     Timestamp,
 };
 use crawl_weburl::canonicalize;
@@ -18,19 +18,19 @@ use tempfile::TempDir;
 /// A crawl's directory under construction.
 pub(crate) struct TestCrawl {
     pub(crate) dir: TempDir,
-    archive: Archive,
-    encoder: Encoder,
+    archive: ArchiveWriter,
+    encoder: CaptureEncoder,
     rows: Vec<String>,
 }
 
 impl TestCrawl {
     pub(crate) fn new() -> TestCrawl {
         let dir = tempfile::tempdir().unwrap();
-        let archive = Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new());
+        let archive = ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new());
         TestCrawl {
             archive: archive.unwrap(),
             dir,
-            encoder: Encoder::default(),
+            encoder: CaptureEncoder::default(),
             rows: Vec::new(),
         }
     }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
-use crawl_archive::rows::RandomWalkRow;
+use crawl_archive::rows::RandomWalkStep;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
-use crate::row_files::walk;
-use crate::sample_report::SampleRows;
+use crate::row_file_reader::walk;
+use crate::sample_report::LastSampledRows;
 
 /// Maximum number of pages to list. The pages visited most often are listed.
 const MAX_NAMED: usize = 10;
@@ -62,8 +62,8 @@ impl WalkVisitCounter {
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(
-            Result<RandomWalkRow, RecordsError>,
-        ) -> Result<Option<RandomWalkRow>, RecordsError>,
+            Result<RandomWalkStep, RecordsError>,
+        ) -> Result<Option<RandomWalkStep>, RecordsError>,
     ) -> Result<(WalkVisitCounter, bool), RecordsError> {
         let mut steps = WalkVisitCounter::default();
         let mut rows = walk(dir)?;
@@ -76,7 +76,7 @@ impl WalkVisitCounter {
     }
 
     /// Adds the next row. The rows of each walker must be in step order.
-    fn add(&mut self, row: RandomWalkRow) {
+    fn add(&mut self, row: RandomWalkStep) {
         if let Some(why) = row.why {
             *self.restarts.entry(why).or_default() += 1;
         }
@@ -90,7 +90,7 @@ impl WalkVisitCounter {
 
     /// Returns the report of the walk; `None` if no step was taken. `pages` has the results of the
     /// visited pages.
-    pub(crate) fn report(mut self, pages: &SampleRows) -> Option<WalkReport> {
+    pub(crate) fn report(mut self, pages: &LastSampledRows) -> Option<WalkReport> {
         let last = std::mem::take(&mut self.last);
         let walkers = last.len() as u64;
         for (_, url) in last.into_values() {
@@ -172,12 +172,12 @@ impl fmt::Display for WalkReport {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{PageRow, RandomWalkRow};
+    use crawl_archive::rows::{PageRow, RandomWalkStep};
     use expect_test::expect;
     use serde_json::json;
 
     use super::WalkVisitCounter;
-    use crate::sample_report::SampleRows;
+    use crate::sample_report::LastSampledRows;
 
     /// Two walkers with interleaved rows. One walker reaches a page by a redirect; one reaches a
     /// URL that robots.txt excludes.
@@ -194,7 +194,7 @@ mod tests {
             (1, 3, "restart", Some("chance"), "http://a.example/"),
             (1, 4, "link", None, "http://a.example/gone"),
         ] {
-            steps.add(RandomWalkRow {
+            steps.add(RandomWalkStep {
                 walker,
                 step,
                 how: how.to_owned(),
@@ -204,7 +204,7 @@ mod tests {
                 links: None,
             });
         }
-        let mut pages = SampleRows::default();
+        let mut pages = LastSampledRows::default();
         for (url, status, kind) in [
             ("http://a.example/", 200, "text/html; charset=utf-8"),
             ("http://a.example/old", 301, "text/html"),

@@ -6,7 +6,7 @@ use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
-use crate::walk::WalkDesign;
+use crate::random_walk::WalkDesign;
 
 /// How the pages of a sample crawl are chosen.
 #[derive(Clone, Debug, PartialEq)]

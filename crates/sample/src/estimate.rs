@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::draw::DrawnStratum;
-use crate::quantile::t_975;
+use crate::sample_draw::StratumDrawCounts;
+use crate::student_t_quantile::t_975;
 
 /// A difference smaller than this fraction of the sum of squares that it was computed from is
 /// treated as zero, because floating-point errors (about 1e-16 per operation) could have caused it.
@@ -18,7 +18,7 @@ const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Probability<'a> {
+pub enum InclusionProbability<'a> {
     /// The page is in every sample, because the crawl always reads it.
     Certain,
     /// The page was drawn at random from a stratum.
@@ -32,11 +32,11 @@ pub enum Probability<'a> {
     },
 }
 
-impl<'a> Probability<'a> {
+impl<'a> InclusionProbability<'a> {
     /// Returns the probability of a page that was drawn from a stratum.
     #[must_use]
-    pub fn of(stratum: &DrawnStratum<'a>) -> Probability<'a> {
-        Probability::Drawn {
+    pub fn of(stratum: &StratumDrawCounts<'a>) -> InclusionProbability<'a> {
+        InclusionProbability::Drawn {
             stratum: stratum.name,
             drawn: stratum.drawn,
             of: stratum.of,
@@ -153,27 +153,29 @@ impl RatioEstimator {
     /// Adds a page of the sample. `kind` is 1 if the page is of the chosen kind, else 0. `value`
     /// must be 0 if `kind` is 0. In `probability`, at least one page must be drawn, and at most as
     /// many as the stratum has; other numbers are clamped.
-    pub fn add(&mut self, probability: Probability<'_>, value: f64, kind: f64) {
+    pub fn add(&mut self, probability: InclusionProbability<'_>, value: f64, kind: f64) {
         match probability {
-            Probability::Certain => self.certain.add(value, kind),
-            Probability::Drawn { stratum, drawn, of } => match self.strata.get_mut(stratum) {
-                Some((_, _, sums)) => sums.add(value, kind),
-                None => {
-                    let mut sums = Sums::default();
-                    sums.add(value, kind);
-                    let drawn = drawn.max(1);
-                    let of = of.max(drawn);
-                    self.strata.insert(stratum.to_owned(), (drawn, of, sums));
+            InclusionProbability::Certain => self.certain.add(value, kind),
+            InclusionProbability::Drawn { stratum, drawn, of } => {
+                match self.strata.get_mut(stratum) {
+                    Some((_, _, sums)) => sums.add(value, kind),
+                    None => {
+                        let mut sums = Sums::default();
+                        sums.add(value, kind);
+                        let drawn = drawn.max(1);
+                        let of = of.max(drawn);
+                        self.strata.insert(stratum.to_owned(), (drawn, of, sums));
+                    }
                 }
-            },
+            }
         }
     }
 
     /// Changes the value of a page from 0 to 1. The page must have been added with 1 as its `kind`.
-    pub fn mark(&mut self, probability: Probability<'_>) {
+    pub fn mark(&mut self, probability: InclusionProbability<'_>) {
         let sums = match probability {
-            Probability::Certain => Some(&mut self.certain),
-            Probability::Drawn { stratum, .. } => {
+            InclusionProbability::Certain => Some(&mut self.certain),
+            InclusionProbability::Drawn { stratum, .. } => {
                 self.strata.get_mut(stratum).map(|(_, _, sums)| sums)
             }
         };
@@ -333,10 +335,10 @@ impl RatioEstimator {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{IntervalEstimate, Probability, RatioEstimator};
+    use super::{InclusionProbability, IntervalEstimate, RatioEstimator};
 
-    fn drawn(stratum: &str, drawn: u64, of: u64) -> Probability<'_> {
-        Probability::Drawn { stratum, drawn, of }
+    fn drawn(stratum: &str, drawn: u64, of: u64) -> InclusionProbability<'_> {
+        InclusionProbability::Drawn { stratum, drawn, of }
     }
 
     fn near(found: IntervalEstimate, value: f64, half: f64) {
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn a_total_is_that_of_horvitz_and_thompson() {
         let mut estimate = RatioEstimator::default();
-        estimate.add(Probability::Certain, 7.0, 1.0);
+        estimate.add(InclusionProbability::Certain, 7.0, 1.0);
         for value in [1.0, 3.0, 5.0] {
             estimate.add(drawn("a", 3, 9), value, 1.0);
         }
@@ -433,7 +435,11 @@ mod tests {
             for strata in [&["a"][..], &["a", "b", "c"]] {
                 let mut estimate = RatioEstimator::default();
                 for number in 0..certain {
-                    estimate.add(Probability::Certain, f64::from(u8::from(number > 0)), 1.0);
+                    estimate.add(
+                        InclusionProbability::Certain,
+                        f64::from(u8::from(number > 0)),
+                        1.0,
+                    );
                 }
                 for stratum in strata {
                     for _ in 0..10 {

@@ -36,13 +36,15 @@
 //! ```
 
 mod design;
-mod draw;
 mod estimate;
-mod quantile;
-mod walk;
+mod random_walk;
+mod sample_draw;
+mod student_t_quantile;
 
 pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
-pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
-pub use self::estimate::{IntervalEstimate, Probability, RatioEstimator};
-pub use self::quantile::t_995;
-pub use self::walk::{NOT_WALKED, WALK_KEY, WalkDesign};
+pub use self::estimate::{InclusionProbability, IntervalEstimate, RatioEstimator};
+pub use self::random_walk::{NOT_WALKED, WALK_KEY, WalkDesign};
+pub use self::sample_draw::{
+    DRAW_KEY, NOT_DRAWN, SampleDrawResult, SamplingFrame, StratumDrawCounts,
+};
+pub use self::student_t_quantile::t_995;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
-use crate::max_rate::{MaxRate, RateClock};
+use crate::max_rate_limiter::{MaxRateLimiter, RateClock};
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
@@ -30,7 +30,7 @@ pub(crate) struct Gate {
     /// Number of requests reserved at this gate by hosts that still wait for another gate.
     pub(crate) held: u32,
     delay: Duration,
-    pub(crate) rate: MaxRate,
+    pub(crate) rate: MaxRateLimiter,
     /// When a request at this gate last started or ended.
     pub(crate) last: Tick,
     /// End of the delay that was under way when the limits changed. This delay is never shortened.
@@ -39,13 +39,13 @@ pub(crate) struct Gate {
     /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
     /// The gate's position in the ready queue, on behalf of its first waiting host.
-    pub(crate) wake: Option<GateQueuePosition>,
+    pub(crate) wake: Option<GateReadyQueuePosition>,
 }
 
 /// The position of a gate (shared limit) in the ready queue, on behalf of the first host that waits
 /// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GateQueuePosition {
+pub(crate) enum GateReadyQueuePosition {
     /// The gate (shared limit) is closed until this time. The number breaks ties between equal
     /// times.
     Later(Tick, u64),
@@ -134,7 +134,7 @@ impl Gates {
         // limits were off, so its last request is unknown. Assume the latest possible time for that
         // request.
         let last = now.before(limits.delay).max(self.changed);
-        let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
+        let mut rate = MaxRateLimiter::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
             rate.take(self.changed);
         }

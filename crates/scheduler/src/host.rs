@@ -6,7 +6,7 @@ use crawl_weburl::HostKey;
 
 use crate::backoff::Backoff;
 use crate::origin::OriginEntry;
-use crate::permit::{HostSlot, Purpose};
+use crate::permit::{HostRequestSlot, RequestPurpose};
 use crate::robots_pace::HostPace;
 use crate::tick::Tick;
 
@@ -14,11 +14,11 @@ use crate::tick::Tick;
 /// site has no limit.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
-pub(crate) struct Host {
+pub(crate) struct ScheduledHost {
     pub(crate) key: HostKey,
     /// Free slots that were used before. Excludes slots whose request is in flight, and slots never
     /// used.
-    pub(crate) slots: Vec<HostSlot>,
+    pub(crate) slots: Vec<HostRequestSlot>,
     pub(crate) origins: Vec<OriginEntry>,
     /// The pace set by the robots.txt files of the host's origins. `None` for most hosts.
     pub(crate) pace: Option<Box<HostPace>>,
@@ -46,7 +46,7 @@ pub(crate) struct Host {
     pub(crate) site: u32,
     /// Index of this host's politeness in the scheduler's `limits`.
     pub(crate) limits: u32,
-    pub(crate) position: HostQueuePosition,
+    pub(crate) position: HostQueueMembership,
     /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
     /// Number of times since the host's last permit that the limit of its site allowed a request,
@@ -65,7 +65,7 @@ pub(crate) struct Host {
 
 /// The queue that holds a host with work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HostQueuePosition {
+pub(crate) enum HostQueueMembership {
     /// In no queue: the host has no work or no free slot, is parked, or may never be fetched from.
     NotQueued,
     /// In `Scheduler::later`: the host is not ready yet.
@@ -76,9 +76,9 @@ pub(crate) enum HostQueuePosition {
     AtGate(u32),
 }
 
-impl Host {
-    pub(crate) fn new(key: HostKey) -> Host {
-        Host {
+impl ScheduledHost {
+    pub(crate) fn new(key: HostKey) -> ScheduledHost {
+        ScheduledHost {
             key,
             slots: Vec::new(),
             origins: Vec::new(),
@@ -96,7 +96,7 @@ impl Host {
             address: NO_GATE,
             site: NO_GATE,
             limits: 0,
-            position: HostQueuePosition::NotQueued,
+            position: HostQueueMembership::NotQueued,
             priority: 0,
             bounces: 0,
             reserved: false,
@@ -108,7 +108,7 @@ impl Host {
 
     /// Adds a used slot that is now free. No spare capacity is reserved, because most hosts have
     /// only one slot.
-    pub(crate) fn free_slot(&mut self, slot: HostSlot) {
+    pub(crate) fn free_slot(&mut self, slot: HostRequestSlot) {
         self.slots.reserve_exact(1);
         self.slots.push(slot);
     }
@@ -140,8 +140,8 @@ impl Host {
     /// robots.txt of one origin failed. False for any other request. Also false for a host with
     /// more than two origins, because links to many ports of a host would otherwise make the crawl
     /// try each port in turn.
-    pub(crate) fn may_answer_elsewhere(&self, purpose: &Purpose) -> bool {
-        let Purpose::Robots { origin } = purpose else {
+    pub(crate) fn may_answer_elsewhere(&self, purpose: &RequestPurpose) -> bool {
+        let RequestPurpose::Robots { origin } = purpose else {
             return false;
         };
         let mut rest = self.origins.iter().filter(|entry| entry.origin != *origin);
@@ -174,18 +174,21 @@ impl Host {
 mod tests {
     use std::mem::size_of;
 
-    use super::Host;
+    use super::ScheduledHost;
     use crate::origin::OriginEntry;
-    use crate::ready_key::Waiter;
+    use crate::ready_key::ReadyQueueEntry;
     use crate::tick::Tick;
 
     /// Adds up the sizes of a host, its only origin and its queue entry. Names, maps and allocation
     /// overhead take about as much again.
     #[test]
     fn a_host_takes_at_most_250_bytes() {
-        let queued = size_of::<(Tick, u64, Waiter)>();
-        let bytes = size_of::<Host>() + size_of::<OriginEntry>() + queued;
+        let queued = size_of::<(Tick, u64, ReadyQueueEntry)>();
+        let bytes = size_of::<ScheduledHost>() + size_of::<OriginEntry>() + queued;
         assert!(bytes <= 250, "{bytes}");
-        assert_eq!(size_of::<Option<Host>>(), size_of::<Host>());
+        assert_eq!(
+            size_of::<Option<ScheduledHost>>(),
+            size_of::<ScheduledHost>()
+        );
     }
 }

@@ -7,8 +7,8 @@ use crawl_weburl::{HostKey, Origin};
 
 use crate::backoff::{Backoff, MAX_PAUSE};
 use crate::gate::GateKey;
-use crate::host::{Host, NO_GATE};
-use crate::permit::{GapReason, HostSlot, Purpose};
+use crate::host::{NO_GATE, ScheduledHost};
+use crate::permit::{GapReason, HostRequestSlot, RequestPurpose};
 use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
@@ -126,7 +126,7 @@ impl Scheduler {
         self.advance(now);
         let id = self.host_index(host);
         let end = end.min(self.now);
-        let slot = HostSlot {
+        let slot = HostRequestSlot {
             last_end: end,
             next_at: end + gap,
             why: GapReason::Delay,
@@ -205,8 +205,8 @@ impl Scheduler {
             }
         }
         let hops = queued.into_iter().filter_map(|purpose| match purpose {
-            Purpose::Hop { of } => Some(of),
-            Purpose::Page { .. } | Purpose::Robots { .. } => None,
+            RequestPurpose::Hop { of } => Some(of),
+            RequestPurpose::Page { .. } | RequestPurpose::Robots { .. } => None,
         });
         Some(HandedOverHost {
             origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
@@ -220,7 +220,7 @@ impl Scheduler {
         self.now + politeness.max_retry_after.max(politeness.wait_max)
     }
 
-    fn stored(&self, host: &Host) -> (Tick, HostSnapshot) {
+    fn stored(&self, host: &ScheduledHost) -> (Tick, HostSnapshot) {
         let address = match self.gates.get(host.address).map(|gate| &gate.key) {
             Some(GateKey::Address(address)) => Some(*address),
             _ => None,
@@ -246,7 +246,7 @@ impl Scheduler {
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
             self.add_slot(
                 id,
-                HostSlot {
+                HostRequestSlot {
                     last_end,
                     next_at,
                     why: slot.why,
@@ -255,7 +255,7 @@ impl Scheduler {
         }
         let per_host = self.limits_of(&self.hosts[id]).per_host;
         for _ in 0..stored.in_flight.min(per_host) {
-            let ended = HostSlot {
+            let ended = HostRequestSlot {
                 last_end: now,
                 next_at: now + gap,
                 why: GapReason::Restart,
@@ -307,7 +307,7 @@ impl Scheduler {
     /// Adds a used slot. If the host then has too many slots, drops the slot that becomes ready
     /// first. If the last request of the dropped slot ended later than those of the remaining
     /// slots, moves that end to a remaining slot.
-    fn add_slot(&mut self, id: u32, slot: HostSlot) {
+    fn add_slot(&mut self, id: u32, slot: HostRequestSlot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {
             let gate = self.gates.get_mut(address);
@@ -330,7 +330,7 @@ mod tests {
 
     use super::SnapshotCompleteness;
     use crate::backoff::{Backoff, HostRateLimit};
-    use crate::permit::{GapReason, HostSlot};
+    use crate::permit::{GapReason, HostRequestSlot};
     use crate::politeness::Politeness;
     use crate::scheduler::Scheduler;
     use crate::snapshot_format::HostSnapshot;
@@ -344,8 +344,8 @@ mod tests {
         Tick::from_micros(1_700_000_000_000_000_u64.saturating_add_signed(seconds * 1_000_000))
     }
 
-    fn slot(last_end: i64, next_at: i64, why: GapReason) -> HostSlot {
-        HostSlot {
+    fn slot(last_end: i64, next_at: i64, why: GapReason) -> HostRequestSlot {
+        HostRequestSlot {
             last_end: at(last_end),
             next_at: at(next_at),
             why,

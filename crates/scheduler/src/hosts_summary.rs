@@ -2,7 +2,7 @@
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::host::{Host, HostQueuePosition};
+use crate::host::{HostQueueMembership, ScheduledHost};
 use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
@@ -120,17 +120,17 @@ impl Scheduler {
             }
             match self.pause_of(host, now) {
                 Some(paused) => summary.paused.push(paused),
-                None if host.position == HostQueuePosition::NotQueued => {
+                None if host.position == HostQueueMembership::NotQueued => {
                     summary.busy_hosts += u32::from(host.in_flight > 0);
                 }
-                None if host.position != HostQueuePosition::Later => summary.ready += 1,
+                None if host.position != HostQueueMembership::Later => summary.ready += 1,
                 None => summary.waiting_hosts += 1,
             }
         }
         summary
     }
 
-    fn pause_of(&self, host: &Host, now: Tick) -> Option<PausedHost> {
+    fn pause_of(&self, host: &ScheduledHost, now: Tick) -> Option<PausedHost> {
         let paused = |until, why| {
             let with_rules = host.origins.iter().filter(|entry| entry.has_rules());
             Some(PausedHost {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_weburl::HostKey;
 
-use crate::host::{Host, NO_GATE};
+use crate::host::{NO_GATE, ScheduledHost};
 use crate::politeness::Politeness;
 use crate::politeness_overrides::PolitenessOverrides;
 use crate::scheduler::Scheduler;
@@ -192,7 +192,7 @@ impl Scheduler {
             .collect()
     }
 
-    fn work_of(&self, host: &Host, now: Tick) -> HostWork {
+    fn work_of(&self, host: &ScheduledHost, now: Tick) -> HostWork {
         let limits = self.limits_of(host);
         let retries = host.origins.iter().map(|entry| entry.status().retry_at);
         let next_at = match host.is_parked {

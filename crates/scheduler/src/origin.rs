@@ -62,7 +62,7 @@ enum State {
 /// The state of an origin that its host and the scheduler track: each host counts its due and busy
 /// origins, and the scheduler keeps a queue of retry times.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OriginReadiness {
+pub(crate) struct OriginSchedulingState {
     /// Whether a request can be issued now, for robots or a page.
     pub(crate) due: bool,
     /// Whether URLs are pending or a robots request is under way.
@@ -84,7 +84,7 @@ impl OriginEntry {
         }
     }
 
-    pub(crate) fn status(&self) -> OriginReadiness {
+    pub(crate) fn status(&self) -> OriginSchedulingState {
         let work = self.waiting > u64::from(self.permits_out);
         let retry_at = match self.state {
             _ if !work || self.asked => None,
@@ -92,7 +92,7 @@ impl OriginEntry {
             State::InForce { .. } => self.closed_until(),
             State::Unknown => None,
         };
-        OriginReadiness {
+        OriginSchedulingState {
             due: work && !self.asked && retry_at.is_none(),
             busy: work || self.asked,
             retry_at,

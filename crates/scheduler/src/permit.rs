@@ -8,7 +8,7 @@ use crate::tick::Tick;
 
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// A page of an origin whose rules are in force.
     Page {
         /// The page's origin.
@@ -109,7 +109,7 @@ pub enum PollOutcome {
 #[derive(Debug)]
 pub(crate) struct PermitData {
     pub(crate) host: HostKey,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: RequestPurpose,
     pub(crate) gap: Duration,
     pub(crate) why: GapReason,
     pub(crate) issued: Tick,
@@ -117,7 +117,7 @@ pub(crate) struct PermitData {
     /// evicted.
     pub(crate) id: u32,
     /// The host's slot that the permit took; `None` if the slot was never used before.
-    pub(crate) slot: Option<HostSlot>,
+    pub(crate) slot: Option<HostRequestSlot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
     /// The look-up limit's record of this permit while the permit is set aside.
@@ -131,7 +131,7 @@ pub(crate) struct PermitData {
 /// A slot of a host: the right to one request at a time. Stores the times that matter between two
 /// requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HostSlot {
+pub(crate) struct HostRequestSlot {
     pub(crate) last_end: Tick,
     /// The earliest time for the next request, computed when the last request ended. The actual gap
     /// may be longer by now.

@@ -1,6 +1,6 @@
 //! The entries of the ready queue and their order.
 
-use crate::host::Host;
+use crate::host::ScheduledHost;
 
 /// The order of hosts in the ready queue: by the millisecond in which the host became ready, then
 /// by priority, then by order of arrival.
@@ -13,7 +13,7 @@ pub(crate) struct ReadyKey {
 }
 
 impl ReadyKey {
-    pub(crate) fn of(host: &Host) -> ReadyKey {
+    pub(crate) fn of(host: &ScheduledHost) -> ReadyKey {
         ReadyKey {
             since: host.at.as_millis() << 8 | u64::from(host.priority),
             order: host.order,
@@ -24,7 +24,7 @@ impl ReadyKey {
 /// An entry of the ready queue: a host, or a gate (shared limit) on behalf of the first host that
 /// waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Waiter {
+pub(crate) enum ReadyQueueEntry {
     Host(u32),
     Gate(u32),
 }

@@ -9,11 +9,11 @@
 //! `later` until it opens, and then in `ready` with the key of its first host. So no decision
 //! iterates over blocked hosts, and a host that waited at a gate does not lose its position.
 
-use crate::gate::{Gate, GateQueuePosition};
-use crate::host::{HostQueuePosition, NO_GATE};
+use crate::gate::{Gate, GateReadyQueuePosition};
+use crate::host::{HostQueueMembership, NO_GATE};
 use crate::origin::{FEW_ORIGINS, OriginEntry};
-use crate::permit::{GateCharge, Permit, PermitData, Purpose};
-use crate::ready_key::{ReadyKey, Waiter};
+use crate::permit::{GateCharge, Permit, PermitData, RequestPurpose};
+use crate::ready_key::{ReadyKey, ReadyQueueEntry};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
@@ -41,8 +41,8 @@ impl Scheduler {
             }
             self.later.remove(&(at, order, who));
             match who {
-                Waiter::Host(id) => self.enqueue(id),
-                Waiter::Gate(number) => {
+                ReadyQueueEntry::Host(id) => self.enqueue(id),
+                ReadyQueueEntry::Gate(number) => {
                     self.gates.get_mut(number).wake = None;
                     self.requeue_gate(number);
                 }
@@ -59,8 +59,8 @@ impl Scheduler {
                 break;
             };
             let permit = match first {
-                Waiter::Host(id) => self.attempt(id, false),
-                Waiter::Gate(number) => {
+                ReadyQueueEntry::Host(id) => self.attempt(id, false),
+                ReadyQueueEntry::Gate(number) => {
                     let permit = self.wake(number).and_then(|id| self.attempt(id, false));
                     self.requeue_gate(number);
                     permit
@@ -77,10 +77,10 @@ impl Scheduler {
     fn next_look_up(&mut self) -> Option<Permit> {
         let number = self.look_ups;
         loop {
-            let Some(GateQueuePosition::Ready(turn)) = self.gates.get(number)?.wake else {
+            let Some(GateReadyQueuePosition::Ready(turn)) = self.gates.get(number)?.wake else {
                 return None;
             };
-            self.ready.remove(&(turn, Waiter::Gate(number)));
+            self.ready.remove(&(turn, ReadyQueueEntry::Gate(number)));
             let permit = self.wake(number).and_then(|id| self.attempt(id, false));
             self.requeue_gate(number);
             if permit.is_some() {
@@ -122,7 +122,7 @@ impl Scheduler {
         };
         // If a host was ready before and still is, it keeps its position in the queue.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
-        if place == HostQueuePosition::NotQueued || !keeps {
+        if place == HostQueueMembership::NotQueued || !keeps {
             self.dequeue(id);
             self.order += 1;
             let (at, order) = (at.max(now), self.order);
@@ -137,21 +137,23 @@ impl Scheduler {
     pub(crate) fn enqueue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         if host.at > self.now {
-            host.position = HostQueuePosition::Later;
-            self.later.insert((host.at, host.order, Waiter::Host(id)));
+            host.position = HostQueueMembership::Later;
+            self.later
+                .insert((host.at, host.order, ReadyQueueEntry::Host(id)));
         } else {
-            host.position = HostQueuePosition::Ready;
+            host.position = HostQueueMembership::Ready;
             if host.address == NO_GATE && self.looks_up_first {
                 return self.wait_at(self.look_ups, id);
             }
-            self.ready.insert((ReadyKey::of(host), Waiter::Host(id)));
+            self.ready
+                .insert((ReadyKey::of(host), ReadyQueueEntry::Host(id)));
         }
     }
 
     /// Puts a ready host into the queue of a gate (shared limit).
     fn wait_at(&mut self, number: u32, id: u32) {
         let host = &mut self.hosts[id];
-        host.position = HostQueuePosition::AtGate(number);
+        host.position = HostQueueMembership::AtGate(number);
         let entry = (ReadyKey::of(host), id);
         self.gates.get_mut(number).queue.insert(entry);
         self.requeue_gate(number);
@@ -160,17 +162,17 @@ impl Scheduler {
     /// Removes a host from its queue, which may be that of a gate (shared limit).
     pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
-        let place = std::mem::replace(&mut host.position, HostQueuePosition::NotQueued);
+        let place = std::mem::replace(&mut host.position, HostQueueMembership::NotQueued);
         let (at, order, turn) = (host.at, host.order, ReadyKey::of(host));
         match place {
-            HostQueuePosition::NotQueued => {}
-            HostQueuePosition::Later => {
-                self.later.remove(&(at, order, Waiter::Host(id)));
+            HostQueueMembership::NotQueued => {}
+            HostQueueMembership::Later => {
+                self.later.remove(&(at, order, ReadyQueueEntry::Host(id)));
             }
-            HostQueuePosition::Ready => {
-                self.ready.remove(&(turn, Waiter::Host(id)));
+            HostQueueMembership::Ready => {
+                self.ready.remove(&(turn, ReadyQueueEntry::Host(id)));
             }
-            HostQueuePosition::AtGate(number) => {
+            HostQueueMembership::AtGate(number) => {
                 self.gates.get_mut(number).queue.remove(&(turn, id));
                 self.requeue_gate(number);
             }
@@ -186,8 +188,8 @@ impl Scheduler {
         let first = gate.queue.first().map(|(turn, _)| *turn);
         let wanted = first.and_then(|turn| Some((gate.opens_at()?, turn)));
         let wake = match (gate.wake, wanted) {
-            (Some(GateQueuePosition::Later(at, _)), Some((opens, _))) if at == opens => return,
-            (Some(GateQueuePosition::Ready(at)), Some((opens, turn)))
+            (Some(GateReadyQueuePosition::Later(at, _)), Some((opens, _))) if at == opens => return,
+            (Some(GateReadyQueuePosition::Ready(at)), Some((opens, turn)))
                 if at == turn && opens <= self.now =>
             {
                 return;
@@ -196,21 +198,23 @@ impl Scheduler {
         };
         match wake {
             None => {}
-            Some(GateQueuePosition::Later(at, order)) => {
-                self.later.remove(&(at, order, Waiter::Gate(number)));
+            Some(GateReadyQueuePosition::Later(at, order)) => {
+                self.later
+                    .remove(&(at, order, ReadyQueueEntry::Gate(number)));
             }
-            Some(GateQueuePosition::Ready(turn)) => {
-                self.ready.remove(&(turn, Waiter::Gate(number)));
+            Some(GateReadyQueuePosition::Ready(turn)) => {
+                self.ready.remove(&(turn, ReadyQueueEntry::Gate(number)));
             }
         }
         let wake = wanted.map(|(opens, turn)| {
             if opens <= self.now {
-                self.ready.insert((turn, Waiter::Gate(number)));
-                return GateQueuePosition::Ready(turn);
+                self.ready.insert((turn, ReadyQueueEntry::Gate(number)));
+                return GateReadyQueuePosition::Ready(turn);
             }
             self.order += 1;
-            self.later.insert((opens, self.order, Waiter::Gate(number)));
-            GateQueuePosition::Later(opens, self.order)
+            self.later
+                .insert((opens, self.order, ReadyQueueEntry::Gate(number)));
+            GateReadyQueuePosition::Later(opens, self.order)
         });
         self.gates.get_mut(number).wake = wake;
     }
@@ -231,7 +235,7 @@ impl Scheduler {
     /// `is_looked_up` is true, the host's look-up has ended, so an unknown address no longer blocks
     /// it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
-        self.hosts[id].position = HostQueuePosition::NotQueued;
+        self.hosts[id].position = HostQueueMembership::NotQueued;
         if !self.is_hour(id) {
             self.refresh(id);
             return None;
@@ -360,7 +364,7 @@ impl Scheduler {
     /// Returns the purpose of a host's next request: a queued request comes first, then a request
     /// for one of the origins, in turn. Also returns whether the request was queued, and the visit
     /// time that the request waited for.
-    fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
+    fn next_purpose(&mut self, id: u32) -> (RequestPurpose, bool, Tick) {
         if let Some(queued) = self.queued_requests.get_mut(&id)
             && let Some(purpose) = queued.pop_front()
         {
@@ -368,7 +372,7 @@ impl Scheduler {
                 self.queued_requests.remove(&id);
             }
             self.hosts[id].queued_requests -= 1;
-            if let Purpose::Robots { origin } = &purpose {
+            if let RequestPurpose::Robots { origin } = &purpose {
                 self.update_known_origin(origin, OriginEntry::robots_issued);
             }
             return (purpose, true, Tick::ZERO);
@@ -389,9 +393,9 @@ impl Scheduler {
         host.turn = index + 1;
         if page {
             self.update_origin(id, index, OriginEntry::page_issued);
-            return (Purpose::Page { origin }, false, opened);
+            return (RequestPurpose::Page { origin }, false, opened);
         }
         self.update_origin(id, index, OriginEntry::robots_issued);
-        (Purpose::Robots { origin }, false, opened)
+        (RequestPurpose::Robots { origin }, false, opened)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::host::Host;
-use crate::permit::{GapReason, HostSlot};
+use crate::host::ScheduledHost;
+use crate::permit::{GapReason, HostRequestSlot};
 use crate::politeness::Politeness;
 use crate::tick::{Tick, micros};
 
@@ -18,7 +18,7 @@ const MAX_POSTPONEMENTS: u32 = 64;
 /// The earliest time for a request, and the rule that sets this time.
 pub(crate) type EarliestRequestTime = (Tick, GapReason);
 
-impl Host {
+impl ScheduledHost {
     /// Returns the gap between two requests in microseconds, and the rule that sets it. Ignores
     /// gaps that apply only at certain hours.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
@@ -147,7 +147,7 @@ impl Host {
     fn floor(
         &self,
         politeness: &Politeness,
-        slot: Option<HostSlot>,
+        slot: Option<HostRequestSlot>,
         base: Option<Tick>,
     ) -> EarliestRequestTime {
         let mut floor = (Tick::ZERO, GapReason::First);
@@ -232,7 +232,7 @@ impl Host {
         politeness: &Politeness,
         now: Tick,
         opened: Tick,
-    ) -> (Option<HostSlot>, Duration, GapReason) {
+    ) -> (Option<HostRequestSlot>, Duration, GapReason) {
         let index = self.next_slot(politeness, now);
         let slot = index.map(|index| self.slots[index]);
         let latest = self.slots.iter().map(|slot| slot.last_end).max();
@@ -278,7 +278,7 @@ impl Host {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
         self.in_flight -= 1;
-        self.free_slot(HostSlot {
+        self.free_slot(HostRequestSlot {
             last_end: end,
             next_at: end.after(stretched),
             why,
@@ -301,7 +301,7 @@ impl Host {
     }
 }
 
-impl HostSlot {
+impl HostRequestSlot {
     fn ready(&self, gap: u64) -> Tick {
         self.last_end.after(gap).max(self.next_at)
     }

@@ -8,13 +8,15 @@ use crawl_weburl::{HostKey, Origin, Site};
 use foldhash::fast::RandomState;
 
 use crate::gate::{Gate, GateKey, Gates};
-use crate::host::{Host, HostQueuePosition, NO_GATE};
-use crate::max_rate::MaxRate;
+use crate::host::{HostQueueMembership, NO_GATE, ScheduledHost};
+use crate::max_rate_limiter::MaxRateLimiter;
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
-use crate::permit::{Admission, GapReason, GateCharge, Permit, PollOutcome, Purpose, SpentPermit};
+use crate::permit::{
+    Admission, GapReason, GateCharge, Permit, PollOutcome, RequestPurpose, SpentPermit,
+};
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
-use crate::ready_key::{ReadyKey, Waiter};
+use crate::ready_key::{ReadyKey, ReadyQueueEntry};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
 use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;
@@ -34,7 +36,7 @@ pub struct Scheduler {
     /// Index of each pattern in `limits`.
     pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
-    pub(crate) hosts: Slab<Host>,
+    pub(crate) hosts: Slab<ScheduledHost>,
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
     /// By origin: the index of its host, and the origin's index within the host.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
@@ -44,19 +46,19 @@ pub struct Scheduler {
     /// Whether a host with an unknown address waits for a name look-up before its requests.
     pub(crate) looks_up_first: bool,
     /// Hosts by the time they become ready, and closed gates (shared limits) by the time they open.
-    pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
+    pub(crate) later: BTreeSet<(Tick, u64, ReadyQueueEntry)>,
     /// Ready hosts and open gates (shared limits), in the order in which they are served.
-    pub(crate) ready: BTreeSet<(ReadyKey, Waiter)>,
+    pub(crate) ready: BTreeSet<(ReadyKey, ReadyQueueEntry)>,
     /// Counts queue entries, to break ties by order of arrival.
     pub(crate) order: u64,
     /// When to retry an unreachable robots.txt or when visit times begin, with the index of the
     /// host and of its origin.
     pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
     /// Requests queued by `queue_request`, per host. Most hosts have none.
-    pub(crate) queued_requests: HashMap<u32, VecDeque<Purpose>, RandomState>,
+    pub(crate) queued_requests: HashMap<u32, VecDeque<RequestPurpose>, RandomState>,
     /// Hosts that may be evicted. Each is checked again before its eviction.
     pub(crate) idle: VecDeque<u32>,
-    pub(crate) rate: MaxRate,
+    pub(crate) rate: MaxRateLimiter,
     pub(crate) in_flight: u32,
     /// Hosts parked by the operator, whether in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
@@ -92,7 +94,7 @@ impl Scheduler {
             retries: BTreeSet::new(),
             queued_requests: HashMap::default(),
             idle: VecDeque::new(),
-            rate: MaxRate::new(politeness.max_rate),
+            rate: MaxRateLimiter::new(politeness.max_rate),
             in_flight: 0,
             parked: BTreeSet::new(),
             host_limits: HashMap::default(),
@@ -167,7 +169,7 @@ impl Scheduler {
         self.advance(now);
         let id = self.host_index(host);
         if self.hosts[id].priority != priority {
-            let placed = self.hosts[id].position != HostQueuePosition::NotQueued;
+            let placed = self.hosts[id].position != HostQueueMembership::NotQueued;
             self.dequeue(id);
             self.hosts[id].priority = priority;
             if placed {
@@ -181,9 +183,9 @@ impl Scheduler {
     ///
     /// A page purpose is ignored: pages need [`Scheduler::set_pending`], which makes robots.txt
     /// come first.
-    pub fn queue_request(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
+    pub fn queue_request(&mut self, now: Tick, host: &HostKey, purpose: RequestPurpose) {
         self.advance(now);
-        if matches!(purpose, Purpose::Page { .. }) {
+        if matches!(purpose, RequestPurpose::Page { .. }) {
             return;
         }
         let id = self.host_index(host);
@@ -196,7 +198,7 @@ impl Scheduler {
     }
 
     /// Cancels a request for `host` from [`Scheduler::queue_request`] if it is not issued yet.
-    pub fn cancel_request(&mut self, now: Tick, host: &HostKey, purpose: &Purpose) {
+    pub fn cancel_request(&mut self, now: Tick, host: &HostKey, purpose: &RequestPurpose) {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
             return;
@@ -251,8 +253,10 @@ impl Scheduler {
         let (place, number) = (permit.0.address, self.hosts[id].address);
         let has_place = place.is_some_and(|place| place.gate == number);
         let origin = match permit.purpose() {
-            Purpose::Page { origin } | Purpose::Robots { origin } => self.by_origin.get(origin),
-            Purpose::Hop { .. } => None,
+            RequestPurpose::Page { origin } | RequestPurpose::Robots { origin } => {
+                self.by_origin.get(origin)
+            }
+            RequestPurpose::Hop { .. } => None,
         };
         if let Some(&(_, index)) = origin {
             // Prefer the origin that the permit was for.
@@ -262,7 +266,7 @@ impl Scheduler {
         let host = &self.hosts[id];
         let is_ready = matches!(
             host.position,
-            HostQueuePosition::Ready | HostQueuePosition::AtGate(_)
+            HostQueueMembership::Ready | HostQueueMembership::AtGate(_)
         );
         // Hosts already waiting at the address go first.
         let is_first = |gate: &Gate| has_place || gate.queue.is_empty();
@@ -325,7 +329,7 @@ impl Scheduler {
         }
         if matches!(
             self.hosts[id].position,
-            HostQueuePosition::Ready | HostQueuePosition::AtGate(_)
+            HostQueueMembership::Ready | HostQueueMembership::AtGate(_)
         ) {
             self.dequeue(id);
             if let Some(permit) = self.attempt(id, false) {
@@ -334,14 +338,14 @@ impl Scheduler {
         }
         let host = &self.hosts[id];
         match host.position {
-            HostQueuePosition::Later => PollOutcome::SleepUntil(host.at),
-            HostQueuePosition::AtGate(number) => {
+            HostQueueMembership::Later => PollOutcome::SleepUntil(host.at),
+            HostQueueMembership::AtGate(number) => {
                 let opens_at = self.gates.get(number).and_then(Gate::opens_at);
                 opens_at.map_or(PollOutcome::Idle, |at| {
                     PollOutcome::SleepUntil(at.max(self.now))
                 })
             }
-            HostQueuePosition::NotQueued | HostQueuePosition::Ready => PollOutcome::Idle,
+            HostQueueMembership::NotQueued | HostQueueMembership::Ready => PollOutcome::Idle,
         }
     }
 
@@ -410,13 +414,13 @@ impl Scheduler {
             host.drop_slots(self.limits[host.limits as usize].per_host);
         }
         match &data.purpose {
-            Purpose::Page { origin } => {
+            RequestPurpose::Page { origin } => {
                 self.update_known_origin(origin, OriginEntry::page_given_back);
             }
-            Purpose::Robots { origin } => {
+            RequestPurpose::Robots { origin } => {
                 self.update_known_origin(origin, OriginEntry::robots_given_back);
             }
-            Purpose::Hop { .. } => {}
+            RequestPurpose::Hop { .. } => {}
         }
         if data.asked {
             self.hosts[id].queued_requests += 1;
@@ -458,7 +462,7 @@ impl Scheduler {
     }
 
     /// Returns the politeness in force for a host.
-    pub(crate) fn limits_of(&self, host: &Host) -> &Politeness {
+    pub(crate) fn limits_of(&self, host: &ScheduledHost) -> &Politeness {
         &self.limits[host.limits as usize]
     }
 
@@ -473,7 +477,7 @@ impl Scheduler {
         if let Some(&id) = self.by_host.get(key) {
             return id;
         }
-        let mut host = Host::new(key.clone());
+        let mut host = ScheduledHost::new(key.clone());
         host.limits = self.limits_index(key);
         host.is_parked = self.parked.contains(key);
         if let Some((site, limits)) = self.site_limits(key) {

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::backoff::{Backoff, HostRateLimit};
-use crate::permit::{GapReason, HostSlot};
+use crate::permit::{GapReason, HostRequestSlot};
 use crate::tick::Tick;
 
 const VERSION: u8 = 2;
@@ -18,7 +18,7 @@ pub struct HostSnapshot {
     /// The gap in force when the state was stored, in microseconds.
     pub(crate) gap: u64,
     pub(crate) in_flight: u32,
-    pub(crate) slots: Vec<HostSlot>,
+    pub(crate) slots: Vec<HostRequestSlot>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) backoff: Backoff,
 }
@@ -121,7 +121,7 @@ impl HostSnapshot {
         stored.in_flight = rest.u32()?;
         // Don't reserve capacity for a count from untrusted bytes.
         for _ in 0..rest.u32()? {
-            stored.slots.push(HostSlot {
+            stored.slots.push(HostRequestSlot {
                 last_end: rest.tick()?,
                 next_at: rest.tick()?,
                 why: rest.reason()?,
@@ -193,7 +193,7 @@ mod tests {
 
     use super::HostSnapshot;
     use crate::backoff::{Backoff, HostRateLimit};
-    use crate::permit::{GapReason, HostSlot};
+    use crate::permit::{GapReason, HostRequestSlot};
     use crate::tick::Tick;
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
                 smoothed: numbers[0],
                 gap: numbers[1],
                 in_flight: levels.3,
-                slots: slots.into_iter().map(|(end, next, why)| HostSlot {
+                slots: slots.into_iter().map(|(end, next, why)| HostRequestSlot {
                     last_end: Tick::from_micros(end),
                     next_at: Tick::from_micros(next),
                     why: GapReason::VARIANTS[why],

@@ -33,7 +33,7 @@ pub struct ContentFilter {
 
 /// The reason why a document is unwanted. `Display` formats it in the form used in rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unwanted {
+pub enum UnwantedReason {
     /// The media type matches none of [`ContentFilter::types`]. Contains the media type.
     Type(String),
     /// The body is shorter than the minimum. Contains the minimum, in bytes.
@@ -56,44 +56,44 @@ impl ContentFilter {
     /// Judges the value of a `Content-Type` field, ignoring its parameters. Returns `None` if the
     /// type is wanted.
     #[must_use]
-    pub fn of_type(&self, content_type: &str) -> Option<Unwanted> {
+    pub fn of_type(&self, content_type: &str) -> Option<UnwantedReason> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let is_wanted =
             self.types.is_empty() || self.types.iter().any(|range| range.holds(essence));
-        (!is_wanted).then(|| Unwanted::Type(essence.to_ascii_lowercase()))
+        (!is_wanted).then(|| UnwantedReason::Type(essence.to_ascii_lowercase()))
     }
 
     /// Judges the length of a complete body. Returns `None` if the body is long enough.
     #[must_use]
-    pub fn too_short(&self, bytes: u64) -> Option<Unwanted> {
-        (bytes < self.min_size).then_some(Unwanted::TooShort(self.min_size))
+    pub fn too_short(&self, bytes: u64) -> Option<UnwantedReason> {
+        (bytes < self.min_size).then_some(UnwantedReason::TooShort(self.min_size))
     }
 
     /// Judges the length of a body, or of the part received so far. Returns `None` if it is not too
     /// long.
     #[must_use]
-    pub fn too_long(&self, bytes: u64) -> Option<Unwanted> {
+    pub fn too_long(&self, bytes: u64) -> Option<UnwantedReason> {
         let max = self.max_size.filter(|max| bytes > *max)?;
-        Some(Unwanted::TooLong(max))
+        Some(UnwantedReason::TooLong(max))
     }
 
     /// Judges a language tag (BCP 47). Returns `None` if the language is wanted.
     #[must_use]
-    pub fn of_language(&self, tag: &str) -> Option<Unwanted> {
+    pub fn of_language(&self, tag: &str) -> Option<UnwantedReason> {
         let mut ranges = self.languages.iter();
         let is_wanted = self.languages.is_empty() || ranges.any(|range| range.holds(tag));
-        (!is_wanted).then(|| Unwanted::Language(tag.to_owned()))
+        (!is_wanted).then(|| UnwantedReason::Language(tag.to_owned()))
     }
 }
 
-impl fmt::Display for Unwanted {
+impl fmt::Display for UnwantedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unwanted::Type(essence) => write!(f, "content-type {essence}"),
-            Unwanted::TooShort(min) => write!(f, "min-size {min}"),
-            Unwanted::TooLong(max) => write!(f, "max-size {max}"),
-            Unwanted::Language(tag) => write!(f, "language {tag}"),
-            Unwanted::Body => f.write_str("off-scope-method head"),
+            UnwantedReason::Type(essence) => write!(f, "content-type {essence}"),
+            UnwantedReason::TooShort(min) => write!(f, "min-size {min}"),
+            UnwantedReason::TooLong(max) => write!(f, "max-size {max}"),
+            UnwantedReason::Language(tag) => write!(f, "language {tag}"),
+            UnwantedReason::Body => f.write_str("off-scope-method head"),
         }
     }
 }

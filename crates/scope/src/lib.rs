@@ -29,9 +29,9 @@ mod side_effects;
 mod surt_prefix;
 
 pub use content_filter::{
-    BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
+    BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, UnwantedReason,
 };
-pub use scope::{BadScopePattern, OutReason, Scope, ScopeMode, ScopeVerdict};
+pub use scope::{BadScopePattern, OutOfScopeReason, Scope, ScopeMode, ScopeVerdict};
 pub use seed_settings::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedSettings, folder};
-pub use side_effects::{SideEffect, action};
+pub use side_effects::{SideEffectReason, action};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

@@ -81,7 +81,7 @@ pub enum ScopeVerdict {
     Out {
         /// Why the URL is out of scope. If the URL is only too deep, a shorter path to it may be
         /// found later.
-        reason: OutReason,
+        reason: OutOfScopeReason,
         /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
         /// NAME`, `max-depth N`, `depth N of seed URL`.
         rule: String,
@@ -91,7 +91,7 @@ pub enum ScopeVerdict {
 /// The reason why a URL is out of scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum OutReason {
+pub enum OutOfScopeReason {
     /// The URL is out of scope, whatever path leads to it.
     Scope,
     /// The URL is out of scope, but may be fetched if only a few links lead from the scope to the
@@ -245,27 +245,30 @@ impl Scope {
     #[must_use]
     pub fn judge(&self, url: &CanonicalUrl, depth: u32) -> ScopeVerdict {
         if let Some(rule) = self.excluded(url) {
-            return out(OutReason::Scope, rule);
+            return out(OutOfScopeReason::Scope, rule);
         }
         if self.seeds.contains(url) {
             return ScopeVerdict::In;
         }
         let is_within = self.reaches(url);
         if !is_within && self.hops_off == 0 {
-            return out(OutReason::Scope, self.mode.to_string());
+            return out(OutOfScopeReason::Scope, self.mode.to_string());
         }
         if !self.include.is_empty() && self.include.first_match(url.as_str()).is_none() {
-            return out(OutReason::Scope, "include".to_owned());
+            return out(OutOfScopeReason::Scope, "include".to_owned());
         }
         let area = self.areas.find(url);
         let own = area.and_then(|area| Some((area.terms.max_depth?, &area.seed)));
         match (own, self.max_depth) {
-            (Some((max, seed)), _) if depth > max => {
-                out(OutReason::Depth, format!("depth {max} of seed {seed}"))
+            (Some((max, seed)), _) if depth > max => out(
+                OutOfScopeReason::Depth,
+                format!("depth {max} of seed {seed}"),
+            ),
+            (None, Some(max)) if depth > max => {
+                out(OutOfScopeReason::Depth, format!("max-depth {max}"))
             }
-            (None, Some(max)) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
             _ if is_within => ScopeVerdict::In,
-            _ => out(OutReason::Beyond, self.mode.to_string()),
+            _ => out(OutOfScopeReason::Beyond, self.mode.to_string()),
         }
     }
 
@@ -275,11 +278,11 @@ impl Scope {
     pub fn judge_at(&self, url: &CanonicalUrl, depth: u32, hops_off: u8) -> ScopeVerdict {
         match self.judge(url, depth) {
             ScopeVerdict::Out {
-                reason: OutReason::Beyond,
+                reason: OutOfScopeReason::Beyond,
                 rule,
             } => match (1..=self.hops_off).contains(&hops_off) {
                 true => ScopeVerdict::In,
-                false => out(OutReason::Scope, rule),
+                false => out(OutOfScopeReason::Scope, rule),
             },
             verdict => verdict,
         }
@@ -389,7 +392,7 @@ fn last_line(why: &str) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-fn out(reason: OutReason, rule: String) -> ScopeVerdict {
+fn out(reason: OutOfScopeReason, rule: String) -> ScopeVerdict {
     ScopeVerdict::Out { reason, rule }
 }
 

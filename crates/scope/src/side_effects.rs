@@ -61,7 +61,7 @@ const PROGRAMS: [&str; 11] = [
 
 /// The reason why requesting a URL may have a side effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideEffect {
+pub enum SideEffectReason {
     /// The last segment of the path names an action. Contains this segment.
     Path(String),
     /// A parameter names an action. Contains the parameter as written in the URL.
@@ -70,12 +70,12 @@ pub enum SideEffect {
     Cgi,
 }
 
-impl fmt::Display for SideEffect {
+impl fmt::Display for SideEffectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SideEffect::Path(name) => write!(f, "path ends in {name}"),
-            SideEffect::Parameter(text) => write!(f, "parameter {text}"),
-            SideEffect::Cgi => f.write_str("cgi-bin with a query"),
+            SideEffectReason::Path(name) => write!(f, "path ends in {name}"),
+            SideEffectReason::Parameter(text) => write!(f, "parameter {text}"),
+            SideEffectReason::Cgi => f.write_str("cgi-bin with a query"),
         }
     }
 }
@@ -93,11 +93,11 @@ impl fmt::Display for SideEffect {
 /// assert_eq!(action(&url("http://a.example/sql/delete.html")), None);
 /// ```
 #[must_use]
-pub fn action(url: &CanonicalUrl) -> Option<SideEffect> {
+pub fn action(url: &CanonicalUrl) -> Option<SideEffectReason> {
     let has_query = url.as_url().query().is_some_and(|query| !query.is_empty());
     let path = url.path();
     if has_query && path.contains("/cgi-bin/") {
-        return Some(SideEffect::Cgi);
+        return Some(SideEffectReason::Cgi);
     }
     let last = path
         .trim_end_matches('/')
@@ -109,7 +109,7 @@ pub fn action(url: &CanonicalUrl) -> Option<SideEffect> {
         _ => last,
     };
     if ACTION_WORDS.contains(&stem.to_ascii_lowercase().as_str()) {
-        return Some(SideEffect::Path(last.to_owned()));
+        return Some(SideEffectReason::Path(last.to_owned()));
     }
     url.parameters().find_map(|(name, value)| {
         let (name_lower, value_lower) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
@@ -118,7 +118,7 @@ pub fn action(url: &CanonicalUrl) -> Option<SideEffect> {
         let is_verb = VERBS.contains(&name_lower.as_str()) && is_action;
         // A parameter name alone can name an action, as in `?delete=7` and `?add-to-cart=7`.
         let is_action_name = ACTION_WORDS.contains(&name_lower.as_str());
-        (is_verb || is_action_name).then(|| SideEffect::Parameter(format!("{name}={value}")))
+        (is_verb || is_action_name).then(|| SideEffectReason::Parameter(format!("{name}={value}")))
     })
 }
 

@@ -4,7 +4,7 @@ use crawl_frontier::conformance::{RestartableFrontier, broken_clauses};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError};
 
-use crate::credentials::PasswordSources;
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::frontier::SharedFrontier;
 use crate::options::SharedFrontierOptions;

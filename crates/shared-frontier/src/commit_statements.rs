@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::Admission;
-use crawl_frontier::parts::{QueuePlace, StoredVisit, UrlRecord};
+use crawl_frontier::parts::{QueuedUrlFields, StoredVisit, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{DatabaseResult, DatabaseSession, Params};
-use crate::ownership::Ownership;
+use crate::bucket_ownership::BucketOwnership;
+use crate::connection::{DatabaseResult, DatabaseSession, StatementParameterList};
 use crate::row_codec::{
-    BucketToReopen, SentLinkKey, UrlKey, flags_of, is_settled, place_of, state_columns,
+    BucketToReopen, IncomingLinkKey, UrlKey, flags_of, is_settled, place_of, state_columns,
 };
 use crate::sql_statements::Sql;
 
@@ -195,7 +195,7 @@ impl TransactionColumns {
         &mut self,
         buckets: BTreeMap<i32, StateCountChanges>,
         seq: u64,
-        owned: &Ownership,
+        owned: &BucketOwnership,
     ) {
         for (b, changes) in buckets {
             let fence = &mut self.fence;
@@ -220,7 +220,7 @@ impl TransactionColumns {
         worker: i32,
     ) {
         let columns = &mut self.records;
-        let QueuePlace {
+        let QueuedUrlFields {
             priority,
             depth,
             redirects,
@@ -334,7 +334,7 @@ impl TransactionColumns {
     }
 
     /// Removes a link from another worker, because this commit admits it.
-    pub(crate) fn taken(&mut self, key: SentLinkKey) {
+    pub(crate) fn taken(&mut self, key: IncomingLinkKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);
         self.taken.number.push(key.number);
@@ -367,7 +367,7 @@ impl TransactionColumns {
         session: &DatabaseSession,
         group: i32,
         crawl: i32,
-        owned: &Ownership,
+        owned: &BucketOwnership,
     ) -> DatabaseResult<()> {
         let none = LinkColumns::default();
         let links = self.ahead.get(&group).unwrap_or(&none);
@@ -396,7 +396,7 @@ impl TransactionColumns {
     pub(crate) async fn send(
         &self,
         session: &DatabaseSession,
-        owned: &Ownership,
+        owned: &BucketOwnership,
     ) -> DatabaseResult<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
@@ -514,7 +514,7 @@ async fn put(
     session: &DatabaseSession,
     sql: Sql,
     rows: usize,
-    params: Params<'_>,
+    params: StatementParameterList<'_>,
 ) -> DatabaseResult<()> {
     if rows > 0 {
         session.execute(sql, params).await?;

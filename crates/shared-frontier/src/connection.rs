@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::worker_frontier::SharedError;
+use crawl_frontier::worker_frontier::SharedFrontierError;
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
-use crate::credentials::{PasswordSources, password};
+use crate::database_password::{PasswordSources, password};
 use crate::error::SharedCrawlError;
 use crate::message_guard::MakeGuardedConnect;
 use crate::sql_statements::Sql;
@@ -44,7 +44,7 @@ const PLANS: &str =
 pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A parameter of a statement.
-pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
+pub(crate) type StatementParameter = Box<dyn ToSql + Sync + Send>;
 
 /// The parameters of a statement, in order.
 macro_rules! params {
@@ -54,7 +54,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(crate) type StatementParameterList<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 
 /// The configuration of connections to a database server.
@@ -188,7 +188,7 @@ impl DatabaseThread {
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
-    ) -> DatabaseTask<T> {
+    ) -> DatabaseTaskHandle<T> {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
@@ -197,7 +197,7 @@ impl DatabaseThread {
                 let _ = answer.send(work.await);
             });
         }
-        DatabaseTask(receiver)
+        DatabaseTaskHandle(receiver)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -206,7 +206,7 @@ impl DatabaseThread {
             Some(why) => why.into(),
             None => "its connection was closed".into(),
         };
-        FrontierError::Shared(SharedError::Engine { address, source })
+        FrontierError::Shared(SharedFrontierError::Engine { address, source })
     }
 
     pub(crate) fn corrupt(&self, what: &str) -> FrontierError {
@@ -218,9 +218,9 @@ impl DatabaseThread {
 }
 
 /// Work that was handed over to the thread. [`DatabaseTask::answer`] waits for its result.
-pub(crate) struct DatabaseTask<T>(mpsc::Receiver<DatabaseResult<T>>);
+pub(crate) struct DatabaseTaskHandle<T>(mpsc::Receiver<DatabaseResult<T>>);
 
-impl<T> DatabaseTask<T> {
+impl<T> DatabaseTaskHandle<T> {
     /// Waits for the result. The error is `None` if the thread ended before the work did.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {
@@ -299,11 +299,19 @@ impl DatabaseSession {
         &self.client
     }
 
-    pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> DatabaseResult<Vec<Row>> {
+    pub(crate) async fn query(
+        &self,
+        sql: Sql,
+        params: StatementParameterList<'_>,
+    ) -> DatabaseResult<Vec<Row>> {
         self.client.query(self.prepared(sql).await?, params).await
     }
 
-    pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> DatabaseResult<u64> {
+    pub(crate) async fn execute(
+        &self,
+        sql: Sql,
+        params: StatementParameterList<'_>,
+    ) -> DatabaseResult<u64> {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
@@ -339,7 +347,7 @@ mod tests {
 
     use super::{ServerConfig, connect};
     use crate::connection_string::ConnectionString;
-    use crate::credentials::PasswordSources;
+    use crate::database_password::PasswordSources;
 
     /// Handles connections with `phase` on a loopback port until the test ends.
     fn server(phase: fn(TcpStream)) -> u16 {

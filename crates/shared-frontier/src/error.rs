@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::CommittedCounts;
+use crawl_frontier::parts::CommittedUrlCounts;
 
 /// The reason why a shared frontier can't be opened, or why a command on a shared crawl failed,
 /// such as a move of buckets or an export.
@@ -307,9 +307,9 @@ pub enum SharedCrawlError {
         /// The server group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
-        expected: CommittedCounts,
+        expected: CommittedUrlCounts,
         /// The number of URLs in each state at the target.
-        found: CommittedCounts,
+        found: CommittedUrlCounts,
     },
     /// A worker's URLs can't be reopened while its lease is valid.
     #[error(
@@ -383,9 +383,9 @@ pub enum SharedCrawlError {
     )]
     Incomplete {
         /// The number of URLs in each state in the imported crawl.
-        expected: CommittedCounts,
+        expected: CommittedUrlCounts,
         /// The number of URLs in each state in the database server.
-        found: CommittedCounts,
+        found: CommittedUrlCounts,
     },
     /// Other workers of the crawl run another program version.
     #[error(

@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::{
-    AdmitAction, CommittedCounts, CurrentState, LeaseTable, QueueId, QueueRank, QueueReader as _,
-    StoredVisit, meet,
+    AdmitAction, CommittedUrlCounts, CurrentState, LeaseTable, OriginQueueId, QueueRank,
+    QueueReader as _, StoredVisit, meet,
 };
 use crawl_frontier::worker_frontier::WorkerTransaction as _;
 use crawl_frontier::{
-    Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrl, Lease, Transaction,
-    UnsettledUrl, UrlCounts, Visit,
+    Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrlDetails, LastVisit,
+    Lease, Transaction, UnsettledUrl, UrlCounts,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
@@ -24,7 +24,7 @@ use tokio_postgres::Row;
 use self::transaction::SharedTransaction;
 use crate::commit_statements::CRAWL_META;
 use crate::connection::params;
-use crate::crawl_database::CrawlDatabase;
+use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::recent_urls::RecentUrls;
 use crate::row_codec::{ColumnReader, url_at};
 use crate::sql_statements::Sql;
@@ -37,40 +37,40 @@ const PAGE_ROWS: usize = 1_000;
 /// In memory, the frontier keeps the origins with pending URLs, the first URLs of each origin's
 /// queue, and the states of recently seen URLs.
 pub struct SharedFrontier {
-    pub(crate) tables: CrawlDatabase,
+    pub(crate) tables: CrawlDatabaseClient,
     /// Locked by the open transaction. Acquired before `memory`.
-    writer: Mutex<WriterState>,
+    writer: Mutex<LastCommitState>,
     /// Locked only briefly. A thread that holds this lock may read from the database server (to
     /// lease a URL), but never sends a commit.
-    memory: Mutex<FrontierMemory>,
+    memory: Mutex<LeasesAndRecentUrls>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,
 }
 
 /// State that only a transaction uses, as of the last commit.
-pub(crate) struct WriterState {
+pub(crate) struct LastCommitState {
     /// The sequence number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
     pub(crate) commits: i64,
     /// The number of links sent to other workers by this run of the process.
     pub(crate) links: i64,
-    pub(crate) totals: CommittedCounts,
+    pub(crate) totals: CommittedUrlCounts,
     /// The URLs whose states change in a commit in progress, with their new states. After the
     /// commit, these states are added to `FrontierMemory::recent`.
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
-pub(crate) struct FrontierMemory {
+pub(crate) struct LeasesAndRecentUrls {
     pub(crate) leases: LeaseTable,
     pub(crate) recent: RecentUrls,
 }
 
 impl SharedFrontier {
     pub(crate) fn new(
-        tables: CrawlDatabase,
-        writer: WriterState,
-        memory: FrontierMemory,
+        tables: CrawlDatabaseClient,
+        writer: LastCommitState,
+        memory: LeasesAndRecentUrls,
     ) -> SharedFrontier {
         SharedFrontier {
             tables,
@@ -126,7 +126,7 @@ impl SharedFrontier {
 
     /// Locks the memory. A panic in another thread can't corrupt the memory. In the worst case, a
     /// URL stays leased until the next start, although its lease was lost.
-    pub(crate) fn memory(&self) -> MutexGuard<'_, FrontierMemory> {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, LeasesAndRecentUrls> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +158,7 @@ impl SharedFrontier {
     /// `leased`.
     fn each_of_origin(
         &self,
-        queue: QueueId<'_>,
+        queue: OriginQueueId<'_>,
         leased: &BTreeSet<QueueRank>,
         visit: &mut dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, FrontierError> {
@@ -207,7 +207,7 @@ impl Frontier for SharedFrontier {
         Ok(Box::new(self.transaction()?))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrlDetails>, FrontierError> {
         let key = self.tables.fingerprint(url);
         let records = self.tables.records(&[self.tables.keys.url(url, key)])?;
         let is_leased = self.memory().leases.is_leased(key);
@@ -247,7 +247,7 @@ impl Frontier for SharedFrontier {
         self.reopenings.load(Ordering::Acquire)
     }
 
-    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<LastVisit>, FrontierError> {
         let stored = self.stored_visit(url)?;
         Ok(stored.map(|(stored, _)| stored.visit))
     }
@@ -374,7 +374,7 @@ impl Frontier for SharedFrontier {
         let mut queues = self.memory().leases.queues();
         queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (origin, id, leased) in queues {
-            let queue = QueueId {
+            let queue = OriginQueueId {
                 origin: &origin,
                 id,
             };

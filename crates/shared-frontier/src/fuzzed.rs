@@ -8,14 +8,14 @@
 mod exercise;
 
 use crawl_frontier::FingerprintKey;
-use crawl_frontier::parts::{QueuePlace, UrlRecord};
+use crawl_frontier::parts::{QueuedUrlFields, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::connection_string::ConnectionString;
 use crate::message_guard::MessageGuard;
 use crate::row_codec::{
-    ColumnReader, RowColumns, RowKeys, flags_of, place_of, state_columns, sum, url_at,
+    ColumnReader, RowColumnAccess, RowKeyBuilder, flags_of, place_of, state_columns, sum, url_at,
 };
 
 /// The types of the columns of a queue place: distance, priority, redirects, flags. The sequence
@@ -76,7 +76,7 @@ impl<'d> SentRow<'d> {
     }
 }
 
-impl RowColumns for SentRow<'_> {
+impl RowColumnAccess for SentRow<'_> {
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T> {
         let (kind, value) = self.0.get(at)?;
         let is_of_type = T::accepts(kind);
@@ -118,7 +118,7 @@ fn is_written(row: &SentRow<'_>, start: usize, record: &UrlRecord) {
     assert!(columns.note.is_none() || columns.note == note);
 }
 
-fn place_is_written(row: &SentRow<'_>, distance: usize, priority: usize, place: &QueuePlace) {
+fn place_is_written(row: &SentRow<'_>, distance: usize, priority: usize, place: &QueuedUrlFields) {
     assert_eq!(row.column(distance), Some(place.depth as i32));
     assert_eq!(row.column(priority), Some(i16::from(place.priority)));
     assert_eq!(row.column(priority + 1), Some(i16::from(place.redirects)));
@@ -163,7 +163,7 @@ fn link(mut data: &[u8]) {
     };
     assert_eq!(row.column(0), Some(key.b));
     assert_eq!(row.column::<&str>(1), Some(&*key.sender));
-    let place = QueuePlace::of(&admission, 0);
+    let place = QueuedUrlFields::of(&admission, 0);
     if admission.depth.checked_add(1).is_some() {
         place_is_written(&row, 4, 5, &place);
     }
@@ -194,7 +194,7 @@ fn visit(mut data: &[u8]) {
     let site = stored.url.site();
     let key = FingerprintKey::new([7; 16]);
     let buckets = i32::from(state).max(1);
-    assert!((0..buckets).contains(&RowKeys { key, buckets }.bucket(&site)));
+    assert!((0..buckets).contains(&RowKeyBuilder { key, buckets }.bucket(&site)));
 }
 
 /// Checks that the totals of buckets have the same sum in any order.
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn totals_of_damaged_buckets_are_added_without_overflow() {
-        let totals = crawl_frontier::parts::CommittedCounts {
+        let totals = crawl_frontier::parts::CommittedUrlCounts {
             fetched: i64::MAX as u64,
             ..Default::default()
         };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::{CommittedCounts, StoredPart};
+use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crawl_frontier::worker_frontier::{
-    BoxError, ImportedWorker, IncomingCrawl, MoveError, MoveTarget,
+    BoxError, CrawlMoveError, CrawlMoveTarget, ImportedWorker, IncomingCrawl,
 };
 use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
@@ -13,15 +13,15 @@ use tokio_postgres::Client;
 
 use crate::commit_statements::{CRAWL_META, TransactionColumns};
 use crate::connection::{DatabaseResult, DatabaseSession, DatabaseThread, ServerConfig, connect};
-use crate::credentials::PasswordSources;
-use crate::database_server::{engine_at, judged};
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open::new_life;
 use crate::open_groups::{NewServerGroup, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
-use crate::row_codec::{ColumnReader, RowKeys, UrlKey};
+use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey};
 use crate::server_groups::MAX_GROUPS;
+use crate::server_setup::{engine_at, judged};
 
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
@@ -42,7 +42,7 @@ struct Import {
     credentials: PasswordSources,
     name: String,
     crawl: i32,
-    keys: RowKeys,
+    keys: RowKeyBuilder,
     batch: TransactionColumns,
     rows: usize,
     /// The keys of the URLs in the current batch. A batch must not have two rows with the same key,
@@ -93,7 +93,7 @@ impl Import {
             credentials: credentials.clone(),
             name: name.to_owned(),
             crawl: row.number,
-            keys: RowKeys {
+            keys: RowKeyBuilder {
                 key: row.key,
                 buckets: row.buckets,
             },
@@ -126,7 +126,7 @@ impl Import {
     fn finish(
         mut self,
         worker: ImportedWorker,
-        expected: CommittedCounts,
+        expected: CommittedUrlCounts,
     ) -> Result<(), SharedCrawlError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
@@ -163,9 +163,9 @@ impl Import {
 }
 
 impl IncomingCrawl for Import {
-    fn put(&mut self, part: StoredPart) -> Result<(), FrontierError> {
+    fn put(&mut self, part: CrawlTransferItem) -> Result<(), FrontierError> {
         match part {
-            StoredPart::Url { url, mut record } => {
+            CrawlTransferItem::Url { url, mut record } => {
                 let key = self.keys.url(&url, self.keys.key.fingerprint(&url));
                 if !self.urls.insert(key) {
                     return Ok(());
@@ -175,23 +175,23 @@ impl IncomingCrawl for Import {
                 self.origin(key.b, key.origin, &url.origin());
                 self.batch.record(key, &url, &record, IMPORTER);
             }
-            StoredPart::Host { host, wake, bytes } => {
+            CrawlTransferItem::Host { host, wake, bytes } => {
                 let b = self.keys.bucket(&host.site());
                 let number = self.keys.number(host.as_str());
                 self.batch.host(b, number, host.as_str(), (wake, bytes));
             }
-            StoredPart::Robots { origin, bytes } => {
+            CrawlTransferItem::Robots { origin, bytes } => {
                 let b = self.keys.bucket(&origin.host_key().site());
                 let number = self.keys.number(origin.as_str());
                 self.origin(b, number, &origin);
                 self.batch.robots(b, number, &origin, bytes);
             }
-            StoredPart::Visit(visit) => {
+            CrawlTransferItem::Visit(visit) => {
                 let fingerprint = self.keys.key.fingerprint(&visit.url);
                 let key = self.keys.url(&visit.url, fingerprint);
                 self.batch.visit(key, &visit);
             }
-            StoredPart::Meta { name, bytes } => self.meta.push((name, bytes)),
+            CrawlTransferItem::Meta { name, bytes } => self.meta.push((name, bytes)),
         }
         self.rows += 1;
         match self.rows >= BATCH_ROWS {
@@ -203,11 +203,11 @@ impl IncomingCrawl for Import {
     fn finish(
         self: Box<Self>,
         worker: ImportedWorker,
-        expected: CommittedCounts,
-    ) -> Result<(), MoveError> {
+        expected: CommittedUrlCounts,
+    ) -> Result<(), CrawlMoveError> {
         Import::finish(*self, worker, expected).map_err(|why| match why {
-            SharedCrawlError::Incomplete { .. } => MoveError::Incomplete(why.into()),
-            why => MoveError::Failed(why.into()),
+            SharedCrawlError::Incomplete { .. } => CrawlMoveError::Incomplete(why.into()),
+            why => CrawlMoveError::Failed(why.into()),
         })
     }
 
@@ -218,7 +218,7 @@ impl IncomingCrawl for Import {
 
 /// The target of an import: a database server, and the crawl's name there.
 #[derive(Clone, Debug)]
-pub struct ImportTarget {
+pub struct ImportTargetSettings {
     /// The database server's connection string.
     pub url: String,
     /// The source of the database server's password.
@@ -227,7 +227,7 @@ pub struct ImportTarget {
     pub crawl: String,
 }
 
-impl MoveTarget for ImportTarget {
+impl CrawlMoveTarget for ImportTargetSettings {
     fn new_life(&self, worker: &str) -> String {
         new_life(worker)
     }
@@ -257,7 +257,7 @@ fn hidden(name: &str) -> String {
 
 /// Stores the number of URLs in each bucket and the number of pending URLs of each origin. Returns
 /// the totals of all buckets.
-async fn count(client: &Client, crawl: i32) -> DatabaseResult<Option<CommittedCounts>> {
+async fn count(client: &Client, crawl: i32) -> DatabaseResult<Option<CommittedUrlCounts>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url
             WHERE crawl = $1 AND state = 0 GROUP BY b, origin) u

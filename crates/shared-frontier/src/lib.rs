@@ -19,15 +19,15 @@
 //! encrypted, and the database server's certificate is verified. The crate reads no environment
 //! variables: the password is in [`SharedFrontierOptions`].
 
+mod bucket_ownership;
 mod check_server;
 mod commit_statements;
 mod connection;
 mod connection_string;
-mod crawl_database;
-mod credentials;
-mod database_server;
+mod crawl_database_client;
+mod crawl_exporter;
+mod database_password;
 mod error;
-mod export;
 mod frontier;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
@@ -39,22 +39,24 @@ mod open;
 mod open_groups;
 mod options;
 mod overview;
-mod ownership;
 mod recent_urls;
 mod row_codec;
 mod server_groups;
+mod server_setup;
 mod sql_statements;
 mod tls;
 mod worker_homes;
 
 pub use check_server::check_engine;
 pub use connection_string::ConnectionString;
-pub use credentials::{Password, PasswordSources};
+pub use crawl_exporter::CrawlExporter;
+pub use database_password::{Password, PasswordSources};
 pub use error::SharedCrawlError;
-pub use export::CrawlExport;
 pub use frontier::SharedFrontier;
-pub use import::ImportTarget;
-pub use lost_worker::{LostWorker, reopen};
-pub use move_buckets::{BucketChoice, BucketMoveResult, MoveStep, ServerGroupId, move_buckets};
+pub use import::ImportTargetSettings;
+pub use lost_worker::{LostWorkerCounts, reopen};
+pub use move_buckets::{
+    BucketChoice, BucketMoveProgress, BucketMoveResult, ServerGroupSelector, move_buckets,
+};
 pub use options::SharedFrontierOptions;
 pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};

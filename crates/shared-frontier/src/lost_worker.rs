@@ -6,13 +6,13 @@ use crawl_frontier::FrontierError;
 use tokio_postgres::Client;
 
 use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
-use crate::credentials::PasswordSources;
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
 
 /// The part of the crawl that was lost with a worker's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostWorker {
+pub struct LostWorkerCounts {
     /// The number of committed rows in the worker's `pages.jsonl`.
     pub pages: u64,
     /// The total size of the worker's bodies, in bytes.
@@ -28,7 +28,7 @@ enum Outcome {
     Alive,
     /// Buckets are being moved between server groups, or were moved during the attempt.
     Moves,
-    Lost(LostWorker),
+    Lost(LostWorkerCounts),
 }
 
 /// The number of attempts while buckets are being moved.
@@ -53,7 +53,7 @@ pub fn reopen(
     credentials: &PasswordSources,
     crawl: &str,
     worker: &str,
-) -> Result<LostWorker, SharedCrawlError> {
+) -> Result<LostWorkerCounts, SharedCrawlError> {
     let no_such_worker = |address: String| SharedCrawlError::NoSuchWorker {
         address,
         worker: worker.to_owned(),
@@ -277,7 +277,7 @@ async fn give_up(client: &Client, crawl: i32, worker: &str) -> DatabaseResult<Ou
         note_buckets(client, crawl, row.try_get(0)?).await?;
         reset_worker(client, crawl, worker).await?;
     }
-    Ok(Outcome::Lost(LostWorker {
+    Ok(Outcome::Lost(LostWorkerCounts {
         pages: count(2)?,
         bytes: count(3)?,
         buckets_to_reopen: buckets_to_reopen(client, crawl).await?,

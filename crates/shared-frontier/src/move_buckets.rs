@@ -26,11 +26,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use crawl_frontier::parts::CommittedCounts;
+use crawl_frontier::parts::CommittedUrlCounts;
 
-use self::connected_group::{BucketInTransit, BucketRow, ConnectedGroup};
+use self::connected_group::{BucketInTransit, BucketRow, GroupConnection};
 use crate::connection_string::ConnectionString;
-use crate::credentials::PasswordSources;
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open::new_life;
 use crate::open_groups::find_groups;
@@ -54,12 +54,12 @@ pub enum BucketChoice {
     /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
     /// All buckets that a server group serves.
-    AllOf(ServerGroupId),
+    AllOf(ServerGroupSelector),
 }
 
 /// A server group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerGroupId {
+pub enum ServerGroupSelector {
     /// The server group's number, from 0.
     Number(i32),
     /// The group's connection string.
@@ -68,7 +68,7 @@ pub enum ServerGroupId {
 
 /// A step of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MoveStep {
+pub enum BucketMoveProgress {
     /// This many buckets were marked as moving at their source.
     Marked(usize),
     /// The mover waits for the owners of this many buckets to hand them over.
@@ -111,13 +111,13 @@ pub fn move_buckets(
     urls: &[String],
     credentials: &PasswordSources,
     crawl: &str,
-    (wanted, to): (&BucketChoice, &ServerGroupId),
-    on_step: &mut dyn FnMut(MoveStep) -> ControlFlow<()>,
+    (wanted, to): (&BucketChoice, &ServerGroupSelector),
+    on_step: &mut dyn FnMut(BucketMoveProgress) -> ControlFlow<()>,
 ) -> Result<BucketMoveResult, SharedCrawlError> {
     let groups = find_groups(urls, credentials, crawl)?;
     let buckets = groups.first().map_or(0, |group| group.crawl.buckets);
-    let groups = groups.into_iter().map(ConnectedGroup::open);
-    let groups: Vec<ConnectedGroup> = groups.collect::<Result<_, _>>()?;
+    let groups = groups.into_iter().map(GroupConnection::open);
+    let groups: Vec<GroupConnection> = groups.collect::<Result<_, _>>()?;
     let to = number_of(&groups, to, crawl)?;
     let mut mover = Mover {
         life: new_life("crawl frontier move"),
@@ -139,15 +139,15 @@ pub fn move_buckets(
 }
 
 fn number_of(
-    groups: &[ConnectedGroup],
-    name: &ServerGroupId,
+    groups: &[GroupConnection],
+    name: &ServerGroupSelector,
     crawl: &str,
 ) -> Result<i32, SharedCrawlError> {
     let group = match name {
-        ServerGroupId::Number(number) => {
+        ServerGroupSelector::Number(number) => {
             groups.iter().find(|candidate| candidate.number == *number)
         }
-        ServerGroupId::Url(url) => {
+        ServerGroupSelector::Url(url) => {
             let address = ConnectionString::parse(url)?.address();
             groups
                 .iter()
@@ -159,8 +159,8 @@ fn number_of(
         .ok_or_else(|| SharedCrawlError::NoSuchGroup {
             crawl: crawl.to_owned(),
             group: match name {
-                ServerGroupId::Number(number) => number.to_string(),
-                ServerGroupId::Url(url) => ConnectionString::parse(url)
+                ServerGroupSelector::Number(number) => number.to_string(),
+                ServerGroupSelector::Url(url) => ConnectionString::parse(url)
                     .map(|url| url.address())
                     .unwrap_or_default(),
             },
@@ -170,9 +170,9 @@ fn number_of(
 struct Mover<'a> {
     /// The unique id of this move.
     life: String,
-    groups: Vec<ConnectedGroup>,
+    groups: Vec<GroupConnection>,
     to: i32,
-    on_step: &'a mut dyn FnMut(MoveStep) -> ControlFlow<()>,
+    on_step: &'a mut dyn FnMut(BucketMoveProgress) -> ControlFlow<()>,
     moved: BucketMoveResult,
 }
 
@@ -180,7 +180,7 @@ struct Mover<'a> {
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
-    fn group(&self, number: i32) -> Result<&ConnectedGroup, SharedCrawlError> {
+    fn group(&self, number: i32) -> Result<&GroupConnection, SharedCrawlError> {
         let group = self.groups.iter().find(|group| group.number == number);
         group.ok_or_else(|| SharedCrawlError::NoSuchGroup {
             crawl: String::new(),
@@ -188,7 +188,7 @@ impl Mover<'_> {
         })
     }
 
-    fn report(&mut self, step: MoveStep) -> ControlFlow<()> {
+    fn report(&mut self, step: BucketMoveProgress) -> ControlFlow<()> {
         (self.on_step)(step)
     }
 
@@ -292,7 +292,10 @@ impl Mover<'_> {
         buckets: &[i32],
     ) -> Result<ControlFlow<()>, SharedCrawlError> {
         self.group(from)?.mark(buckets, self.to)?;
-        if self.report(MoveStep::Marked(buckets.len())).is_break() {
+        if self
+            .report(BucketMoveProgress::Marked(buckets.len()))
+            .is_break()
+        {
             return Ok(ControlFlow::Break(()));
         }
         let mut waiting_for: Vec<i32> = buckets.to_vec();
@@ -304,7 +307,10 @@ impl Mover<'_> {
                 self.group(from)?.check_marked(&waiting_for, self.to)?;
                 if reported_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL) {
                     reported_at = Some(Instant::now());
-                    if self.report(MoveStep::Waiting(waiting_for.len())).is_break() {
+                    if self
+                        .report(BucketMoveProgress::Waiting(waiting_for.len()))
+                        .is_break()
+                    {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
@@ -326,7 +332,7 @@ impl Mover<'_> {
         bucket: &BucketInTransit,
     ) -> Result<ControlFlow<()>, SharedCrawlError> {
         let (b, to) = (bucket.b, self.to);
-        if self.report(MoveStep::Taken(b)).is_break() {
+        if self.report(BucketMoveProgress::Taken(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let (source, target) = (self.group(from)?, self.group(to)?);
@@ -356,7 +362,7 @@ impl Mover<'_> {
                 found: copied,
             });
         }
-        if self.report(MoveStep::Copied(b)).is_break() {
+        if self.report(BucketMoveProgress::Copied(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let served = self.group(to)?.serve(bucket, &self.life)?;
@@ -366,14 +372,14 @@ impl Mover<'_> {
                 to: None,
             });
         };
-        if self.report(MoveStep::Served(b)).is_break() {
+        if self.report(BucketMoveProgress::Served(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         self.finish(b, to, epoch)?;
         let urls = sum_of(bucket.totals);
         self.moved.moved += 1;
         self.moved.urls += urls;
-        Ok(self.report(MoveStep::Moved { bucket: b, urls }))
+        Ok(self.report(BucketMoveProgress::Moved { bucket: b, urls }))
     }
 
     /// Records in every server group that the group `home` serves a bucket, and removes the
@@ -422,7 +428,7 @@ fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     Some((*serving.0, serving.1.epoch))
 }
 
-fn sum_of(totals: CommittedCounts) -> u64 {
+fn sum_of(totals: CommittedUrlCounts) -> u64 {
     totals.pending + totals.deferred + totals.fetched + totals.failed + totals.excluded
 }
 

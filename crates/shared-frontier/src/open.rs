@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::{CommittedCounts, LeaseTable};
+use crawl_frontier::parts::{CommittedUrlCounts, LeaseTable};
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt, HashSet};
 
+use crate::bucket_ownership::{BucketOwnership, OwnedBucket, WorkerProcessIdentity, beat};
 use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
-use crate::crawl_database::CrawlDatabase;
+use crate::crawl_database_client::CrawlDatabaseClient;
+use crate::crawl_exporter::EXPORTED;
 use crate::error::SharedCrawlError;
-use crate::export::EXPORTED;
-use crate::frontier::{FrontierMemory, SharedFrontier, WriterState};
+use crate::frontier::{LastCommitState, LeasesAndRecentUrls, SharedFrontier};
 use crate::open_groups::{CrawlRow, ServerGroup, UnsearchedServer, begin_groups};
 use crate::options::SharedFrontierOptions;
-use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent_urls::RecentUrls;
-use crate::row_codec::{ColumnReader, RowKeys, sum};
+use crate::row_codec::{ColumnReader, RowKeyBuilder, sum};
 use crate::server_groups::ServerGroups;
 use crate::sql_statements::Sql;
-use crate::worker_homes::{FIRST_GROUP, HomeGroup, find_home, is_anybody_elsewhere};
+use crate::worker_homes::{FIRST_GROUP, HomeAndOtherGroups, find_home, is_anybody_elsewhere};
 
 /// Minimum duration of a lease, as a multiple of the server's response time. A worker sends its
 /// first heartbeat after a third of the lease, and before that waits for five replies.
@@ -50,7 +50,7 @@ impl SharedFrontier {
         urls: &[String],
         options: &SharedFrontierOptions,
     ) -> Result<SharedFrontier, SharedCrawlError> {
-        let HomeGroup {
+        let HomeAndOtherGroups {
             crawl,
             thread,
             config,
@@ -59,12 +59,12 @@ impl SharedFrontier {
         } = find_home(begin(urls, options)?, options)?;
         let sessions = sessions(&thread, &config)?;
         let (owned, commits) = take_name(&thread, &sessions[1], &crawl, options)?;
-        let keys = RowKeys {
+        let keys = RowKeyBuilder {
             key: crawl.key,
             buckets: crawl.buckets,
         };
         let groups = ServerGroups::new(crawl.group, others, map);
-        let tables = CrawlDatabase::new(thread, config, keys, owned, groups, sessions);
+        let tables = CrawlDatabaseClient::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
             // End the lease, so that the worker's name is free immediately.
@@ -89,7 +89,7 @@ impl SharedFrontier {
             origins_waiting = queues.len(),
             "shared frontier opened"
         );
-        let writer = WriterState {
+        let writer = LastCommitState {
             seq,
             commits,
             links: 0,
@@ -97,7 +97,7 @@ impl SharedFrontier {
             changed_states: Vec::new(),
         };
         let (limit, least) = (options.head_entries, options.read_ahead);
-        let memory = FrontierMemory {
+        let memory = LeasesAndRecentUrls {
             leases: LeaseTable::new(queues, totals, limit, least),
             recent: RecentUrls::new(options.recent_urls),
         };
@@ -111,7 +111,7 @@ pub(crate) struct TakenBuckets {
     pub(crate) sent_at: Instant,
     /// The highest admission number that was used in these buckets.
     pub(crate) seq: u64,
-    pub(crate) totals: CommittedCounts,
+    pub(crate) totals: CommittedUrlCounts,
 }
 
 /// Checks the database servers, and finds or creates the crawl.
@@ -158,7 +158,7 @@ fn take_name(
     session: &Arc<DatabaseSession>,
     crawl: &CrawlRow,
     options: &SharedFrontierOptions,
-) -> Result<(Arc<Ownership>, i64), SharedCrawlError> {
+) -> Result<(Arc<BucketOwnership>, i64), SharedCrawlError> {
     let owner = new_life(&options.worker);
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
@@ -184,12 +184,12 @@ fn take_name(
         .next()
         .zip(reader.next())
         .ok_or_else(|| thread.corrupt("a row of crawl_frontier.worker"))?;
-    let life = WorkerLife {
+    let life = WorkerProcessIdentity {
         worker: options.worker.clone(),
         owner,
         number: settler,
     };
-    let owned = Ownership::new(number, life, options.lease, sent_at);
+    let owned = BucketOwnership::new(number, life, options.lease, sent_at);
     Ok((Arc::new(owned), commits))
 }
 
@@ -197,7 +197,7 @@ fn take_name(
 /// so that either the command that moves the crawl sees this worker alive, or this worker sees the
 /// note of the move.
 fn refuse_exported(
-    tables: &CrawlDatabase,
+    tables: &CrawlDatabaseClient,
     options: &SharedFrontierOptions,
 ) -> Result<(), SharedCrawlError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
@@ -221,7 +221,7 @@ fn refuse_exported(
 /// version or settings differ and another worker is alive. The first server group stores the
 /// version and the settings.
 fn take_settings(
-    tables: &CrawlDatabase,
+    tables: &CrawlDatabaseClient,
     options: &SharedFrontierOptions,
 ) -> Result<(), SharedCrawlError> {
     let owned = &tables.owned;
@@ -271,7 +271,7 @@ fn differences(theirs: &str, own: &str) -> String {
 }
 
 /// Returns the number of buckets that each living worker of this server group should have.
-fn fair_share(tables: &CrawlDatabase) -> Result<u64, FrontierError> {
+fn fair_share(tables: &CrawlDatabaseClient) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living_count = rows.first().and_then(|row| ColumnReader::new(row).count());
     let living_count = living_count.ok_or_else(|| tables.corrupt("worker"))?;
@@ -280,7 +280,7 @@ fn fair_share(tables: &CrawlDatabase) -> Result<u64, FrontierError> {
 
 /// Takes up to `most` buckets without an owner.
 pub(crate) fn take_buckets(
-    tables: &CrawlDatabase,
+    tables: &CrawlDatabaseClient,
     most: u64,
 ) -> Result<TakenBuckets, FrontierError> {
     let owned = &tables.owned;
@@ -297,7 +297,7 @@ pub(crate) fn take_buckets(
         buckets: HashMap::with_capacity(rows.len()),
         sent_at,
         seq: 0,
-        totals: CommittedCounts::default(),
+        totals: CommittedUrlCounts::default(),
     };
     for row in &rows {
         let mut reader = ColumnReader::new(row);
@@ -318,7 +318,7 @@ pub(crate) fn take_buckets(
 /// Returns the origins of `buckets` that have pending URLs, each with its number (the key of its
 /// rows) and the number of its pending URLs.
 pub(crate) fn origins_of(
-    tables: &CrawlDatabase,
+    tables: &CrawlDatabaseClient,
     buckets: Vec<i32>,
 ) -> Result<Vec<(Origin, u64, u64)>, FrontierError> {
     let rows = tables.read(Sql::Origins, params![tables.owned.crawl, buckets])?;

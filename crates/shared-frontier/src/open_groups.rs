@@ -13,10 +13,10 @@ use crawl_frontier::{FingerprintKey, FrontierError};
 use tokio_postgres::Client;
 
 use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig};
-use crate::credentials::PasswordSources;
-use crate::database_server::{engine_at, judged};
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::server_groups::MAX_GROUPS;
+use crate::server_setup::{engine_at, judged};
 
 /// A database server in which the crawl has not been looked up yet.
 pub(crate) struct UnsearchedServer {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::credentials::PasswordSources;
+use crate::database_password::PasswordSources;
 
 /// The default number of buckets of a crawl.
 pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
-use crate::credentials::PasswordSources;
-use crate::database_server::{engine_at, judged};
+use crate::crawl_exporter::EXPORTED;
+use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
-use crate::export::EXPORTED;
+use crate::server_setup::{engine_at, judged};
 
 /// A shared crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

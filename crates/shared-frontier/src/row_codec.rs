@@ -3,11 +3,12 @@
 use std::error::Error;
 
 use crawl_frontier::parts::{
-    CommittedCounts, QueuePlace, QueueRank, QueuedUrl, RecordState, StoredVisit, UrlRecord,
+    CommittedUrlCounts, QueueRank, QueuedUrl, QueuedUrlFields, RecordState, StoredVisit, UrlRecord,
     depth_and_hops,
 };
 use crawl_frontier::{
-    Admission, Exclusion, Fingerprint, FingerprintKey, Reason, RequestedState, UrlKind, Visit,
+    Admission, Fingerprint, FingerprintKey, LastVisit, NotFetchedReason, Reason, RequestedState,
+    UrlKind,
 };
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
@@ -34,7 +35,7 @@ const EXCLUDED: i16 = 4;
 /// Computes the keys of rows. All hosts and origins of a site are in the same bucket, so that a
 /// single worker enforces the limits of the site and its hosts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RowKeys {
+pub(crate) struct RowKeyBuilder {
     pub(crate) key: FingerprintKey,
     pub(crate) buckets: i32,
 }
@@ -49,7 +50,7 @@ pub(crate) struct UrlKey {
 
 /// The key of a link from another worker.
 #[derive(Clone, Debug)]
-pub(crate) struct SentLinkKey {
+pub(crate) struct IncomingLinkKey {
     pub(crate) b: i32,
     /// The id of the process that sent the link.
     pub(crate) sender: String,
@@ -78,7 +79,7 @@ pub(crate) struct BucketToReopen {
     pub(crate) is_over: bool,
 }
 
-impl RowKeys {
+impl RowKeyBuilder {
     pub(crate) fn url(&self, url: &CanonicalUrl, fingerprint: Fingerprint) -> UrlKey {
         UrlKey {
             b: self.bucket(&url.site()),
@@ -110,7 +111,7 @@ pub(crate) fn place_of(rank: QueueRank) -> (i64, i64) {
     (place, rank.seq as i64)
 }
 
-pub(crate) fn flags_of(place: &QueuePlace) -> i16 {
+pub(crate) fn flags_of(place: &QueuedUrlFields) -> i16 {
     let kind = match place.kind {
         UrlKind::Resource => 0,
         UrlKind::Page => PAGE,
@@ -172,7 +173,7 @@ pub(crate) fn state_columns(state: &RecordState) -> StateColumns<'_> {
 }
 
 impl<'a> StateColumns<'a> {
-    fn because(self, why: &'a Exclusion) -> StateColumns<'a> {
+    fn because(self, why: &'a NotFetchedReason) -> StateColumns<'a> {
         StateColumns {
             code: Some(why.reason.code().into()),
             line: why.line.map(|line| line as i32),
@@ -183,12 +184,12 @@ impl<'a> StateColumns<'a> {
 }
 
 /// A row whose columns can be read by position.
-pub(crate) trait RowColumns {
+pub(crate) trait RowColumnAccess {
     /// Returns the value of a column. `None` if the row lacks the column or its type differs.
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T>;
 }
 
-impl RowColumns for Row {
+impl RowColumnAccess for Row {
     fn column<'r, T: FromSql<'r>>(&'r self, at: usize) -> Option<T> {
         self.try_get(at).ok()
     }
@@ -222,7 +223,7 @@ pub(crate) struct ColumnReader<'r, R = Row> {
     at: usize,
 }
 
-impl<'r, R: RowColumns> ColumnReader<'r, R> {
+impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
     pub(crate) fn new(row: &'r R) -> ColumnReader<'r, R> {
         ColumnReader { row, at: 0 }
     }
@@ -246,14 +247,14 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
 
     /// Reads the columns of a bucket: number and epoch, last admission number, and the number of
     /// URLs in each state.
-    pub(crate) fn bucket(&mut self) -> Option<((i32, i64), u64, CommittedCounts)> {
+    pub(crate) fn bucket(&mut self) -> Option<((i32, i64), u64, CommittedUrlCounts)> {
         let key = (self.next()?, self.next()?);
         Some((key, self.count()?, self.totals()?))
     }
 
     /// Reads the number of URLs in each state.
-    pub(crate) fn totals(&mut self) -> Option<CommittedCounts> {
-        Some(CommittedCounts {
+    pub(crate) fn totals(&mut self) -> Option<CommittedUrlCounts> {
+        Some(CommittedUrlCounts {
             pending: self.count()?,
             deferred: self.count()?,
             fetched: self.count()?,
@@ -324,7 +325,7 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
             EXCLUDED => RecordState::Excluded(exclusion(note)?),
             _ => return None,
         };
-        let place = QueuePlace {
+        let place = QueuedUrlFields {
             seq: seq as u64,
             ..place(distance, priority, redirects, flags)?
         };
@@ -345,8 +346,8 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
     }
 
     /// Reads a link from another worker, with its key.
-    pub(crate) fn link(&mut self) -> Option<(SentLinkKey, Admission)> {
-        let key = SentLinkKey {
+    pub(crate) fn link(&mut self) -> Option<(IncomingLinkKey, Admission)> {
+        let key = IncomingLinkKey {
             b: self.next()?,
             sender: self.next()?,
             number: self.next()?,
@@ -397,7 +398,7 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
         let state = self.next()?;
         let origin = Origin::parse(self.next()?).ok()?;
         let url = url_at(&origin, self.next()?)?;
-        let visit = Visit {
+        let visit = LastVisit {
             at: at.try_into().ok()?,
             due: due.try_into().ok()?,
             bytes,
@@ -416,8 +417,8 @@ impl<'r, R: RowColumns> ColumnReader<'r, R> {
 
 /// Adds the totals of two buckets, state by state. Only damaged rows can have sums that are too
 /// large, and these sums are capped.
-pub(crate) fn sum(a: CommittedCounts, b: CommittedCounts) -> CommittedCounts {
-    CommittedCounts {
+pub(crate) fn sum(a: CommittedUrlCounts, b: CommittedUrlCounts) -> CommittedUrlCounts {
+    CommittedUrlCounts {
         pending: a.pending.saturating_add(b.pending),
         deferred: a.deferred.saturating_add(b.deferred),
         fetched: a.fetched.saturating_add(b.fetched),
@@ -426,8 +427,12 @@ pub(crate) fn sum(a: CommittedCounts, b: CommittedCounts) -> CommittedCounts {
     }
 }
 
-fn exclusion(code: Option<i16>, line: Option<i32>, rule: Option<String>) -> Option<Exclusion> {
-    Some(Exclusion {
+fn exclusion(
+    code: Option<i16>,
+    line: Option<i32>,
+    rule: Option<String>,
+) -> Option<NotFetchedReason> {
+    Some(NotFetchedReason {
         reason: Reason::from_code(u8::try_from(code?).ok()?)?,
         rule,
         line: line.map(|line| line as u32),
@@ -436,8 +441,8 @@ fn exclusion(code: Option<i16>, line: Option<i32>, rule: Option<String>) -> Opti
 
 /// Returns a queue place with the sequence number 0, or `None` if a value is not one that this
 /// program writes.
-fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<QueuePlace> {
-    Some(QueuePlace {
+fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> Option<QueuedUrlFields> {
+    Some(QueuedUrlFields {
         retried: flags & RETRIED != 0,
         priority: priority.try_into().ok()?,
         depth: distance as u32,

@@ -9,11 +9,12 @@ use crawl_frontier::FrontierError;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::bucket_ownership::BucketOwnership;
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    DatabaseSession, DatabaseTask, DatabaseThread, Param, RECONNECT_INTERVAL, ServerConfig, is_cut,
+    DatabaseSession, DatabaseTaskHandle, DatabaseThread, RECONNECT_INTERVAL, ServerConfig,
+    StatementParameter, is_cut,
 };
-use crate::ownership::Ownership;
 use crate::sql_statements::Sql;
 
 /// Maximum number of groups of engines of a crawl. A worker's number is a multiple of this maximum
@@ -111,7 +112,7 @@ impl ServerGroups {
     pub(crate) fn send_ahead(
         &self,
         batch: &Arc<TransactionColumns>,
-        owned: &Arc<Ownership>,
+        owned: &Arc<BucketOwnership>,
     ) -> Result<(), FrontierError> {
         let groups = self
             .others
@@ -153,7 +154,7 @@ pub(crate) struct OtherGroup {
 }
 
 /// A request in flight, and the connection that it was sent over.
-pub(crate) type SessionRequest<T> = DatabaseTask<(Arc<DatabaseSession>, T)>;
+pub(crate) type InFlightSessionRequest<T> = DatabaseTaskHandle<(Arc<DatabaseSession>, T)>;
 
 impl OtherGroup {
     pub(crate) fn new(
@@ -178,7 +179,11 @@ impl OtherGroup {
 
     /// Executes one statement that reads or changes rows. If the connection was closed, executes
     /// the statement again over a new connection, so the statement may take effect twice.
-    pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
+    pub(crate) fn read(
+        &self,
+        sql: Sql,
+        params: Vec<StatementParameter>,
+    ) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         self.wait(self.query(sql, &params), sql, &params)
     }
@@ -186,9 +191,9 @@ impl OtherGroup {
     /// Waits for the rows of a request. If the connection was closed, sends the request once more.
     pub(crate) fn wait(
         &self,
-        request: SessionRequest<Vec<Row>>,
+        request: InFlightSessionRequest<Vec<Row>>,
         sql: Sql,
-        params: &Arc<Vec<Param>>,
+        params: &Arc<Vec<StatementParameter>>,
     ) -> Result<Vec<Row>, FrontierError> {
         let mut rows = self.answer(request);
         if rows.as_ref().is_err_and(|why| is_cut(why.as_ref())) {
@@ -198,7 +203,11 @@ impl OtherGroup {
     }
 
     /// Sends a request without waiting for the reply.
-    pub(crate) fn query(&self, sql: Sql, params: &Arc<Vec<Param>>) -> SessionRequest<Vec<Row>> {
+    pub(crate) fn query(
+        &self,
+        sql: Sql,
+        params: &Arc<Vec<StatementParameter>>,
+    ) -> InFlightSessionRequest<Vec<Row>> {
         let (session, config) = (self.current(), self.config.clone());
         let params = Arc::clone(params);
         self.thread.spawn(async move {
@@ -210,7 +219,11 @@ impl OtherGroup {
     }
 
     /// Sends the rows of a commit that this server group must store. Does not wait for the reply.
-    fn put(&self, batch: &Arc<TransactionColumns>, owned: &Arc<Ownership>) -> SessionRequest<()> {
+    fn put(
+        &self,
+        batch: &Arc<TransactionColumns>,
+        owned: &Arc<BucketOwnership>,
+    ) -> InFlightSessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);
@@ -222,7 +235,10 @@ impl OtherGroup {
     }
 
     /// Waits for a reply. Drops the connection if it was closed.
-    fn answer<T>(&self, request: SessionRequest<T>) -> Result<T, Option<tokio_postgres::Error>> {
+    fn answer<T>(
+        &self,
+        request: InFlightSessionRequest<T>,
+    ) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {
             Ok((session, answer)) => (Some(session), Ok(answer)),

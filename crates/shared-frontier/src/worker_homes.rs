@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::worker_frontier::SharedError;
+use crawl_frontier::worker_frontier::SharedFrontierError;
 use tokio_postgres::Row;
 
 use crate::connection::{DatabaseThread, ServerConfig, params};
-use crate::crawl_database::CrawlDatabase;
+use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{CrawlRow, ServerGroup};
 use crate::options::SharedFrontierOptions;
@@ -24,7 +24,7 @@ pub(crate) const FIRST_GROUP: i32 = 0;
 const MAX_TRIES: usize = 1_000;
 
 /// A worker's home (the server group that it works in), and the other groups.
-pub(crate) struct HomeGroup {
+pub(crate) struct HomeAndOtherGroups {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: DatabaseThread,
     pub(crate) config: ServerConfig,
@@ -60,7 +60,7 @@ struct WorkerHome {
 pub(crate) fn find_home(
     groups: Vec<ServerGroup>,
     options: &SharedFrontierOptions,
-) -> Result<HomeGroup, SharedCrawlError> {
+) -> Result<HomeAndOtherGroups, SharedCrawlError> {
     let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
     let mut known_groups: Vec<OtherGroup> =
         groups.into_iter().map(ServerGroup::into_other).collect();
@@ -89,7 +89,7 @@ pub(crate) fn find_home(
     };
     let own = known_groups.remove(at);
     let (thread, config) = own.into_parts();
-    Ok(HomeGroup {
+    Ok(HomeAndOtherGroups {
         crawl: rows[at].clone(),
         thread,
         config,
@@ -158,7 +158,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
 }
 
 /// Returns whether another worker is alive in a server group other than the first.
-pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabase) -> Result<bool, FrontierError> {
+pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabaseClient) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
         return Ok(false);
@@ -188,7 +188,7 @@ pub(crate) fn is_anybody_elsewhere(tables: &CrawlDatabase) -> Result<bool, Front
 /// worker counts with the pages granted to it, and each ended worker with the pages that it
 /// fetched.
 pub(crate) fn allow(
-    tables: &CrawlDatabase,
+    tables: &CrawlDatabaseClient,
     pages: u64,
     more: u64,
     of: u64,
@@ -228,7 +228,7 @@ pub(crate) fn allow(
 }
 
 /// Lowers the pages granted to this worker to at most `pages`.
-pub(crate) fn lower_allowed(tables: &CrawlDatabase, pages: i64) -> Result<(), FrontierError> {
+pub(crate) fn lower_allowed(tables: &CrawlDatabaseClient, pages: i64) -> Result<(), FrontierError> {
     let owned = &tables.owned;
     let (worker, life) = (owned.worker.clone(), owned.owner.clone());
     let lowered = tables.read_in(FIRST_GROUP, Sql::LowerAllowed, |crawl| {
@@ -321,7 +321,7 @@ fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
 }
 
 fn busy(thread: &DatabaseThread) -> FrontierError {
-    FrontierError::Shared(SharedError::Engine {
+    FrontierError::Shared(SharedFrontierError::Engine {
         address: thread.address.clone(),
         source: "other workers kept changing the homes of workers".into(),
     })

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 
-use crate::pages::PAGES;
+use crate::pages_table::PAGES;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
-use crate::table::{ColumnDescription, ColumnKind, Table};
+use crate::table_definition::{ColumnDescription, ColumnKind, TableDefinition};
 
 const HEAD: &str = "\
 # Tables
@@ -89,7 +89,7 @@ fn the_documentation_has_every_column_with_type_unit_meaning_and_source() {
     expect_file!["../../../docs/tables.md"].assert_eq(&page);
 }
 
-fn push<R>(table: &Table<R>, page: &mut String) {
+fn push<R>(table: &TableDefinition<R>, page: &mut String) {
     let row = wrapped(&format!("A row is {}.", table.row), "");
     let _ = writeln!(page, "\n## {}\n\n{row}", table.name);
     for (heading, columns) in table.parts {

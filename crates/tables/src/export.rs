@@ -10,23 +10,24 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{
-    CrawlSettings, FileRows, HostReport, HostSums, RecordsError, RoundSelection, RoundView,
+    CrawlSettings, FileRows, HostReport, HostReportCollector, RecordsError, RoundRowFilter,
+    RoundSelection,
 };
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
-use crate::csv_file::CsvFile;
-use crate::pages::{PAGES, PageTableRow};
-use crate::parquet_file::ParquetFile;
-use crate::record_lengths::RecordLengths;
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS, WALK};
-use crate::table::{RowSink, Table};
-use crate::table_checksums::{ChecksumSink, SumsByTable, TableChecksums};
+use crate::csv_file_writer::CsvFileWriter;
+use crate::pages_table::{PAGES, PageTableRow};
+use crate::parquet_file_writer::ParquetFileWriter;
+use crate::record_length_reader::RecordLengthReader;
+use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobotsResponse, REQUESTS, ROBOTS, WALK};
+use crate::table_checksums::{ChecksumSink, ChecksumsByTable, TableChecksums};
+use crate::table_definition::{RowSink, TableDefinition};
 use crate::url_parts::UrlParts;
 
 /// The file format of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum TableFormat {
     /// Parquet with zstd compression and statistics.
     Parquet,
     /// CSV as in RFC 4180, in UTF-8, with a header.
@@ -42,12 +43,12 @@ pub struct WrittenTable {
     pub rows: u64,
     /// The counts of the row file that the table was written from. Zero for `hosts` and `robots`,
     /// which have no such file.
-    pub read: RowsRead,
+    pub read: ReadRowCounts,
 }
 
 /// The number of valid and invalid lines that were read from a row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowsRead {
+pub struct ReadRowCounts {
     /// The number of valid rows.
     pub rows: u64,
     /// The number of lines that are not valid rows.
@@ -92,7 +93,7 @@ pub enum TablesError {
 pub fn export(
     dir: &Path,
     out: &Path,
-    format: Format,
+    format: TableFormat,
     rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let kind = SinkKind::Files(format);
@@ -105,7 +106,7 @@ pub(crate) fn sums_of_rows(
     dir: &Path,
     rounds: RoundSelection,
 ) -> Result<BTreeMap<&'static str, TableChecksums>, TablesError> {
-    let sums = SumsByTable::default();
+    let sums = ChecksumsByTable::default();
     let kind = SinkKind::Sums(Rc::clone(&sums));
     let out = Path::new("");
     export_to(dir, &Folder { out, kind }, rounds)?;
@@ -118,8 +119,8 @@ fn export_to(
     rounds: RoundSelection,
 ) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
-    let view = RoundView::read(dir, rounds)?;
-    let mut hosts = HostSums::new(settings.per_host);
+    let view = RoundRowFilter::read(dir, rounds)?;
+    let mut hosts = HostReportCollector::new(settings.per_host);
     // Read requests before pages. The requests show which pages are sitemaps.
     let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
@@ -162,25 +163,25 @@ struct Folder<'a> {
 
 /// Whether to write tables as files, or only to compute their checksums.
 enum SinkKind {
-    Files(Format),
-    Sums(SumsByTable),
+    Files(TableFormat),
+    Sums(ChecksumsByTable),
 }
 
 /// A table that is being written.
 struct Writing<R: 'static> {
-    table: &'static Table<R>,
+    table: &'static TableDefinition<R>,
     path: PathBuf,
     sink: Box<dyn RowSink>,
     rows: u64,
 }
 
 impl Folder<'_> {
-    fn begin<R>(&self, table: &'static Table<R>) -> Result<Writing<R>, TablesError> {
+    fn begin<R>(&self, table: &'static TableDefinition<R>) -> Result<Writing<R>, TablesError> {
         let (path, sink) = match &self.kind {
             SinkKind::Files(format) => {
                 let ending = match format {
-                    Format::Parquet => "parquet",
-                    Format::Csv => "csv",
+                    TableFormat::Parquet => "parquet",
+                    TableFormat::Csv => "csv",
                 };
                 let path = self.out.join(format!("{}.{ending}", table.name));
                 let sink = replace_file(&path).and_then(|file| file_sink(*format, table, file));
@@ -207,7 +208,7 @@ impl Folder<'_> {
     /// returns the table's row, or `None` to skip it.
     fn copy<T: DeserializeOwned, R>(
         &self,
-        table: &'static Table<R>,
+        table: &'static TableDefinition<R>,
         rows: FileRows<T>,
         mut make: impl FnMut(u64, T) -> Result<Option<R>, TablesError>,
     ) -> Result<WrittenTable, TablesError> {
@@ -222,7 +223,11 @@ impl Folder<'_> {
         })
     }
 
-    fn all<R>(&self, table: &'static Table<R>, rows: &[R]) -> Result<WrittenTable, TablesError> {
+    fn all<R>(
+        &self,
+        table: &'static TableDefinition<R>,
+        rows: &[R],
+    ) -> Result<WrittenTable, TablesError> {
         let mut writing = self.begin(table)?;
         for row in rows {
             writing.row(row)?;
@@ -233,15 +238,15 @@ impl Folder<'_> {
     fn pages(
         &self,
         dir: &Path,
-        hosts: &mut HostSums,
-        view: &RoundView,
+        hosts: &mut HostReportCollector,
+        view: &RoundRowFilter,
     ) -> Result<WrittenTable, TablesError> {
         let captures = dir.join(FOLDER).join(CAPTURES);
         let unreadable = |source| {
             let path = captures.clone();
             TablesError::Records(RecordsError::Io { path, source })
         };
-        let mut lengths = RecordLengths::open(dir).map_err(unreadable)?;
+        let mut lengths = RecordLengthReader::open(dir).map_err(unreadable)?;
         let crawl = crawl_name(dir);
         self.copy(&PAGES, pages(dir)?, |line, row: PageRow| {
             hosts.page(&row);
@@ -260,10 +265,14 @@ impl Folder<'_> {
     }
 }
 
-fn file_sink<R>(format: Format, table: &Table<R>, file: File) -> io::Result<Box<dyn RowSink>> {
+fn file_sink<R>(
+    format: TableFormat,
+    table: &TableDefinition<R>,
+    file: File,
+) -> io::Result<Box<dyn RowSink>> {
     Ok(match format {
-        Format::Parquet => Box::new(ParquetFile::begin(file, table)?),
-        Format::Csv => Box::new(CsvFile::begin(file, &table.about())?),
+        TableFormat::Parquet => Box::new(ParquetFileWriter::begin(file, table)?),
+        TableFormat::Csv => Box::new(CsvFileWriter::begin(file, &table.about())?),
     })
 }
 
@@ -289,7 +298,7 @@ impl<R> Writing<R> {
 pub(crate) fn each_row<T: DeserializeOwned>(
     rows: FileRows<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
-) -> Result<RowsRead, TablesError> {
+) -> Result<ReadRowCounts, TablesError> {
     each_line(rows, |_, row| each(row))
 }
 
@@ -297,8 +306,8 @@ pub(crate) fn each_row<T: DeserializeOwned>(
 pub(crate) fn each_line<T: DeserializeOwned>(
     mut rows: FileRows<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
-) -> Result<RowsRead, TablesError> {
-    let mut read = RowsRead::default();
+) -> Result<ReadRowCounts, TablesError> {
+    let mut read = ReadRowCounts::default();
     while let Some(row) = rows.next() {
         match row {
             Ok(row) => {
@@ -318,13 +327,16 @@ pub(crate) fn unwritable(path: &Path, source: io::Error) -> TablesError {
     TablesError::Write { path, source }
 }
 
-fn origins(hosts: &[HostReport]) -> Vec<OriginRobots> {
+fn origins(hosts: &[HostReport]) -> Vec<OriginRobotsResponse> {
     let of_host = |host: &HostReport| {
-        let origins = host.robots.iter().map(|(origin, report)| OriginRobots {
-            origin: origin.clone(),
-            host: host.host.clone(),
-            report: report.clone(),
-        });
+        let origins = host
+            .robots
+            .iter()
+            .map(|(origin, report)| OriginRobotsResponse {
+                origin: origin.clone(),
+                host: host.host.clone(),
+                report: report.clone(),
+            });
         origins.collect::<Vec<_>>()
     };
     hosts.iter().flat_map(of_host).collect()

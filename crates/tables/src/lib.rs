@@ -27,28 +27,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod check;
-mod csv_file;
+mod csv_file_writer;
 #[cfg(test)]
 mod docs_page_check;
 mod export;
-mod extract_plan;
-mod extract_tables;
-mod graph;
+mod extract_table_definitions;
+mod extract_table_writer;
 mod language_codes;
-mod pages;
-mod parquet_file;
-mod record_lengths;
+mod link_graph;
+mod pages_table;
+mod parquet_file_writer;
+mod record_length_reader;
 mod row_tables;
 mod spilled_map;
-mod table;
+mod table_check;
 mod table_checksums;
+mod table_definition;
 mod url_parts;
 
-pub use check::{DescribedColumn, DescribedTable, TableDefect, check_tables, table_columns};
-pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
-pub use extract_tables::{WrittenRuleTable, export_extracts};
-pub use graph::{WrittenGraph, export_graph};
-pub use table::ColumnKind;
+pub use export::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export};
+pub use extract_table_writer::{WrittenRuleTable, export_extracts};
+pub use link_graph::{WrittenGraph, export_graph};
+pub use table_check::{
+    ColumnDocumentation, TableDefect, TableDocumentation, check_tables, table_columns,
+};
+pub use table_definition::ColumnKind;
 
 pub use crawl_records::RoundSelection;

@@ -1,24 +1,24 @@
 //! Defines the tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
 
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{ExcludedRow, LinkRow, RandomWalkRow, RequestRow};
-use crawl_records::{Coverage, HostReport, LastRobotsResponse};
+use crawl_archive::rows::{ExcludedRow, LinkRow, RandomWalkStep, RequestRow};
+use crawl_records::{HostCoverage, HostReport, LastRobotsResponse};
 
-use crate::table::{ColumnKind, Order, Table, Value, column};
+use crate::table_definition::{ColumnKind, ColumnValue, RowOrder, TableDefinition, column};
 use crate::url_parts::host_key;
 
 use ColumnKind::{Integer, Long, Short, Text, Time};
 
-pub(crate) const REQUESTS: Table<RequestRow> = Table {
+pub(crate) const REQUESTS: TableDefinition<RequestRow> = TableDefinition {
     name: "requests",
     row: "a finished request, answered or failed, including robots.txt and redirects: a line of \
           `requests.jsonl`",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
             column("url", Text, "URL", "the requested URL", "`url`", |row| {
-                Value::from(&row.url)
+                ColumnValue::from(&row.url)
             }),
             column(
                 "host",
@@ -26,7 +26,7 @@ pub(crate) const REQUESTS: Table<RequestRow> = Table {
                 "host key",
                 "the host that the delay applies to",
                 "`host`",
-                |row| Value::from(&row.host),
+                |row| ColumnValue::from(&row.host),
             ),
             column(
                 "address",
@@ -43,7 +43,7 @@ pub(crate) const REQUESTS: Table<RequestRow> = Table {
                 "`page`, `robots`, `hop`, `sitemap`, `resource`, `action`, `tdmrep`, \
                  `login`",
                 "`purpose`",
-                |row| Value::from(&row.purpose),
+                |row| ColumnValue::from(&row.purpose),
             ),
             column(
                 "start_time",
@@ -99,7 +99,7 @@ pub(crate) const REQUESTS: Table<RequestRow> = Table {
                 "word",
                 "the source of that requirement: `delay`, `crawl-delay`, `retry-after` ..",
                 "`why`",
-                |row| Value::from(&row.why),
+                |row| ColumnValue::from(&row.why),
             ),
             column(
                 "wait_asked",
@@ -113,10 +113,10 @@ pub(crate) const REQUESTS: Table<RequestRow> = Table {
     )],
 };
 
-pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
+pub(crate) const EXCLUDED: TableDefinition<ExcludedRow> = TableDefinition {
     name: "excluded",
     row: "a known URL that was not fetched: a line of `excluded.jsonl`",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
@@ -126,7 +126,7 @@ pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
                 "URL",
                 "the URL, in canonical form",
                 "`url`",
-                |row| Value::from(&row.url),
+                |row| ColumnValue::from(&row.url),
             ),
             column(
                 "host",
@@ -142,7 +142,7 @@ pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
                 "word",
                 "`robots`, `meta`, `header`, `nofollow`, `scope`, `depth`, `budget`, `trap` ..",
                 "`reason`",
-                |row| Value::from(&row.reason),
+                |row| ColumnValue::from(&row.reason),
             ),
             column(
                 "rule",
@@ -197,11 +197,11 @@ pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
     )],
 };
 
-pub(crate) const LINKS: Table<LinkRow> = Table {
+pub(crate) const LINKS: TableDefinition<LinkRow> = TableDefinition {
     name: "links",
     row: "a link on a page: a line of `links.jsonl`. The table exists only for crawls with that \
           file (`--links on`)",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
@@ -211,7 +211,7 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
                 "URL",
                 "the page that contains the link",
                 "`from`",
-                |row| Value::from(&row.from),
+                |row| ColumnValue::from(&row.from),
             ),
             column(
                 "to_url",
@@ -219,7 +219,7 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
                 "URL",
                 "the target of the link",
                 "`to`",
-                |row| Value::from(&row.to),
+                |row| ColumnValue::from(&row.to),
             ),
             column(
                 "from_host",
@@ -273,11 +273,11 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
     )],
 };
 
-pub(crate) const WALK: Table<RandomWalkRow> = Table {
+pub(crate) const WALK: TableDefinition<RandomWalkStep> = TableDefinition {
     name: "walk",
     row: "a step of a random walk: a line of `walk.jsonl`. The table exists only for crawls with \
           that file (`--walk`)",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
@@ -304,7 +304,7 @@ pub(crate) const WALK: Table<RandomWalkRow> = Table {
                 "word",
                 "`start`, `link`, `redirect` or `restart`",
                 "`how`",
-                |row| Value::from(&row.how),
+                |row| ColumnValue::from(&row.how),
             ),
             column(
                 "why",
@@ -320,7 +320,7 @@ pub(crate) const WALK: Table<RandomWalkRow> = Table {
                 "URL",
                 "the URL that the step led to",
                 "`url`",
-                |row| Value::from(&row.url),
+                |row| ColumnValue::from(&row.url),
             ),
             column(
                 "from_url",
@@ -342,10 +342,10 @@ pub(crate) const WALK: Table<RandomWalkRow> = Table {
     )],
 };
 
-pub(crate) const HOSTS: Table<HostReport> = Table {
+pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
     name: "hosts",
     row: "a host that appears in another table, as summarized in `hosts` of `crawl report --json`",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
@@ -355,7 +355,7 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
                 "host key",
                 "the host that the delay applies to",
                 "`host`",
-                |row| Value::from(&row.host),
+                |row| ColumnValue::from(&row.host),
             ),
             column(
                 "pages",
@@ -405,7 +405,7 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
                 "how completely the host was crawled: `whole`, `partial`, `blocked`, `empty`; null \
                  for a host that was never due to be fetched",
                 "`coverage`",
-                |row| row.coverage.map(Coverage::name).into(),
+                |row| row.coverage.map(HostCoverage::name).into(),
             ),
             column(
                 "missing",
@@ -557,17 +557,17 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
 };
 
 /// The last response to a request for an origin's robots.txt.
-pub(crate) struct OriginRobots {
+pub(crate) struct OriginRobotsResponse {
     pub(crate) origin: String,
     pub(crate) host: String,
     pub(crate) report: LastRobotsResponse,
 }
 
-pub(crate) const ROBOTS: Table<OriginRobots> = Table {
+pub(crate) const ROBOTS: TableDefinition<OriginRobotsResponse> = TableDefinition {
     name: "robots",
     row: "an origin whose robots.txt was requested, with the last answer: `hosts[].robots` of \
           `crawl report --json`",
-    order: Order::AsRead,
+    order: RowOrder::AsRead,
     parts: &[(
         "",
         &[
@@ -577,7 +577,7 @@ pub(crate) const ROBOTS: Table<OriginRobots> = Table {
                 "origin",
                 "scheme, host and port that the robots.txt applies to",
                 "its key",
-                |row| Value::from(&row.origin),
+                |row| ColumnValue::from(&row.origin),
             ),
             column(
                 "host",
@@ -585,7 +585,7 @@ pub(crate) const ROBOTS: Table<OriginRobots> = Table {
                 "host key",
                 "the host of the origin",
                 "`host`",
-                |row| Value::from(&row.host),
+                |row| ColumnValue::from(&row.host),
             ),
             column(
                 "state",
@@ -594,7 +594,7 @@ pub(crate) const ROBOTS: Table<OriginRobots> = Table {
                 "`rules` (2xx), `none` (4xx except 429), `redirect` (3xx), `unreachable` (5xx, 429, \
                  no answer)",
                 "`state`",
-                |row| Value::from(&row.report.state),
+                |row| ColumnValue::from(&row.report.state),
             ),
             column(
                 "status",

@@ -12,10 +12,10 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::table::{RowSink, Value};
+use crate::table_definition::{ColumnValue, RowSink};
 
 /// The checksums of several tables, by table name.
-pub(crate) type SumsByTable = Rc<RefCell<BTreeMap<&'static str, TableChecksums>>>;
+pub(crate) type ChecksumsByTable = Rc<RefCell<BTreeMap<&'static str, TableChecksums>>>;
 
 /// The checksums of a table: the number of rows, and for each column the sum of the hashes of its
 /// values. The sums don't depend on the order of rows. Each hash also covers the first value of the
@@ -73,16 +73,16 @@ impl Cell<'_> {
 pub(crate) struct ChecksumSink {
     pub(crate) table: &'static str,
     pub(crate) sums: TableChecksums,
-    pub(crate) into: SumsByTable,
+    pub(crate) into: ChecksumsByTable,
 }
 
 impl RowSink for ChecksumSink {
-    fn row(&mut self, values: &[Value<'_>]) -> io::Result<()> {
+    fn row(&mut self, values: &[ColumnValue<'_>]) -> io::Result<()> {
         self.sums.row(values.iter().map(|value| match value {
-            Value::Null => Cell::Null,
-            Value::Text(text) => Cell::Bytes(text.as_bytes()),
-            Value::Bytes(bytes) => Cell::Bytes(bytes),
-            Value::Number(number) => Cell::Number(*number),
+            ColumnValue::Null => Cell::Null,
+            ColumnValue::Text(text) => Cell::Bytes(text.as_bytes()),
+            ColumnValue::Bytes(bytes) => Cell::Bytes(bytes),
+            ColumnValue::Number(number) => Cell::Number(*number),
         }));
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crawl_archive::surt;
 use crawl_weburl::{
-    CanonicalUrl, PublicSuffixes, canonicalize, domain_below, host_address, public_suffixes,
+    CanonicalUrl, HostPublicSuffixes, canonicalize, domain_below, host_address, public_suffixes,
     without_trailing_dot,
 };
 
@@ -45,7 +45,7 @@ impl UrlParts {
         Some(labels.join("."))
     }
 
-    pub(crate) fn suffixes(&self) -> PublicSuffixes<'_> {
+    pub(crate) fn suffixes(&self) -> HostPublicSuffixes<'_> {
         public_suffixes(self.host())
     }
 

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use crawl_records::RoundSelection;
-use crawl_tables::{Format, WrittenTable, export};
+use crawl_tables::{TableFormat, WrittenTable, export};
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -131,7 +131,7 @@ fn crawl() -> TempDir {
     dir
 }
 
-fn exported(dir: &Path, format: Format) -> (TempDir, Vec<WrittenTable>) {
+fn exported(dir: &Path, format: TableFormat) -> (TempDir, Vec<WrittenTable>) {
     let out = tempfile::tempdir().unwrap();
     let written = export(dir, out.path(), format, RoundSelection::All).unwrap();
     (out, written)
@@ -206,7 +206,7 @@ fn csv_cells(out: &TempDir, table: &str) -> (Vec<String>, Vec<Vec<Option<String>
 
 /// Returns the cells of the row of `pages` with this URL, by column name.
 fn page_cells(dir: &Path, url: &str) -> Value {
-    let (out, _) = exported(dir, Format::Csv);
+    let (out, _) = exported(dir, TableFormat::Csv);
     let (header, rows) = csv_cells(&out, "pages");
     let row = rows
         .into_iter()
@@ -222,7 +222,7 @@ fn page_cells(dir: &Path, url: &str) -> Value {
 #[test]
 fn common_crawls_columns_come_first_with_its_names_and_types() {
     let dir = crawl();
-    let (out, _) = exported(dir.path(), Format::Parquet);
+    let (out, _) = exported(dir.path(), TableFormat::Parquet);
     let reader = reader(&out, "pages");
     let schema = reader.metadata().file_metadata().schema_descr();
     let names_and_types: Vec<(String, &str)> = schema.columns()[..COMMON_CRAWL.len()]
@@ -251,8 +251,8 @@ fn common_crawls_columns_come_first_with_its_names_and_types() {
 #[test]
 fn csv_and_parquet_hold_the_same() {
     let dir = crawl();
-    let (parquet, written) = exported(dir.path(), Format::Parquet);
-    let (csv, written_csv) = exported(dir.path(), Format::Csv);
+    let (parquet, written) = exported(dir.path(), TableFormat::Parquet);
+    let (csv, written_csv) = exported(dir.path(), TableFormat::Csv);
     assert_eq!(written, written_csv);
     let names: Vec<&str> = written.iter().map(|table| table.name).collect();
     assert_eq!(
@@ -374,7 +374,7 @@ fn unknown_values_are_null() {
 #[test]
 fn pages_are_sorted_compressed_and_described() {
     let dir = crawl();
-    let (out, _) = exported(dir.path(), Format::Parquet);
+    let (out, _) = exported(dir.path(), TableFormat::Parquet);
     let keys: Vec<_> = parquet_cells(&out, "pages")
         .into_iter()
         .map(|row| row[0].clone())
@@ -413,7 +413,7 @@ fn pages_are_sorted_compressed_and_described() {
 fn without_links_there_is_no_table_of_them() {
     let dir = crawl();
     fs::remove_file(dir.path().join("links.jsonl")).unwrap();
-    let (out, written) = exported(dir.path(), Format::Csv);
+    let (out, written) = exported(dir.path(), TableFormat::Csv);
     assert!(written.iter().all(|table| table.name != "links"));
     assert!(!out.path().join("links.csv").exists());
 }
@@ -421,9 +421,14 @@ fn without_links_there_is_no_table_of_them() {
 #[test]
 fn a_folder_without_a_crawl_is_refused() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let refused = export(dir.path(), out.path(), Format::Csv, RoundSelection::All)
-        .unwrap_err()
-        .to_string();
+    let refused = export(
+        dir.path(),
+        out.path(),
+        TableFormat::Csv,
+        RoundSelection::All,
+    )
+    .unwrap_err()
+    .to_string();
     assert!(refused.contains("no crawl in `"), "{refused}");
 }
 
@@ -449,7 +454,7 @@ fn hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     rows(dir.path(), "pages.jsonl", &pages, "");
     let end = json!({"origin": null, "urls": 0, "reason": "finished", "detail": null});
     rows(dir.path(), "waiting.jsonl", &[end], "");
-    let (out, _) = exported(dir.path(), Format::Csv);
+    let (out, _) = exported(dir.path(), TableFormat::Csv);
     let (header, hosts) = csv_cells(&out, "hosts");
     let place = |name: &str| header.iter().position(|column| column == name).unwrap();
     let coverage: Vec<_> = hosts

@@ -29,30 +29,30 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod ground_truth;
 mod link_spellings;
-mod log;
 mod misbehaviour;
 mod nginx;
 mod random;
 mod reply;
 mod reply_sender;
 mod request;
+mod request_log;
 mod server;
 mod sockets;
-mod spec;
 mod synthetic_hosts;
 mod test_web;
+mod test_web_builder;
 mod trap_web;
-mod truth;
 mod web_plan;
 
-pub use log::{LogEntry, gaps};
+pub use ground_truth::{AllowedHosts, ExclusionReason, ExpectedAnswer, GroundTruth};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
 pub use nginx::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
 pub use reply::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply};
 pub use request::ReceivedRequest;
-pub use spec::{ConnectionBehaviour, Spec};
+pub use request_log::{LogEntry, gaps};
 pub use test_web::TestWeb;
+pub use test_web_builder::{ConnectionBehaviour, TestWebBuilder};
 pub use trap_web::{TRAPS, TrapWeb};
-pub use truth::{AllowedHosts, ExclusionReason, Expected, Truth};
 pub use web_plan::LinkMix;

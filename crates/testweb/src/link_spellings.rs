@@ -2,7 +2,7 @@
 
 use crate::random::SeededRandom;
 
-pub(crate) struct Target<'a> {
+pub(crate) struct LinkTarget<'a> {
     pub(crate) authority: &'a str,
     /// The canonical path and query.
     pub(crate) path: &'a str,
@@ -11,8 +11,8 @@ pub(crate) struct Target<'a> {
 
 /// Returns an `href` value in a random spelling that resolves to `target` against the path `base`.
 /// The value is escaped, and in quotes unless it needs none.
-pub(crate) fn write(base: &str, target: &Target<'_>, dice: &mut SeededRandom) -> String {
-    let Target {
+pub(crate) fn write(base: &str, target: &LinkTarget<'_>, dice: &mut SeededRandom) -> String {
+    let LinkTarget {
         authority,
         path,
         same_host,

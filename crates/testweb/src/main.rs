@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crawl_testweb::{LinkMix, Spec, TestWeb};
+use crawl_testweb::{LinkMix, TestWeb, TestWebBuilder};
 
 const USAGE: &str = "\
 usage: crawl-testweb [--hosts N] [--pages N] [--seed N] [--latency-ms N]
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 /// Parses the arguments into the settings of a web. Returns `None` if they request help.
-fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String> {
+fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<TestWebBuilder>, String> {
     let mut spec = TestWeb::builder();
     while let Some(flag) = args.next() {
         match flag.as_str() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::log::Log;
 use crate::reply::{HttpAnswer, RawReplyStep, ReplyContent, ScriptedReply, head};
+use crate::request_log::RequestLog;
 
 /// Bytes per write. The number is small, so that the last write begins shortly before the end of a
 /// long body.
@@ -23,7 +23,7 @@ pub(crate) enum AfterReply {
 /// Sends one reply and records what the log needs.
 pub(crate) struct ReplySender<'a> {
     stream: &'a mut TcpStream,
-    log: &'a Log,
+    log: &'a RequestLog,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
     /// The time just before the last write, in microseconds on the log's scale. No client can have
@@ -32,7 +32,7 @@ pub(crate) struct ReplySender<'a> {
 }
 
 impl<'a> ReplySender<'a> {
-    pub(crate) fn new(stream: &'a mut TcpStream, log: &'a Log) -> ReplySender<'a> {
+    pub(crate) fn new(stream: &'a mut TcpStream, log: &'a RequestLog) -> ReplySender<'a> {
         ReplySender {
             stream,
             log,

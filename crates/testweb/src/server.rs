@@ -11,22 +11,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::log::{EntryKey, Log, LogEntry};
 use crate::random::SeededRandom;
 use crate::reply::{HttpAnswer, ReplyContent, ReplyScript, ScriptedReply};
 use crate::reply_sender::{AfterReply, ReplySender, until_closed};
 use crate::request::{ReadBuffer, ReceivedRequest, RequestReadResult};
-use crate::spec::{ConnectionBehaviour, Handler};
+use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
 use crate::synthetic_hosts::SyntheticHosts;
+use crate::test_web_builder::{ConnectionBehaviour, ReplyHandler};
 
 /// The state that all connections share.
 pub(crate) struct ServerState {
     pub(crate) site: SyntheticHosts,
-    pub(crate) log: Log,
+    pub(crate) log: RequestLog,
     pub(crate) gzip: bool,
     pub(crate) latency: Duration,
     pub(crate) latencies: HashMap<u32, Duration>,
-    pub(crate) handlers: HashMap<u32, Handler>,
+    pub(crate) handlers: HashMap<u32, ReplyHandler>,
     pub(crate) scripts: Mutex<HashMap<(u32, String), ReplyScript>>,
     pub(crate) connection_modes: Mutex<HashMap<u32, ConnectionBehaviour>>,
     pub(crate) connections: AtomicU64,
@@ -104,8 +104,8 @@ async fn greet(stream: &mut TcpStream) -> io::Result<()> {
 /// A request being served. Dropping this value records the request's end in the log, whatever the
 /// reason for the end.
 struct Visit<'a> {
-    log: &'a Log,
-    key: EntryKey,
+    log: &'a RequestLog,
+    key: LogEntryKey,
     status: Option<u16>,
     sent: u64,
     last_us: Option<u64>,

@@ -3,32 +3,32 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
-use crate::spec::Spec;
+use crate::test_web_builder::TestWebBuilder;
 
 /// Maximum number of ports to try. A port is unsuitable if it is already in use on one of the
 /// addresses.
 const MAX_DRAWS: u32 = 50;
 
 /// The addresses and sockets on which the hosts listen.
-pub(crate) struct Bound {
+pub(crate) struct BoundSockets {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<TcpListener>,
 }
 
-pub(crate) fn bind(spec: &Spec) -> io::Result<Bound> {
+pub(crate) fn bind(spec: &TestWebBuilder) -> io::Result<BoundSockets> {
     let spread = spec.addresses.unwrap_or(spec.hosts).min(spec.hosts);
     let ips: Vec<IpAddr> = (0..spec.hosts).map(|host| ip(host % spread)).collect();
     match spread < spec.hosts {
-        true => Bound::of(&ips, 0),
+        true => BoundSockets::of(&ips, 0),
         false => bind_shared(&ips),
     }
 }
 
-fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
-    let mut last = Bound::of(&ips[..1], 0)?;
+fn bind_shared(ips: &[IpAddr]) -> io::Result<BoundSockets> {
+    let mut last = BoundSockets::of(&ips[..1], 0)?;
     for _ in 0..MAX_DRAWS {
         let port = last.addresses[0].port();
-        match Bound::of(&ips[1..], port) {
+        match BoundSockets::of(&ips[1..], port) {
             Ok(rest) => {
                 last.addresses.extend(rest.addresses);
                 last.listeners.extend(rest.listeners);
@@ -37,7 +37,7 @@ fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 // Keep the old socket open until the new one is bound, so that the new one gets a
                 // different port.
-                last = Bound::of(&ips[..1], 0)?;
+                last = BoundSockets::of(&ips[..1], 0)?;
             }
             Err(error) => return Err(error),
         }
@@ -48,9 +48,9 @@ fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
     ))
 }
 
-impl Bound {
-    fn of(ips: &[IpAddr], port: u16) -> io::Result<Bound> {
-        let mut bound = Bound {
+impl BoundSockets {
+    fn of(ips: &[IpAddr], port: u16) -> io::Result<BoundSockets> {
+        let mut bound = BoundSockets {
             addresses: Vec::new(),
             listeners: Vec::new(),
         };

@@ -140,7 +140,7 @@ impl SyntheticHosts {
             } else {
                 ""
             };
-            let to = link_spellings::Target {
+            let to = link_spellings::LinkTarget {
                 authority: &self.authorities[edge.to.host as usize],
                 path: &self.shape.path(edge.to),
                 same_host: edge.to.host == place.host,

@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::log::{Log, LogEntry};
+use crate::ground_truth::{AllowedHosts, GroundTruth, walk};
 use crate::reply::{HttpAnswer, ReplyScript};
+use crate::request_log::{LogEntry, RequestLog};
 use crate::server::{ServerState, lock, serve};
-use crate::sockets::{Bound, bind};
-use crate::spec::{ConnectionBehaviour, Spec};
+use crate::sockets::{BoundSockets, bind};
 use crate::synthetic_hosts::SyntheticHosts;
-use crate::truth::{AllowedHosts, Truth, walk};
+use crate::test_web_builder::{ConnectionBehaviour, TestWebBuilder};
 use crate::web_plan::{LinkMix, WebParameters};
 
 /// A web that listens on loopback until it is dropped.
@@ -34,13 +34,13 @@ pub struct TestWeb {
 
 impl TestWeb {
     /// Returns the settings of a web with one host and 20 pages, to modify and start.
-    pub fn builder() -> Spec {
-        Spec::default()
+    pub fn builder() -> TestWebBuilder {
+        TestWebBuilder::default()
     }
 
     /// Returns the settings of hosts with one page each, without generated links or sitemaps, for
     /// tests that script their pages.
-    pub fn scripted(hosts: u32) -> Spec {
+    pub fn scripted(hosts: u32) -> TestWebBuilder {
         let links = LinkMix::plain();
         TestWeb::builder()
             .hosts(hosts)
@@ -49,8 +49,8 @@ impl TestWeb {
             .sitemap(false)
     }
 
-    pub(crate) fn try_start(spec: Spec) -> io::Result<TestWeb> {
-        let Bound {
+    pub(crate) fn try_start(spec: TestWebBuilder) -> io::Result<TestWeb> {
+        let BoundSockets {
             addresses,
             listeners,
         } = bind(&spec)?;
@@ -112,7 +112,7 @@ impl TestWeb {
 
     /// Returns the expected result of a crawl that starts at the root of host 0 and may enter the
     /// hosts in `reach`.
-    pub fn truth(&self, reach: AllowedHosts) -> Truth {
+    pub fn truth(&self, reach: AllowedHosts) -> GroundTruth {
         walk(&self.shared.site, reach)
     }
 
@@ -258,7 +258,7 @@ fn close(task: &JoinHandle<()>) {
     }
 }
 
-fn shared(spec: Spec, addresses: &[SocketAddr]) -> ServerState {
+fn shared(spec: TestWebBuilder, addresses: &[SocketAddr]) -> ServerState {
     let name = |(host, address): (u32, &SocketAddr)| match &spec.domain {
         Some(domain) => format!("h{host}.{domain}:{}", address.port()),
         None => address.to_string(),
@@ -275,7 +275,7 @@ fn shared(spec: Spec, addresses: &[SocketAddr]) -> ServerState {
             crawl_delay: spec.crawl_delay,
             sitemap: spec.sitemap,
         },
-        log: Log::new(),
+        log: RequestLog::new(),
         gzip: spec.gzip,
         latency: spec.latency,
         latencies: spec.latencies,

@@ -124,7 +124,7 @@ pub(crate) struct PlannedUrl {
 
 /// A link to a place, and whether the link is nofollow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edge {
+pub(crate) struct PlannedLink {
     pub(crate) to: PlannedUrl,
     /// Whether the link itself has `rel=nofollow`.
     pub(crate) shunned: bool,
@@ -263,7 +263,7 @@ impl WebParameters {
     }
 
     /// Returns the links of the page at `place`, in document order. A target may occur twice.
-    pub(crate) fn links(&self, place: PlannedUrl) -> Vec<Edge> {
+    pub(crate) fn links(&self, place: PlannedUrl) -> Vec<PlannedLink> {
         let mut to = Vec::new();
         match place.kind {
             PlannedUrlKind::Page => self.page_links(place, &mut to),
@@ -286,7 +286,7 @@ impl WebParameters {
             });
         }
         to.into_iter()
-            .map(|to| Edge {
+            .map(|to| PlannedLink {
                 to,
                 shunned: to.kind == PlannedUrlKind::Shunned,
             })

@@ -7,7 +7,7 @@ use crawl_weburl::HostKey;
 use super::learned_spellings::LearnedSpellings;
 use super::novelty::HostWords;
 use super::recent_map::RecentMap;
-use super::url_template::TemplateHistory;
+use super::template_history::TemplateHistory;
 
 /// Maximum bytes of evidence of traps on all hosts, approximately. A host takes a few KiB with its
 /// first page, and about 600 KiB at most.

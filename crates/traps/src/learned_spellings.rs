@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingStep};
+use crawl_weburl::{
+    AlternativeSpelling, CanonicalUrl, SessionId, SpellingStep, SpellingStepPolicies,
+};
 
 use super::recent_map::RecentMap;
 use super::stable_hash;
@@ -88,7 +90,7 @@ impl LearnedSpellings {
     /// Records a fetched page, given its number of words and the hash of its text.
     pub(super) fn learn(
         &mut self,
-        naming: &SpellingRules,
+        naming: &SpellingStepPolicies,
         url: &CanonicalUrl,
         words: u32,
         text: u64,
@@ -147,8 +149,8 @@ impl LearnedSpellings {
         PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
     }
 
-    fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: Spelling) {
-        let Spelling {
+    fn learn_spelling(&mut self, page: Page, url: &CanonicalUrl, spelling: AlternativeSpelling) {
+        let AlternativeSpelling {
             url: plain,
             step,
             about,
@@ -210,7 +212,7 @@ impl LearnedSpellings {
     /// itself is fetched.
     pub(super) fn same_as(
         &self,
-        naming: &SpellingRules,
+        naming: &SpellingStepPolicies,
         url: &CanonicalUrl,
     ) -> Option<(CanonicalUrl, String)> {
         if !self.has_rules() {
@@ -231,7 +233,7 @@ impl LearnedSpellings {
     }
 
     /// Returns the rule in force for a spelling. A rule for the plain form is preferred.
-    fn rule(&self, spelling: &Spelling) -> Option<&Rule> {
+    fn rule(&self, spelling: &AlternativeSpelling) -> Option<&Rule> {
         let in_force = self.rules.iter().filter(|rule| {
             rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
         });
@@ -267,7 +269,7 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::{SpellingRules, SpellingStep, canonicalize};
+    use crawl_weburl::{SpellingStep, SpellingStepPolicies, canonicalize};
     use expect_test::{Expect, expect};
 
     use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
@@ -278,7 +280,7 @@ mod tests {
         reason = "expectations are written in place"
     )]
     fn check(pages: &[(&str, u64)], link: &str, expect: Expect) {
-        let naming = SpellingRules::default();
+        let naming = SpellingStepPolicies::default();
         let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let mut names = LearnedSpellings::default();
         for (path, text) in pages {
@@ -316,7 +318,7 @@ mod tests {
         let mut names = LearnedSpellings::default();
         let mut learn = |path: &str, text| {
             let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-            names.learn(&SpellingRules::default(), &url, 20, text);
+            names.learn(&SpellingStepPolicies::default(), &url, 20, text);
             names.has_rules()
         };
         for (folder, text) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -336,7 +338,7 @@ mod tests {
             "html", "htm", "php", "xhtml", "shtml", "asp", "aspx", "jsp", "cgi",
         ] {
             let url = url(&format!("/index.{ending}"));
-            names.learn(&SpellingRules::default(), &url, 20, 1);
+            names.learn(&SpellingStepPolicies::default(), &url, 20, 1);
         }
         let plain = stable_hash::of(url("/").as_str().as_bytes());
         assert_eq!(names.variants.get(plain).unwrap().len(), MAX_KINDS);
@@ -431,7 +433,7 @@ mod tests {
         let rules = |pages: &[(&str, u32, u64)]| {
             let mut names = LearnedSpellings::default();
             for (path, words, text) in pages {
-                names.learn(&SpellingRules::default(), &url(path), *words, *text);
+                names.learn(&SpellingStepPolicies::default(), &url(path), *words, *text);
                 assert!(names.has_met(&url(path)));
             }
             assert!(!names.has_met(&url("/other")));
@@ -463,7 +465,7 @@ mod tests {
         let mut names = LearnedSpellings::default();
         let mut learn = |path: &str| {
             let before = names.bytes();
-            names.learn(&SpellingRules::default(), &url(path), 20, 1);
+            names.learn(&SpellingStepPolicies::default(), &url(path), 20, 1);
             (names.bytes() - before, names.rules.len())
         };
         for n in 0..MAX_RULES {

@@ -13,7 +13,7 @@
 //! All memory is bounded (see the constants). The deferred kinds can be stored and restored
 //! ([`TrapDetector::stored`]); everything else is learned again from the next pages.
 
-mod deferred_format;
+mod deferred_kinds_format;
 mod deferred_url_kinds;
 mod host_memory;
 mod learned_spellings;
@@ -23,20 +23,20 @@ mod page_fingerprint;
 mod recent_map;
 mod simhash;
 mod stable_hash;
-mod url_template;
+mod template_history;
 mod word_scan;
 
 use std::collections::HashSet;
 
-use crawl_weburl::{CanonicalUrl, HostKey, SpellingRules, UrlShape};
+use crawl_weburl::{CanonicalUrl, HostKey, SpellingStepPolicies, UrlShape};
 
-use self::deferred_url_kinds::{DeferredUrlKind, DeferredUrlKinds};
+use self::deferred_url_kinds::{DeferredUrlKindState, DeferredUrlKinds};
 use self::host_memory::{BarrenPageUrls, HostMemories, HostMemory, SeenText};
-use self::mirrored_origins::MirrorEvidence;
+use self::mirrored_origins::MirrorTracker;
 pub use self::novelty::HostWords;
-pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
-pub use self::url_template::TrapKind;
-use self::url_template::{PageYield, TemplateHistory};
+pub use self::page_fingerprint::{PageFingerprint, PageFingerprintBuilder};
+pub use self::template_history::TrapKind;
+use self::template_history::{PageYield, TemplateHistory};
 
 /// The maximum level of a URL (the number of consecutive pages with nothing new on the way to it).
 pub const MAX_LEVEL: u8 = 30;
@@ -106,7 +106,7 @@ pub struct PageJudgement {
 
 /// How to treat a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Disposition {
+pub enum UrlDisposition {
     /// Fetch the URL.
     Fetch,
     /// Queue the URL behind the host's other URLs, at this level (the number of consecutive pages
@@ -130,7 +130,7 @@ pub enum Disposition {
 /// before it is fetched.
 #[derive(Debug)]
 pub struct TrapDetector {
-    naming: SpellingRules,
+    naming: SpellingStepPolicies,
     defers: bool,
     hosts: HostMemories,
     deferred: DeferredUrlKinds,
@@ -138,7 +138,7 @@ pub struct TrapDetector {
     has_changed: bool,
     /// Whether alternative spellings may have been learned for any host.
     may_rename: bool,
-    mirrors: MirrorEvidence,
+    mirrors: MirrorTracker,
     /// Hosts whose URLs may now be treated differently than at the last call of
     /// [`TrapDetector::settled`].
     changing: HashSet<HostKey>,
@@ -162,7 +162,7 @@ impl TrapDetector {
     /// Creates a trap detector that knows nothing yet. Spellings are learned according to `naming`.
     /// If `defers` is false, nothing is delayed or deferred.
     #[must_use]
-    pub fn new(naming: SpellingRules, defers: bool) -> TrapDetector {
+    pub fn new(naming: SpellingStepPolicies, defers: bool) -> TrapDetector {
         TrapDetector {
             naming,
             defers,
@@ -170,7 +170,7 @@ impl TrapDetector {
             deferred: DeferredUrlKinds::default(),
             has_changed: false,
             may_rename: false,
-            mirrors: MirrorEvidence::default(),
+            mirrors: MirrorTracker::default(),
             changing: HashSet::new(),
         }
     }
@@ -350,16 +350,16 @@ impl TrapDetector {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Disposition {
+    ) -> UrlDisposition {
         let disposition = self.standing(url, via, level);
-        if let Disposition::Defer(_) = &disposition
+        if let UrlDisposition::Defer(_) = &disposition
             && let Some((place, _)) = self.deferred_place(url, via, level)
             && let Some(deferred) = self.deferred.get_mut(place)
         {
             deferred.put_aside += 1;
             if deferred.put_aside >= deferred.next_probe {
                 deferred.next_probe = deferred.next_probe.saturating_mul(PROBE_FACTOR);
-                return Disposition::Fetch;
+                return UrlDisposition::Fetch;
             }
         }
         disposition
@@ -372,18 +372,18 @@ impl TrapDetector {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Disposition {
+    ) -> UrlDisposition {
         let key = url.host_key();
         let host = self.hosts.get(&key);
         let same_page = host.and_then(|host| host.names.same_as(&self.naming, url));
         if let Some((same_page, why)) = same_page {
-            return Disposition::SameAs(same_page, why);
+            return UrlDisposition::SameAs(same_page, why);
         }
         if let Some((_, deferred)) = self.deferred_place(url, via, level) {
-            return Disposition::Defer(deferred.rule.clone());
+            return UrlDisposition::Defer(deferred.rule.clone());
         }
         if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.defers) {
-            return Disposition::Mirror(twin, why);
+            return UrlDisposition::Mirror(twin, why);
         }
         let is_watched = |host: &HostMemory| {
             let (template, family) = keys(&key, url.shape());
@@ -397,8 +397,8 @@ impl TrapDetector {
         let may_be_watched = self.defers && level == 0;
         let watching = host.filter(|host| may_be_watched && host.watched > 0);
         match watching.is_some_and(is_watched) {
-            true => Disposition::Later(1),
-            false => Disposition::Fetch,
+            true => UrlDisposition::Later(1),
+            false => UrlDisposition::Fetch,
         }
     }
 
@@ -507,7 +507,7 @@ impl TrapDetector {
         if self.deferred.len() >= MAX_DEFERRED_KINDS {
             return false;
         }
-        let deferred = DeferredUrlKind {
+        let deferred = DeferredUrlKindState {
             host: Some(host.clone()),
             rule,
             by_looks,
@@ -528,13 +528,13 @@ impl TrapDetector {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Option<(u64, &DeferredUrlKind)> {
+    ) -> Option<(u64, &DeferredUrlKindState)> {
         if self.deferred.is_empty() {
             return None;
         }
         let shape = url.shape();
         let (template, family) = keys(&url.host_key(), shape);
-        let applies = |deferred: &&DeferredUrlKind| {
+        let applies = |deferred: &&DeferredUrlKindState| {
             let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
             (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
         };

@@ -40,7 +40,7 @@ struct Pair {
 
 /// The evidence that some origins mirror others: the pages that they serve at equal paths.
 #[derive(Debug)]
-pub(super) struct MirrorEvidence {
+pub(super) struct MirrorTracker {
     /// The pages at each path, by the hash of path and query.
     paths: RecentMap<Vec<KnownPage>>,
     /// Pairs of origins with an equal page. The first key is the mirror. The second key is the
@@ -49,9 +49,9 @@ pub(super) struct MirrorEvidence {
     compared: usize,
 }
 
-impl Default for MirrorEvidence {
-    fn default() -> MirrorEvidence {
-        MirrorEvidence {
+impl Default for MirrorTracker {
+    fn default() -> MirrorTracker {
+        MirrorTracker {
             paths: RecentMap::new(MAX_PATHS),
             pairs: HashMap::new(),
             compared: 0,
@@ -59,7 +59,7 @@ impl Default for MirrorEvidence {
     }
 }
 
-impl MirrorEvidence {
+impl MirrorTracker {
     /// Records a fetched page. Returns whether the page was compared with a page of another origin.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
@@ -131,7 +131,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
-    use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorEvidence, PageFingerprint};
+    use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, MirrorTracker, PageFingerprint};
 
     /// Fetches pages `0..pages` of two origins. From page `differs` on, the texts of the two
     /// origins differ.
@@ -140,7 +140,7 @@ mod tests {
         reason = "expectations are written in place"
     )]
     fn check(pages: u32, differs: u32, expect: Expect) {
-        let mut mirrors = MirrorEvidence::default();
+        let mut mirrors = MirrorTracker::default();
         for (origin, first_changed) in [
             ("http://a.example", u32::MAX),
             ("http://b.example", differs),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn pairs_of_origins_are_bounded() {
-        let mut mirrors = MirrorEvidence::default();
+        let mut mirrors = MirrorTracker::default();
         let text = "so many words that it is like no other page ".repeat(3);
         for n in 0..MAX_PAIRS + 5 {
             for origin in ["a", "b"] {
@@ -206,7 +206,7 @@ mod tests {
             (changed(0b1111, MIN_WORDS), false),
             (changed(0, MIN_WORDS - 1), false),
         ] {
-            let mut mirrors = MirrorEvidence::default();
+            let mut mirrors = MirrorTracker::default();
             mirrors.learn(&a, &page);
             mirrors.learn(&b, &changed_page);
             assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
         }
         // An origin's repeated page is not compared again, and at most `MAX_ORIGINS` origins are
         // compared at one path.
-        let mut mirrors = MirrorEvidence::default();
+        let mut mirrors = MirrorTracker::default();
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);
         }

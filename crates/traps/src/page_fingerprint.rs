@@ -7,7 +7,7 @@ use std::ops::Range;
 use crawl_weburl::CanonicalUrl;
 use memchr::memchr;
 
-use super::simhash::Votes;
+use super::simhash::BitVoteCounts;
 use super::stable_hash::{mix, of, of_lower_case, of_word};
 use super::word_scan::{ScannedBlock, is_word, word_bytes};
 
@@ -74,7 +74,7 @@ impl PageFingerprint {
 
 /// Computes the fingerprint of a page from its texts and images, in page order.
 #[derive(Debug)]
-pub struct FingerprintReader {
+pub struct PageFingerprintBuilder {
     /// Hashes of the words of the page's own URL.
     own: Vec<u64>,
     /// A set with a bit for each hash in `own`. Testing the bit avoids most comparisons with `own`.
@@ -85,16 +85,16 @@ pub struct FingerprintReader {
     images: Vec<u32>,
 }
 
-impl FingerprintReader {
+impl PageFingerprintBuilder {
     /// Creates a reader for the page at `url`.
     #[must_use]
-    pub fn new(url: &CanonicalUrl) -> FingerprintReader {
+    pub fn new(url: &CanonicalUrl) -> PageFingerprintBuilder {
         let path = url.path_and_query().as_bytes();
         let words = path.split(|byte| !is_word(*byte));
         let long = words.filter(|word| word.len() >= MIN_OWN_WORD);
         let hashes = long.map(|word| of_lower_case(word, word.len()));
         let own: Vec<_> = hashes.take(MAX_OWN_WORDS).collect();
-        FingerprintReader {
+        PageFingerprintBuilder {
             own_bits: own.iter().fold(0, |bits, hash| bits | bit_of(*hash)),
             own,
             text: 0,
@@ -218,7 +218,7 @@ fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
         1..SHINGLE => 1,
         count => count - (SHINGLE - 1),
     };
-    let mut votes = Votes::default();
+    let mut votes = BitVoteCounts::default();
     let mut shingles = vec![0; count];
     let (fours, rest) = shingles.as_chunks_mut::<AT_ONCE>();
     let mut words = words;
@@ -329,7 +329,7 @@ const fn place_of([a, b, c]: [u8; 3]) -> usize {
 impl PageFingerprint {
     /// Computes the fingerprint of markup that contains no comments, scripts or styles.
     pub(super) fn of_markup(html: &str, url: &CanonicalUrl) -> PageFingerprint {
-        let mut reader = FingerprintReader::new(url);
+        let mut reader = PageFingerprintBuilder::new(url);
         let mut at = 0;
         for part in html.split_inclusive('>') {
             let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));

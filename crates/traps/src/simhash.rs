@@ -7,7 +7,7 @@ const PLANES: usize = 13;
 /// 64 counters: each counts the hashes in which one of the 64 bits is set. Each `u64` holds one bit
 /// of all 64 counters, so that a hash is added to all counters at once.
 #[derive(Debug, Default)]
-pub(super) struct Votes {
+pub(super) struct BitVoteCounts {
     planes: [u64; PLANES],
     hashes: u32,
 }
@@ -17,7 +17,7 @@ fn sum(a: u64, b: u64, c: u64) -> (u64, u64) {
     (a ^ b ^ c, a & b | (a ^ b) & c)
 }
 
-impl Votes {
+impl BitVoteCounts {
     pub(super) fn add(&mut self, hash: u64) {
         self.hashes += 1;
         self.carry(hash, 0);
@@ -65,22 +65,22 @@ impl Votes {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Votes;
+    use super::BitVoteCounts;
 
     #[test]
     fn a_bit_is_set_where_most_hashes_have_it() {
-        let mut votes = Votes::default();
+        let mut votes = BitVoteCounts::default();
         for hash in [0b1011, 0b0011, 0b0110] {
             votes.add(hash);
         }
         assert_eq!(votes.result(), 0b0011);
-        assert_eq!(Votes::default().result(), 0);
+        assert_eq!(BitVoteCounts::default().result(), 0);
     }
 
     proptest! {
         #[test]
         fn votes_count_as_plain_counters_do(hashes in prop::collection::vec(any::<u64>(), 0..200)) {
-            let mut votes = Votes::default();
+            let mut votes = BitVoteCounts::default();
             let (fours, rest) = hashes.as_chunks();
             fours.iter().for_each(|four| votes.add_four(*four));
             rest.iter().for_each(|hash| votes.add(*hash));

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
+use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
 use expect_test::{Expect, expect};
 
-use super::{AnswerEvidence, Disposition, PageEvidence, PageFingerprint, TrapDetector};
+use super::{AnswerEvidence, PageEvidence, PageFingerprint, TrapDetector, UrlDisposition};
 
-mod pages;
+mod observed_pages;
 
 /// A site. Returns its response at a path: a page, a redirect (`-> PATH`), or `None` if there is no
 /// page.
@@ -59,7 +59,7 @@ const MAX_REDIRECTS: u8 = 5;
 type Prepare<'a> = &'a dyn Fn(&TrapDetector, &CanonicalUrl, u8, &mut PageFingerprint);
 
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
-    let mut traps = TrapDetector::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingStepPolicies::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     // The queue holds level, depth, number and URL. For each URL, `seen` holds the page that
     // contains the URL and the number of redirects that led to the URL.
@@ -76,14 +76,14 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
         let path = at.path_and_query().to_owned();
         turn += 1;
         match traps.disposition(&at, via.as_ref(), level) {
-            Disposition::Fetch => {}
-            Disposition::Later(level) => {
+            UrlDisposition::Fetch => {}
+            UrlDisposition::Later(level) => {
                 queue.insert((level, depth, turn, at));
                 continue;
             }
-            Disposition::Defer(rule)
-            | Disposition::SameAs(_, rule)
-            | Disposition::Mirror(_, rule) => {
+            UrlDisposition::Defer(rule)
+            | UrlDisposition::SameAs(_, rule)
+            | UrlDisposition::Mirror(_, rule) => {
                 over.rules.insert(path, rule);
                 continue;
             }
@@ -436,7 +436,7 @@ fn near_duplicates_alone_defer_nothing() {
 
 #[test]
 fn a_deferred_kind_is_revived_by_something_new() {
-    let mut traps = TrapDetector::new(SpellingRules::default(), true);
+    let mut traps = TrapDetector::new(SpellingStepPolicies::default(), true);
     let url = |n: u32| {
         canonicalize(
             None,
@@ -462,17 +462,17 @@ fn a_deferred_kind_is_revived_by_something_new() {
     let deferred: Vec<bool> = (0..4).map(|n| visit(&mut traps, n, empty).1).collect();
     assert_eq!(deferred, [false, false, false, true]);
     let probe = (5..)
-        .find(|n| traps.disposition(&url(*n), None, 1) == Disposition::Fetch)
+        .find(|n| traps.disposition(&url(*n), None, 1) == UrlDisposition::Fetch)
         .unwrap();
     assert_eq!(probe, 5 + 127, "the 128th is asked for");
     assert!(matches!(
         traps.disposition(&url(999), None, 1),
-        Disposition::Defer(_)
+        UrlDisposition::Defer(_)
     ));
     // The stored state restores a detector that decides as before.
     let stored = traps.stored().unwrap();
     assert_eq!(traps.stored(), None);
-    let mut started = TrapDetector::new(SpellingRules::default(), true);
+    let mut started = TrapDetector::new(SpellingStepPolicies::default(), true);
     started.restore(&stored);
     assert_eq!(
         started.standing(&url(999), None, 1),
@@ -482,7 +482,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
     started.restore(b"parked 2\nnonsense\n\t\t");
     let (judgement, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(judgement.traps_changed && !judgement.is_barren);
-    assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
+    assert_eq!(traps.standing(&url(999), None, 1), UrlDisposition::Fetch);
     // After a wrong deferral, a trap needs twice as many pages.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
     assert_eq!(again.iter().position(|deferred| *deferred), Some(5));
@@ -490,7 +490,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
 
 #[test]
 fn without_defers_nothing_is_delayed_or_deferred() {
-    let mut traps = TrapDetector::new(SpellingRules::default(), false);
+    let mut traps = TrapDetector::new(SpellingStepPolicies::default(), false);
     for n in 0..50 {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
         let at = url(n);
@@ -502,7 +502,10 @@ fn without_defers_nothing_is_delayed_or_deferred() {
         };
         let judgement = traps.observe(&visit);
         assert_eq!((judgement.level, judgement.is_barren), (0, false));
-        assert_eq!(traps.disposition(&url(n + 1), None, 0), Disposition::Fetch);
+        assert_eq!(
+            traps.disposition(&url(n + 1), None, 0),
+            UrlDisposition::Fetch
+        );
         assert!(!traps.needs_care(&url(n + 1), 0));
     }
 }

@@ -32,7 +32,7 @@ enum Command {
     PowerCuts(power_cuts::Args),
     /// Run a benchmark that is too slow for a test
     #[command(subcommand)]
-    Bench(bench::Bench),
+    Bench(bench::BenchmarkCommand),
 }
 
 /// Use the crawler's own allocator, because some benchmarks run parts of the crawler here.

@@ -6,23 +6,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crawl_archive::{
-    CaptureLine, CaptureLog, ReadError, WarcReader, WarcRecord, archive_file, open_regular,
+    CaptureLine, CaptureLogReader, ReadError, WarcReader, WarcRecord, archive_file, open_regular,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
-use crate::originals::referred_to;
-use crate::round_times::{RoundSpan, RoundTimes};
-use crate::zip_file::ZipFile;
+use crate::original_captures::referred_to;
+use crate::round_end_times::{PackagedTimeSpan, RoundEndTimes};
+use crate::zip_file_writer::ZipFileWriter;
 
 /// Copies the records that belong in the package, and writes an index line for each capture among
 /// them.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
-    pub(crate) span: RoundSpan,
-    pub(crate) rounds: &'a RoundTimes,
+    pub(crate) span: PackagedTimeSpan,
+    pub(crate) rounds: &'a RoundEndTimes,
     pub(crate) earlier: &'a mut EarlierWaczFiles,
     /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
@@ -30,7 +30,7 @@ pub(crate) struct CaptureCopier<'a> {
 
 /// The counts of copied records, and the damage that was found in the WARC files.
 #[derive(Debug, Default)]
-pub(crate) struct CopiedCaptures {
+pub(crate) struct CaptureCopyResult {
     /// The number of captures in the package's index.
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
@@ -46,7 +46,7 @@ pub(crate) struct CopiedCaptures {
     ends: HashMap<Arc<str>, u64>,
 }
 
-impl CopiedCaptures {
+impl CaptureCopyResult {
     /// Returns true if the WARC file was read beyond the start of the given record. If the record's
     /// time is also in the packaged time span, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
@@ -60,12 +60,12 @@ impl CaptureCopier<'_> {
     /// contain captures that the WARC file lacks, and vice versa.
     pub(crate) fn copy(
         &mut self,
-        zip: &mut ZipFile,
+        zip: &mut ZipFileWriter,
         index: &mut impl Write,
-    ) -> Result<CopiedCaptures, WaczError> {
-        let mut copied = CopiedCaptures::default();
+    ) -> Result<CaptureCopyResult, WaczError> {
+        let mut copied = CaptureCopyResult::default();
         let log_failed = WaczError::read(self.dir);
-        let log = CaptureLog::open(self.dir).map_err(&log_failed)?;
+        let log = CaptureLogReader::open(self.dir).map_err(&log_failed)?;
         let Some(mut log) = log else {
             return Ok(copied);
         };
@@ -86,9 +86,9 @@ impl CaptureCopier<'_> {
     fn file(
         &mut self,
         lines: &mut LinesOfFile<'_>,
-        zip: &mut ZipFile,
+        zip: &mut ZipFileWriter,
         index: &mut impl Write,
-        copied: &mut CopiedCaptures,
+        copied: &mut CaptureCopyResult,
     ) -> Result<(), WaczError> {
         let name = Arc::clone(&lines.name);
         let path = archive_file(self.dir, &name)?;
@@ -169,7 +169,7 @@ impl CaptureCopier<'_> {
     /// Returns the reference to the WACZ file that contains the payload of a revisit, and counts
     /// the revisit if its payload is in an earlier round. `None` if the payload is in this package,
     /// or in none of the given WACZ files.
-    fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
+    fn container(&mut self, record: &WarcRecord, copied: &mut CaptureCopyResult) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
         }
@@ -187,7 +187,7 @@ impl CaptureCopier<'_> {
 
 /// Reads those lines of the capture log that belong to one WARC file.
 struct LinesOfFile<'a> {
-    log: &'a mut CaptureLog,
+    log: &'a mut CaptureLogReader,
     /// The next line of the log, which may belong to another WARC file; `None` at the end of the
     /// log.
     next: Option<CaptureLine>,

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::earlier_wacz::RequiredFile;
 use crate::options::WaczOptions;
 use crate::page_list::MainPage;
-use crate::zip_file::{Resource, ZipFile};
+use crate::zip_file_writer::{DataPackageResource, ZipFileWriter};
 
 /// The version of the WACZ format of our packages.
 const WACZ_VERSION: &str = "1.1.1";
@@ -42,7 +42,7 @@ struct DataPackage<'a> {
     rounds: &'a [u32],
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<Relation<'a>>,
-    resources: &'a [Resource],
+    resources: &'a [DataPackageResource],
 }
 
 #[derive(Serialize)]
@@ -70,7 +70,7 @@ pub(crate) struct PackageFacts<'a> {
 }
 
 /// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.
-pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()> {
+pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFileWriter) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;
     let main = facts.main;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use zip::ZipArchive;
 
 use crate::error::WaczError;
-use crate::zip_file::labelled;
+use crate::zip_file_writer::labelled;
 
 /// Maximum length of a `datapackage.json` in bytes.
 /// Beyond the limit: refused.

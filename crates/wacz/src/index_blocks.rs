@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
-use crate::zip_file::ZipFile;
+use crate::zip_file_writer::ZipFileWriter;
 
 /// The number of index lines per block. Other programs use this number too.
 const LINES_OF_BLOCK: usize = 3000;
@@ -20,7 +20,7 @@ const BLOCKS: &str = "index.idx";
 
 /// Writes the sorted index and the list of its blocks to the package. The list is kept in memory:
 /// about 150 bytes per 3,000 captures.
-pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
+pub(crate) fn write(sorted: &Path, zip: &mut ZipFileWriter) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(1 << 16, open_regular(sorted)?);
     let format = json!({ "format": "cdxj-gzip-1.0", "filename": INDEX });
     let mut blocks = format!("!meta 0 {format}\n").into_bytes();

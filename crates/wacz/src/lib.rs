@@ -35,12 +35,12 @@ mod earlier_wacz;
 mod error;
 mod index_blocks;
 mod options;
-mod originals;
-mod package;
+mod original_captures;
 mod page_list;
-mod round_times;
-mod zip_file;
+mod round_end_times;
+mod wacz_packaging;
+mod zip_file_writer;
 
 pub use error::WaczError;
 pub use options::WaczOptions;
-pub use package::{Packaged, package};
+pub use wacz_packaging::{WrittenWacz, package};

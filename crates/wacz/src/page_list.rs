@@ -11,10 +11,10 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::capture_copier::CopiedCaptures;
+use crate::capture_copier::CaptureCopyResult;
 use crate::error::WaczError;
-use crate::originals::Originals;
-use crate::zip_file::ZipFile;
+use crate::original_captures::OriginalCaptureFinder;
+use crate::zip_file_writer::ZipFileWriter;
 
 /// Maximum text of a page in a WACZ file's page list, in bytes.
 /// Beyond the limit: its end is left out.
@@ -74,8 +74,8 @@ pub(crate) struct MainPage {
 pub(crate) struct PageListWriter<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) round: Option<u32>,
-    pub(crate) copied: &'a CopiedCaptures,
-    pub(crate) originals: Originals<'a>,
+    pub(crate) copied: &'a CaptureCopyResult,
+    pub(crate) originals: OriginalCaptureFinder<'a>,
     pub(crate) main: Option<MainPage>,
     /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
@@ -87,7 +87,7 @@ impl PageListWriter<'_> {
     pub(crate) fn write(
         &mut self,
         list: PageListKind,
-        zip: &mut ZipFile,
+        zip: &mut ZipFileWriter,
     ) -> Result<u64, WaczError> {
         let unwritable = WaczError::write(self.out);
         zip.begin_deflated(list.path()).map_err(&unwritable)?;
@@ -135,7 +135,12 @@ impl PageListWriter<'_> {
     }
 
     /// Writes a line for a row if its response is HTML. Returns true if a line was written.
-    fn line(&mut self, row: &PageRow, record: &WarcRecord, zip: &mut ZipFile) -> io::Result<bool> {
+    fn line(
+        &mut self,
+        row: &PageRow,
+        record: &WarcRecord,
+        zip: &mut ZipFileWriter,
+    ) -> io::Result<bool> {
         let Some(http) = record.http() else {
             return Ok(false);
         };

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use url::{Position, Url};
 
-use crate::keys::{HostKey, Origin, OriginKeys, Site};
 use crate::shape::UrlShape;
+use crate::url_keys::{HostKey, Origin, OriginKeys, Site};
 
 /// Maximum bytes of a URL. A longer one is [`Unusable::TooLong`], because servers commonly reject
 /// more than 8 KiB of request line.
@@ -40,7 +40,7 @@ struct Parts {
 /// Why a string can't be crawled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unusable {
+pub enum UnusableUrlError {
     /// The string has only blanks.
     #[error("empty URL")]
     Empty,
@@ -58,15 +58,15 @@ pub enum Unusable {
     },
 }
 
-impl Unusable {
+impl UnusableUrlError {
     /// Returns a short fixed name for counters.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Unusable::Empty => "empty",
-            Unusable::Scheme(_) => "scheme",
-            Unusable::Malformed(_) => "malformed",
-            Unusable::TooLong { .. } => "too_long",
+            UnusableUrlError::Empty => "empty",
+            UnusableUrlError::Scheme(_) => "scheme",
+            UnusableUrlError::Malformed(_) => "malformed",
+            UnusableUrlError::TooLong { .. } => "too_long",
         }
     }
 }
@@ -76,19 +76,22 @@ impl Unusable {
 ///
 /// # Errors
 /// Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
-pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalUrl, Unusable> {
+pub fn canonicalize(
+    base: Option<&CanonicalUrl>,
+    raw: &str,
+) -> Result<CanonicalUrl, UnusableUrlError> {
     let raw = raw.trim_matches(|c: char| c <= ' ');
     if raw.is_empty() && base.is_none() {
-        return Err(Unusable::Empty);
+        return Err(UnusableUrlError::Empty);
     }
     if raw.len() > MAX_URL_BYTES {
-        return Err(Unusable::TooLong { bytes: raw.len() });
+        return Err(UnusableUrlError::TooLong { bytes: raw.len() });
     }
     let parsed = match base {
         Some(base) => base.as_url().join(raw),
         None => Url::parse(raw),
     };
-    let url = CanonicalUrl::new(parsed.map_err(Unusable::Malformed)?)?;
+    let url = CanonicalUrl::new(parsed.map_err(UnusableUrlError::Malformed)?)?;
     // Share the keys, because most links of a page stay on its origin.
     if let Some(keys) = base.map(CanonicalUrl::keys)
         && keys.origin.as_str() == url.origin_text()
@@ -99,9 +102,9 @@ pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalU
 }
 
 impl CanonicalUrl {
-    fn new(mut url: Url) -> Result<CanonicalUrl, Unusable> {
+    fn new(mut url: Url) -> Result<CanonicalUrl, UnusableUrlError> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Unusable::Scheme(url.scheme().to_owned()));
+            return Err(UnusableUrlError::Scheme(url.scheme().to_owned()));
         }
         url.set_fragment(None);
         // Since 2025, `^` belongs to the path percent-encode set. `url` 2.5 does not follow this
@@ -117,7 +120,7 @@ impl CanonicalUrl {
             let _ = url.set_password(None);
         }
         match url.as_str().len() {
-            bytes if bytes > MAX_URL_BYTES => Err(Unusable::TooLong { bytes }),
+            bytes if bytes > MAX_URL_BYTES => Err(UnusableUrlError::TooLong { bytes }),
             _ => {
                 let (keys, shape) = (OnceLock::new(), OnceLock::new());
                 Ok(CanonicalUrl(Arc::new(Parts { url, keys, shape })))
@@ -126,7 +129,7 @@ impl CanonicalUrl {
     }
 
     /// Returns the URL of `origin` with this path, which begins with `/`.
-    pub(crate) fn of_origin(origin: &Origin, path: &str) -> Result<CanonicalUrl, Unusable> {
+    pub(crate) fn of_origin(origin: &Origin, path: &str) -> Result<CanonicalUrl, UnusableUrlError> {
         let url = canonicalize(None, &format!("{origin}{path}"))?;
         let _ = url.0.keys.set(Arc::new(OriginKeys::new(origin.clone())));
         Ok(url)
@@ -217,7 +220,7 @@ impl Origin {
     ///
     /// # Errors
     /// Fails with [`Unusable`] if `text` is not an http or https URL.
-    pub fn parse(text: &str) -> Result<Origin, Unusable> {
+    pub fn parse(text: &str) -> Result<Origin, UnusableUrlError> {
         canonicalize(None, text).map(|url| url.origin())
     }
 
@@ -243,7 +246,7 @@ impl HostKey {
     ///
     /// # Errors
     /// Fails with [`Unusable`] if `text` is not a host.
-    pub fn parse(text: &str) -> Result<HostKey, Unusable> {
+    pub fn parse(text: &str) -> Result<HostKey, UnusableUrlError> {
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }
 }

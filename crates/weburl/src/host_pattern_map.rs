@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 
-use crate::host::{host_address, host_and_port};
-use crate::keys::HostKey;
+use crate::host_text::{host_address, host_and_port};
+use crate::url_keys::HostKey;
 
 /// Values by host name, for per-host settings.
 ///
@@ -122,7 +122,7 @@ impl<T> HostPatternMap<T> {
 #[cfg(test)]
 mod tests {
     use super::{BadHostPattern, HostPatternMap};
-    use crate::keys::HostKey;
+    use crate::url_keys::HostKey;
 
     fn table(patterns: &[&str]) -> HostPatternMap<()> {
         let mut table = HostPatternMap::default();

@@ -19,24 +19,26 @@
 //! assert_eq!(link.host_key().as_str(), "example.org");
 //! ```
 
-mod address;
+mod address_class;
 mod canonical;
-mod host;
 mod host_pattern_map;
-mod keys;
+mod host_text;
 mod public_suffix;
 mod query;
 mod safe_text;
 mod shape;
 mod shape_reader;
 mod spellings;
+mod url_keys;
 
-pub use address::{AddressClass, classify};
-pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
-pub use host::{class_of_host, host_address, host_and_port, without_trailing_dot};
+pub use address_class::{AddressClass, classify};
+pub use canonical::{CanonicalUrl, MAX_URL_BYTES, UnusableUrlError, canonicalize};
 pub use host_pattern_map::{BadHostPattern, HostPatternMap};
-pub use keys::{HostKey, Origin, Site};
-pub use public_suffix::{PublicSuffixes, domain_below, public_suffixes};
+pub use host_text::{class_of_host, host_address, host_and_port, without_trailing_dot};
+pub use public_suffix::{HostPublicSuffixes, domain_below, public_suffixes};
 pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
 pub use shape::{TrapSigns, UrlShape};
-pub use spellings::{SessionId, Spelling, SpellingRules, SpellingStep, StepPolicy};
+pub use spellings::{
+    AlternativeSpelling, SessionId, SpellingStep, SpellingStepPolicies, SpellingStepPolicy,
+};
+pub use url_keys::{HostKey, Origin, Site};

@@ -1,10 +1,10 @@
 //! The public suffixes of a host name: the levels above domains that can be registered.
 
-use crate::host::host_address;
+use crate::host_text::host_address;
 
 /// The public suffixes of a host name, by the [Public Suffix List](https://publicsuffix.org/).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PublicSuffixes<'a> {
+pub struct HostPublicSuffixes<'a> {
     /// The suffix that a domain registry manages (section ICANN), such as `co.uk`.
     pub registry: Option<&'a str>,
     /// The longest suffix, such as `github.io`. This may be the suffix of a company that gives out
@@ -23,9 +23,9 @@ pub struct PublicSuffixes<'a> {
 /// assert_eq!(suffixes.longest, Some("github.io"));
 /// ```
 #[must_use]
-pub fn public_suffixes(host: &str) -> PublicSuffixes<'_> {
+pub fn public_suffixes(host: &str) -> HostPublicSuffixes<'_> {
     if host_address(host).is_some() {
-        return PublicSuffixes::default();
+        return HostPublicSuffixes::default();
     }
     let longest = known_suffix(host);
     let mut registry = longest;
@@ -34,7 +34,7 @@ pub fn public_suffixes(host: &str) -> PublicSuffixes<'_> {
         let above = suffix.split_once('.');
         registry = above.and_then(|(_, above)| known_suffix(above));
     }
-    PublicSuffixes {
+    HostPublicSuffixes {
         registry: registry.map(|(suffix, _)| suffix),
         longest: longest.map(|(suffix, _)| suffix),
     }

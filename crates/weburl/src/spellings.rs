@@ -4,10 +4,10 @@
 //! `?b&a` and `?a&b` are the same. So each step has its own [`StepPolicy`], and a step without
 //! evidence is off unless the operator enables it.
 
-mod session;
-mod tracking;
+mod session_id;
+mod tracking_parameters;
 
-pub use self::session::SessionId;
+pub use self::session_id::SessionId;
 use crate::canonical::CanonicalUrl;
 use crate::query::{name_of, parts, retain, value_of, with_query};
 
@@ -29,7 +29,7 @@ pub enum SpellingStep {
 
 /// When a step is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum StepPolicy {
+pub enum SpellingStepPolicy {
     /// Never.
     #[default]
     Off,
@@ -41,22 +41,22 @@ pub enum StepPolicy {
 
 /// The policy of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpellingRules {
+pub struct SpellingStepPolicies {
     /// When to take [`SpellingStep::DefaultDocument`].
-    pub default_documents: StepPolicy,
+    pub default_documents: SpellingStepPolicy,
     /// When to take [`SpellingStep::Tracking`].
-    pub tracking: StepPolicy,
+    pub tracking: SpellingStepPolicy,
     /// When to take [`SpellingStep::SessionId`].
-    pub session_ids: StepPolicy,
+    pub session_ids: SpellingStepPolicy,
     /// When to take [`SpellingStep::Order`].
-    pub order: StepPolicy,
+    pub order: SpellingStepPolicy,
     /// When to take [`SpellingStep::Empty`].
-    pub empty: StepPolicy,
+    pub empty: SpellingStepPolicy,
 }
 
 /// Another spelling of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spelling {
+pub struct AlternativeSpelling {
     /// The other spelling, which is shorter or has its parameters in order.
     pub url: CanonicalUrl,
     /// The step that yields the other spelling.
@@ -83,16 +83,16 @@ const DEFAULT_DOCUMENTS: [&str; 13] = [
     "default.aspx",
 ];
 
-impl Default for SpellingRules {
+impl Default for SpellingStepPolicies {
     /// Returns rules that always remove tracking parameters, because servers ignore them. All other
     /// steps require evidence.
-    fn default() -> SpellingRules {
-        SpellingRules {
-            default_documents: StepPolicy::Evidence,
-            tracking: StepPolicy::On,
-            session_ids: StepPolicy::Evidence,
-            order: StepPolicy::Evidence,
-            empty: StepPolicy::Evidence,
+    fn default() -> SpellingStepPolicies {
+        SpellingStepPolicies {
+            default_documents: SpellingStepPolicy::Evidence,
+            tracking: SpellingStepPolicy::On,
+            session_ids: SpellingStepPolicy::Evidence,
+            order: SpellingStepPolicy::Evidence,
+            empty: SpellingStepPolicy::Evidence,
         }
     }
 }
@@ -121,7 +121,7 @@ impl SpellingStep {
 
     /// Returns the spelling that this step alone yields, or `None` if the step changes nothing.
     #[must_use]
-    pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {
+    pub fn take(self, url: &CanonicalUrl) -> Option<AlternativeSpelling> {
         let (url, about) = match self {
             SpellingStep::DefaultDocument => without_default_document(url)?,
             SpellingStep::Tracking => without_tracking(url)?,
@@ -132,7 +132,7 @@ impl SpellingStep {
             SpellingStep::Order => (ordered(url)?, url.path().to_owned()),
             SpellingStep::Empty => (without_empty(url)?, String::new()),
         };
-        Some(Spelling {
+        Some(AlternativeSpelling {
             url,
             step: self,
             about,
@@ -140,14 +140,14 @@ impl SpellingStep {
     }
 }
 
-impl SpellingRules {
+impl SpellingStepPolicies {
     /// Rules that never take any step.
-    pub const OFF: SpellingRules = SpellingRules {
-        default_documents: StepPolicy::Off,
-        tracking: StepPolicy::Off,
-        session_ids: StepPolicy::Off,
-        order: StepPolicy::Off,
-        empty: StepPolicy::Off,
+    pub const OFF: SpellingStepPolicies = SpellingStepPolicies {
+        default_documents: SpellingStepPolicy::Off,
+        tracking: SpellingStepPolicy::Off,
+        session_ids: SpellingStepPolicy::Off,
+        order: SpellingStepPolicy::Off,
+        empty: SpellingStepPolicy::Off,
     };
 
     /// Returns whether any step requires evidence.
@@ -155,12 +155,12 @@ impl SpellingRules {
     pub fn learns(&self) -> bool {
         SpellingStep::ALL
             .into_iter()
-            .any(|step| self.when(step) == StepPolicy::Evidence)
+            .any(|step| self.when(step) == SpellingStepPolicy::Evidence)
     }
 
     /// Returns when a step is taken.
     #[must_use]
-    pub fn when(&self, step: SpellingStep) -> StepPolicy {
+    pub fn when(&self, step: SpellingStep) -> SpellingStepPolicy {
         match step {
             SpellingStep::DefaultDocument => self.default_documents,
             SpellingStep::Tracking => self.tracking,
@@ -187,7 +187,7 @@ impl SpellingRules {
         }
         let mut named: Option<CanonicalUrl> = None;
         for step in SpellingStep::ALL {
-            if self.when(step) == StepPolicy::On {
+            if self.when(step) == SpellingStepPolicy::On {
                 let spelling = step.take(named.as_ref().unwrap_or(url));
                 named = spelling.map(|spelling| spelling.url).or(named);
             }
@@ -198,11 +198,11 @@ impl SpellingRules {
     /// Returns the other spellings of a URL, one for each step that requires evidence and changes
     /// the URL.
     #[must_use]
-    pub fn candidates(&self, url: &CanonicalUrl) -> Vec<Spelling> {
+    pub fn candidates(&self, url: &CanonicalUrl) -> Vec<AlternativeSpelling> {
         if !may_have_spellings(url) {
             return Vec::new();
         }
-        let wanting = |step: &SpellingStep| self.when(*step) == StepPolicy::Evidence;
+        let wanting = |step: &SpellingStep| self.when(*step) == SpellingStepPolicy::Evidence;
         let steps = SpellingStep::ALL.into_iter().filter(wanting);
         steps.filter_map(|step| step.take(url)).collect()
     }
@@ -237,9 +237,9 @@ fn without_default_document(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)
 fn without_tracking(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
     let name = parts(url)
         .map(name_of)
-        .find(|name| tracking::is_tracking(name))?;
+        .find(|name| tracking_parameters::is_tracking(name))?;
     let about = name.to_ascii_lowercase();
-    let url = retain(url, |part| !tracking::is_tracking(name_of(part)))?;
+    let url = retain(url, |part| !tracking_parameters::is_tracking(name_of(part)))?;
     Some((url, about))
 }
 

@@ -326,11 +326,11 @@ pub(crate) const OWNED: [(&str, &str); 35] = [
 ];
 
 /// A top-level module of a crate, and the modules that it may import.
-pub(crate) type ModuleRow = (&'static str, &'static [&'static str]);
+pub(crate) type AllowedImportsRow = (&'static str, &'static [&'static str]);
 
 /// For each top-level module of a crate, the modules it may import. Rows name only modules in
 /// earlier rows, so the table has no cycles.
-pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
+pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
     (
         "engine",
         &[

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::debian_packages::{DebianPackages, libraries};
+use crate::debian_packages::{DebianPackageFolder, libraries};
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output, run, test_threads};
 
@@ -20,7 +20,7 @@ const PACKAGE: &str = "chromium-headless-shell";
 /// # Errors
 /// If it can't be fetched or does not run here.
 pub fn fetch(workspace: &Workspace) -> Result<()> {
-    let root = DebianPackages::of(workspace).unpack_whole(PACKAGE)?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole(PACKAGE)?;
     std::fs::write(fonts(&root), fonts_list(&root))
         .with_context(|| format!("cannot write {}", fonts(&root).display()))?;
     let mut chromium = workspace.program(program(&root));
@@ -53,7 +53,7 @@ pub fn test(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// If the browser can't be fetched.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5]> {
-    let root = DebianPackages::of(workspace).unpack_whole(PACKAGE)?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole(PACKAGE)?;
     Ok([
         ("CRAWL_PYTHON_BIN", workspace.python_bin().into()),
         ("CRAWL_CHROMIUM", program(&root).into()),
@@ -68,7 +68,7 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5
 /// # Errors
 /// If the browser can't be fetched.
 pub fn variables(workspace: &Workspace) -> Result<[(&'static str, OsString); 3]> {
-    let root = DebianPackages::of(workspace).unpack_whole(PACKAGE)?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole(PACKAGE)?;
     Ok([
         ("CRAWL_BROWSER", program(&root).into()),
         ("LD_LIBRARY_PATH", libraries(&root)?.into()),

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use xtask::debian_packages::{self, DebianPackages};
+use xtask::debian_packages::{self, DebianPackageFolder};
 use xtask::pinned_tools::{self, CargoProgram};
 use xtask::workspace::{self, Workspace};
 
@@ -288,7 +288,7 @@ impl Peer {
                 command.arg(ours(workspace));
             }
             Source::Debian(package, program) => {
-                let root = DebianPackages::of(workspace).unpack_whole(package)?;
+                let root = DebianPackageFolder::of(workspace).unpack_whole(package)?;
                 let program = root.join(program);
                 command.env("LD_LIBRARY_PATH", debian_packages::libraries(&root)?);
                 command.env("W3C_CHECKLINK_CFG", files.join("checklink.conf"));

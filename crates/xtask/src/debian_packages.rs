@@ -22,7 +22,7 @@ const JAVA_DOC: [&str; 4] = [
 
 /// Fetches the servers, the tools and the documentation that tests use.
 pub fn fetch(workspace: &Workspace) -> Result<()> {
-    let debian = DebianPackages::of(workspace);
+    let debian = DebianPackageFolder::of(workspace);
     debian.unpack("nginx", &["nginx"])?;
     debian.unpack("nginx-common", &["nginx-common"])?;
     debian.unpack("java-doc", &JAVA_DOC)?;
@@ -51,7 +51,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
 
 /// Returns the path of strace, which traces system calls, and the folders of its libraries.
 pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
-    let root = DebianPackages::of(workspace).unpack_whole("strace")?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole("strace")?;
     let (program, libraries) = (root.join("usr/bin/strace"), libraries(&root)?);
     let mut try_it = workspace.program(&program);
     try_it.env("LD_LIBRARY_PATH", &libraries);
@@ -62,7 +62,7 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
 
 /// Returns the folder of PostgreSQL's server programs, and the folders of their libraries.
 pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
-    let root = DebianPackages::of(workspace).unpack_whole("postgresql")?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole("postgresql")?;
     let releases = root.join("usr/lib/postgresql");
     let programs = one_with(&releases, "", "bin/initdb")?.join("bin");
     let libraries = libraries(&root)?;
@@ -80,7 +80,7 @@ pub fn make(workspace: &Workspace) -> Result<()> {
     // Use a separate folder, because other packages are fetched at the same time.
     let root = workspace.make_root();
     let folder = root.parent().context("the folder of make lies nowhere")?;
-    let debian = DebianPackages {
+    let debian = DebianPackageFolder {
         folder: folder.to_owned(),
     };
     debian.unpack("make", &["make"])
@@ -88,13 +88,15 @@ pub fn make(workspace: &Workspace) -> Result<()> {
 
 /// Returns the folder of Java's documentation, with pages below `api`.
 pub fn java_docs(workspace: &Workspace) -> Result<PathBuf> {
-    let docs = DebianPackages::of(workspace).root().join("usr/share/doc");
+    let docs = DebianPackageFolder::of(workspace)
+        .root()
+        .join("usr/share/doc");
     one_with(&docs, "openjdk-", "api/index.html")
 }
 
 /// Returns nginx and its list of media types.
 pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
-    let debian = DebianPackages::of(workspace);
+    let debian = DebianPackageFolder::of(workspace);
     (debian.nginx(), debian.root().join("etc/nginx/mime.types"))
 }
 
@@ -107,7 +109,7 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]
         ("CRAWL_NGINX_MIME_TYPES", mime_types),
         (
             "CRAWL_PROMTOOL",
-            DebianPackages::of(workspace)
+            DebianPackageFolder::of(workspace)
                 .root()
                 .join("usr/bin/promtool"),
         ),
@@ -120,13 +122,17 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]
 
 /// Returns the folder of Python's documentation.
 pub fn python_docs(workspace: &Workspace) -> Result<PathBuf> {
-    let docs = DebianPackages::of(workspace).root().join("usr/share/doc");
+    let docs = DebianPackageFolder::of(workspace)
+        .root()
+        .join("usr/share/doc");
     Ok(one_with(&docs, "python3.", "html/index.html")?.join("html"))
 }
 
 /// Returns the folder of Git's documentation.
 pub fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
-    let docs = DebianPackages::of(workspace).root().join("usr/share/doc");
+    let docs = DebianPackageFolder::of(workspace)
+        .root()
+        .join("usr/share/doc");
     one_with(&docs, "git-doc", "gittutorial.html")
 }
 
@@ -167,14 +173,14 @@ pub fn django_docs(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Returns a folder of a package's documentation, fetching the package if necessary.
 fn documentation(workspace: &Workspace, package: &str, folder: &str) -> Result<PathBuf> {
-    let debian = DebianPackages::of(workspace);
+    let debian = DebianPackageFolder::of(workspace);
     debian.unpack(package, &[package])?;
     Ok(debian.root().join("usr/share/doc").join(folder))
 }
 
 /// Returns the wheel of pip, for a Python without pip.
 pub fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
-    let debian = DebianPackages::of(workspace);
+    let debian = DebianPackageFolder::of(workspace);
     debian.unpack("pip-wheel", &["python3-pip-whl"])?;
     let folder = debian.root().join("usr/share/python-wheels");
     entries(&folder, "pip-")?
@@ -184,14 +190,14 @@ pub fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// The folder of Debian packages under `target/`.
-pub struct DebianPackages {
+pub struct DebianPackageFolder {
     folder: PathBuf,
 }
 
-impl DebianPackages {
+impl DebianPackageFolder {
     /// Returns the packages in the folder `debian` of the workspace's target folder.
-    pub fn of(workspace: &Workspace) -> DebianPackages {
-        DebianPackages {
+    pub fn of(workspace: &Workspace) -> DebianPackageFolder {
+        DebianPackageFolder {
             folder: workspace.target.join("debian"),
         }
     }

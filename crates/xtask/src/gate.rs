@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
 use crate::{
-    boundaries, browser_tests, debian_packages, dependencies, dockerfile, docs_check, limits_page,
-    pinned_tools, prose,
+    browser_tests, container_file_check, crate_dependency_check, debian_packages,
+    dependency_policy_check, docs_check, limits_page, pinned_tools, prose,
 };
 
 /// A check, or preparations for checks.
@@ -52,13 +52,13 @@ enum Place {
 /// All steps in execution order. Steps that often fail, and fail quickly, come first.
 const STEPS: [Step; 25] = [
     step("fmt", Kind::Light, fmt),
-    step("boundaries", Kind::Light, boundaries::check),
+    step("boundaries", Kind::Light, crate_dependency_check::check),
     step("docs", Kind::Light, docs),
     step("make", Kind::Light, debian_packages::make),
     step("debian-packages", Kind::Fetch, debian_packages::fetch).beside_builds(),
     step("chromium", Kind::Fetch, browser_tests::fetch).beside_builds(),
     step("python-tools", Kind::Fetch, pinned_tools::python).beside_builds(),
-    step("dependencies", Kind::Heavy, dependencies::check).beside_builds(),
+    step("dependencies", Kind::Heavy, dependency_policy_check::check).beside_builds(),
     step("npm-packages", Kind::Fetch, pinned_tools::npm_packages).beside_builds(),
     step("clippy", Kind::Light, clippy),
     step("build", Kind::Light, build),
@@ -67,7 +67,7 @@ const STEPS: [Step; 25] = [
     step("examples", Kind::Light, examples).beside_tests(),
     step("doctest", Kind::Light, doctest).beside_tests(),
     step("doc", Kind::Light, doc).beside_tests(),
-    step("docker", Kind::Heavy, dockerfile::check).beside_tests(),
+    step("docker", Kind::Heavy, container_file_check::check).beside_tests(),
     step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
     step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
     step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),

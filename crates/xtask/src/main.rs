@@ -5,12 +5,12 @@
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod allowed_imports;
-mod boundaries;
 mod compose_files;
 mod conformance;
-mod dependencies;
+mod container_file_check;
+mod crate_dependency_check;
+mod dependency_policy_check;
 mod dist;
-mod dockerfile;
 mod docs_check;
 mod function_length;
 mod fuzz;
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
             workspace.builds_once = steps.is_empty();
             gate::run(&workspace, quick, &steps)
         }
-        Command::Boundaries => boundaries::check(&workspace),
+        Command::Boundaries => crate_dependency_check::check(&workspace),
         Command::Docs => gate::docs(&workspace),
         Command::Mutants(args) => mutants::check(&workspace, &args),
         Command::Fuzz(args) => fuzz::run_targets(&workspace, &args),

@@ -11,10 +11,10 @@ use crate::allowed_imports::MODULES;
 use crate::workspace::Workspace;
 
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
-pub(crate) type Module = Vec<String>;
+pub(crate) type ModulePath = Vec<String>;
 
 /// The imports between a crate's files, by module.
-type Imports = BTreeMap<Module, BTreeSet<Module>>;
+type Imports = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 /// Returns the breaches in all crates of the workspace: import cycles, and imports that `MODULES`
 /// doesn't allow.
@@ -51,16 +51,16 @@ fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
 
 /// Returns the shortest cycle of each strongly connected component of the import graph. Edges
 /// between a parent and its child don't count, because these may import each other.
-fn smallest_cycles(imports: &Imports) -> Vec<Vec<&Module>> {
+fn smallest_cycles(imports: &Imports) -> Vec<Vec<&ModulePath>> {
     let mut cycles = Vec::new();
-    let mut in_cycles: BTreeSet<&Module> = BTreeSet::new();
+    let mut in_cycles: BTreeSet<&ModulePath> = BTreeSet::new();
     for module in imports.keys() {
         if in_cycles.contains(module) {
             continue;
         }
         if let Some(cycle) = cycle_through(module, imports) {
             let reached = reachable(module, imports);
-            let is_back = |other: &&Module| reachable(other, imports).contains(module);
+            let is_back = |other: &&ModulePath| reachable(other, imports).contains(module);
             in_cycles.extend(reached.into_iter().filter(is_back));
             cycles.push(cycle);
         }
@@ -68,12 +68,12 @@ fn smallest_cycles(imports: &Imports) -> Vec<Vec<&Module>> {
     cycles
 }
 
-fn edges<'a>(module: &'a Module, imports: &'a Imports) -> impl Iterator<Item = &'a Module> {
+fn edges<'a>(module: &'a ModulePath, imports: &'a Imports) -> impl Iterator<Item = &'a ModulePath> {
     let imported = imports.get(module).into_iter().flatten();
     imported.filter(move |target| !is_parent(module, target) && !is_parent(target, module))
 }
 
-fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module> {
+fn reachable<'a>(from: &'a ModulePath, imports: &'a Imports) -> BTreeSet<&'a ModulePath> {
     let mut reached = BTreeSet::new();
     let mut waiting = vec![from];
     while let Some(module) = waiting.pop() {
@@ -83,7 +83,7 @@ fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module>
 }
 
 /// Returns a shortest import path from a file back to itself.
-fn cycle_through<'a>(start: &'a Module, imports: &'a Imports) -> Option<Vec<&'a Module>> {
+fn cycle_through<'a>(start: &'a ModulePath, imports: &'a Imports) -> Option<Vec<&'a ModulePath>> {
     let mut paths = VecDeque::from([vec![start]]);
     let mut reached = BTreeSet::new();
     while let Some(path) = paths.pop_front() {
@@ -146,14 +146,14 @@ fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<St
 
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
-    pub(crate) module: Module,
+    pub(crate) module: ModulePath,
     pub(crate) text: String,
 }
 
 /// Reads the source files of a crate, sorted by path.
 pub(crate) fn source_files(source: &Path) -> Result<Vec<SourceFile>> {
     let mut files = Vec::new();
-    let mut folders = vec![(source.to_path_buf(), Module::new())];
+    let mut folders = vec![(source.to_path_buf(), ModulePath::new())];
     while let Some((folder, above)) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
@@ -177,7 +177,7 @@ pub(crate) fn source_files(source: &Path) -> Result<Vec<SourceFile>> {
 }
 
 /// Returns the source of each module of a crate.
-fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
+fn by_module(files: Vec<SourceFile>) -> BTreeMap<ModulePath, String> {
     let mut modules = BTreeMap::new();
     for file in files {
         modules
@@ -189,10 +189,12 @@ fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
 }
 
 /// Modules that are compiled only for tests and have their own file.
-pub(crate) struct TestModules(BTreeSet<Module>);
+pub(crate) struct TestModules(BTreeSet<ModulePath>);
 
 impl TestModules {
-    pub(crate) fn of<'a>(files: impl IntoIterator<Item = (&'a Module, &'a str)>) -> TestModules {
+    pub(crate) fn of<'a>(
+        files: impl IntoIterator<Item = (&'a ModulePath, &'a str)>,
+    ) -> TestModules {
         let mut modules = BTreeSet::new();
         for (module, text) in files {
             for name in without_tests(text).1 {
@@ -210,7 +212,7 @@ impl TestModules {
     }
 }
 
-fn imports(files: &BTreeMap<Module, String>) -> Imports {
+fn imports(files: &BTreeMap<ModulePath, String>) -> Imports {
     let texts = files.iter().map(|(module, text)| (module, text.as_str()));
     let for_tests = TestModules::of(texts);
     let sources = files
@@ -323,8 +325,8 @@ fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
 fn resolved(
     from: &[String],
     path: &[String],
-    modules: &BTreeMap<Module, String>,
-) -> Option<Module> {
+    modules: &BTreeMap<ModulePath, String>,
+) -> Option<ModulePath> {
     let mut at = from.to_vec();
     let mut names = path.iter().peekable();
     if names.next_if(|name| *name == "crate").is_some() {
@@ -351,7 +353,7 @@ mod tests {
     fn crate_of(files: &[(&str, &str)]) -> Imports {
         let module = |path: &str| {
             let names = path.split('/').filter(|name| !name.is_empty());
-            names.map(str::to_owned).collect::<Module>()
+            names.map(str::to_owned).collect::<ModulePath>()
         };
         let files = files.iter();
         let files = files.map(|(path, text)| (module(path), (*text).to_owned()));

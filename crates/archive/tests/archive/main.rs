@@ -9,6 +9,6 @@
     reason = "`expect![..]` is written in the call"
 )]
 
-mod files;
+mod archive_folder;
 mod records;
-mod sample;
+mod sample_captures;

@@ -5,16 +5,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use crawl_archive::rows::WarcPlace;
+use crawl_archive::rows::WarcRecordLocation;
 use crawl_archive::{
-    Archive, ArchiveOptions, Encoder, ReadError, RevisitProfile, Truncated, WarcReader, WarcRecord,
-    Warcinfo, archive_file, read_place, read_record,
+    ArchiveOptions, ArchiveWriter, CaptureEncoder, ReadError, RevisitProfile, TruncationReason,
+    WarcReader, WarcRecord, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::sample::Sample;
+use crate::sample_captures::Sample;
 
 /// Archives the sample and returns the records of the file: warcinfo, response, request, metadata.
 fn records(sample: &Sample) -> Vec<WarcRecord> {
@@ -34,9 +34,9 @@ fn records(sample: &Sample) -> Vec<WarcRecord> {
         },
         ..ArchiveOptions::default()
     };
-    let mut archive = Archive::open(dir.path(), options, &BTreeMap::new()).unwrap();
+    let mut archive = ArchiveWriter::open(dir.path(), options, &BTreeMap::new()).unwrap();
     let receipt = archive
-        .append(&sample.encode(&mut Encoder::default()))
+        .append(&sample.encode(&mut CaptureEncoder::default()))
         .unwrap();
     let path = dir.path().join("archive").join(receipt.file);
     let records: Vec<WarcRecord> = WarcReader::open(&path)
@@ -349,7 +349,8 @@ fn a_wrong_length_is_corrected_and_kept() {
             }
         })
     };
-    let truncated = sample(&["900"], b"12345").with(|s| s.truncated = Some(Truncated::Disconnect));
+    let truncated =
+        sample(&["900"], b"12345").with(|s| s.truncated = Some(TruncationReason::Disconnect));
     check(
         &truncated,
         1,
@@ -412,7 +413,7 @@ fn a_wrong_length_is_corrected_and_kept() {
 #[test]
 fn a_truncated_body_is_not_a_revisit() {
     let sample = Sample::page(1).with(|s| {
-        s.truncated = Some(Truncated::Length);
+        s.truncated = Some(TruncationReason::Length);
         s.revisit = Some(RevisitProfile::IdenticalPayload);
     });
     let records = records(&sample);
@@ -464,12 +465,12 @@ fn rfc9110_5_5_no_value_ends_its_line() {
 
 #[test]
 fn the_same_captures_give_the_same_bytes() {
-    let mut used = Encoder::default();
+    let mut used = CaptureEncoder::default();
     for number in 0..20 {
         let sample = Sample::page(number);
         assert_eq!(
             sample.encode(&mut used),
-            sample.encode(&mut Encoder::default())
+            sample.encode(&mut CaptureEncoder::default())
         );
     }
 }
@@ -478,18 +479,18 @@ fn the_same_captures_give_the_same_bytes() {
 fn a_record_that_is_too_long_is_reported_and_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
-        Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+        ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
     // A record that is far longer than its row states is refused, and not decompressed to its end.
     let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
     let long = archive
-        .append(&long.encode(&mut Encoder::default()))
+        .append(&long.encode(&mut CaptureEncoder::default()))
         .unwrap();
     let next = archive
-        .append(&Sample::page(2).encode(&mut Encoder::default()))
+        .append(&Sample::page(2).encode(&mut CaptureEncoder::default()))
         .unwrap();
     let read = |offset, bytes| {
         let file = long.file.clone();
-        read_place(dir.path(), &WarcPlace { file, offset }, bytes)
+        read_place(dir.path(), &WarcRecordLocation { file, offset }, bytes)
     };
     assert_eq!(
         read(long.offset, 3 << 20).unwrap().block.len(),
@@ -532,7 +533,7 @@ fn a_name_in_a_row_never_leads_out_of_the_archive() {
         "a\0",
     ];
     for name in bad {
-        let place = WarcPlace {
+        let place = WarcRecordLocation {
             file: name.to_owned(),
             offset: 0,
         };
@@ -548,8 +549,8 @@ fn a_name_in_a_row_never_leads_out_of_the_archive() {
 fn damage_is_an_error_that_names_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
-        Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    let encoded = Sample::page(1).encode(&mut Encoder::default());
+        ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let encoded = Sample::page(1).encode(&mut CaptureEncoder::default());
     let receipt = archive.append(&encoded).unwrap();
     let path = dir.path().join("archive").join(receipt.file);
     let whole = fs::read(&path).unwrap();

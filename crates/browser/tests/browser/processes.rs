@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedRequest};
 
-use crate::site::{LateScriptSite, PATIENT, Site, config, page, text_of};
+use crate::rendered_site::{LateScriptSite, PATIENT, Site, config, page, text_of};
 
 /// Returns the ids and command lines of the processes whose command line contains `folder`.
 fn processes_of(folder: &Path) -> Vec<(u32, String)> {
@@ -159,7 +159,7 @@ enum Process {
 /// Kills the browser that uses a profile below this folder, instead of answering a request.
 struct Killer(PathBuf, Process);
 
-impl crawl_browser::PageRequests for Killer {
+impl crawl_browser::PageRequestHandler for Killer {
     fn request(&self, _: WantedRequest) -> crawl_browser::AnswerFuture {
         match self.1 {
             Process::Main => kill(main_process(&self.0)),
@@ -204,7 +204,7 @@ fn group_of(id: u32) -> Option<u32> {
 #[tokio::test]
 #[ignore = "a part of another test"]
 async fn child_that_is_killed() {
-    let folder = PathBuf::from(crate::site::variable("CRAWL_TEST_PROFILES"));
+    let folder = PathBuf::from(crate::rendered_site::variable("CRAWL_TEST_PROFILES"));
     let browser = Browser::launch(config(&folder)).await.unwrap();
     println!("\nstarted {}", browser.version());
     std::future::pending::<()>().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_browser::{Browser, RequestKind};
 
-use crate::site::{Site, config, page, page_with, render, text_of};
+use crate::rendered_site::{Site, config, page, page_with, render, text_of};
 
 /// Sockets on loopback. The browser must not connect to any of these.
 struct Forbidden {
@@ -101,7 +101,10 @@ async fn a_nasty_page_reaches_only_the_caller() {
     let rendered = browser.render(page, site.clone()).await.unwrap();
     // Render another page. Meanwhile, background requests of the first page have time to arrive.
     let after = browser
-        .render(crate::site::page("<p>x"), Arc::new(Site::default()))
+        .render(
+            crate::rendered_site::page("<p>x"),
+            Arc::new(Site::default()),
+        )
         .await;
     let after = after.unwrap();
     browser.close().await;

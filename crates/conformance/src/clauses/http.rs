@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use crawl_testweb::{HttpAnswer, LogEntry, RawReplyStep, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Clause, ClauseRequest, Level, Page, RunPlan};
+use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel, RunPlan};
 use crate::judges::{every_request, gives_up, leaves_after, repeats_at_most, waits_after};
-use crate::trace::{Trace, Verdict};
+use crate::trace::{ClauseVerdict, Trace};
 
 const ETAG: &str = "\"first-edition\"";
 const LAST_MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -19,17 +19,17 @@ const MAX_BODY_BYTES: u64 = 256 << 20;
 
 pub(super) const CLAUSES: &[Clause] = &[
     simple("user-agent", "sends User-Agent", "RFC 9110 section 10.1.5")
-        .level(Level::Should)
+        .level(RequirementLevel::Should)
         .judged_by(|trace| {
             every_request(trace, "User-Agent in each request", "no User-Agent", |entry| {
                 !entry.user_agent().is_empty()
             })
         }),
     simple("user-agent-token", "has its product token in User-Agent", "RFC 9309 section 2.2.1")
-        .level(Level::Should)
+        .level(RequirementLevel::Should)
         .judged_by(names_its_token),
     simple("contact", "says how to reach its operator, in From or User-Agent", "RFC 9110 section 10.1.2")
-        .level(Level::Should)
+        .level(RequirementLevel::Should)
         .judged_by(|trace| {
             every_request(trace, "a contact in each request", "no contact", |entry| {
                 let names_one = |text: &str| ["http://", "https://", "@"].iter().any(|sign| text.contains(sign));
@@ -38,7 +38,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             })
         }),
     simple("one-name", "has the same User-Agent for robots.txt and pages", "convention")
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .judged_by(|trace| {
             let first = trace.log.first().map(LogEntry::user_agent);
             every_request(trace, "one User-Agent", "another User-Agent", |entry| {
@@ -59,7 +59,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .shown_by(&["/open", "/forms"])
     .with(&[html(
         "/forms",
@@ -106,7 +106,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Should)
+    .level(RequirementLevel::Should)
     .shown_by(&["/open", "/round"])
     .with(&[redirect("/round", &[("location", "/about")]), redirect("/about", &[("location", "/round")])])
     .judged_by(|trace| repeats_at_most(trace, "/round", 60)),
@@ -116,7 +116,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .shown_by(&["/open", "/chain/1"])
     .special(|ask| {
         let step: u32 = ask.request.path.strip_prefix("/chain/")?.parse().ok()?;
@@ -139,7 +139,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     })
     .judged_by(|trace| waits_after(trace, 503, Duration::from_secs(3))),
     simple("retries", "stops retrying a page with status 500", "convention")
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/broken"])
         .special(|ask| (ask.request.path == "/broken").then(|| HttpAnswer::of(500).into()))
         .judged_by(|trace| repeats_at_most(trace, "/broken", 10)),
@@ -160,7 +160,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/behind-gzip"],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .shown_by(&["/open", "/coded", "/list", "/other"])
     .hiding(&["/behind-gzip", "/other"])
     .with(&[html("/list", "<title>List</title><a href='/other'>other</a>")])
@@ -174,12 +174,12 @@ pub(super) const CLAUSES: &[Clause] = &[
         }
     }),
     simple("body-without-end", "reads at most 256 MiB of a body without end", "convention")
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/endless"])
         .special(|ask| (ask.request.path == "/endless").then(endless))
         .judged_by(|trace| gives_up(trace, "/endless", Some(MAX_BODY_BYTES))),
     simple("slow-body", "gives up a body that comes a byte at a time", "convention")
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/slow"])
         .special(|ask| {
             let page = HttpAnswer::html("<title>slow</title>").body(vec![b'.'; 100_000]);
@@ -200,10 +200,10 @@ const fn busy(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
+    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, source), Clause::BASE.robots, &[], &[])
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/busy", "/1", "/2"])
         .special(special)
 }
@@ -212,10 +212,10 @@ const fn second_visit(
     id: &'static str,
     title: &'static str,
     source: &'static str,
-    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
+    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     let clause = rule((id, title, source), Clause::BASE.robots, &[], &[])
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .special(special);
     Clause {
         plan: RunPlan::Twice,
@@ -223,8 +223,11 @@ const fn second_visit(
     }
 }
 
-const fn redirect(path: &'static str, headers: &'static [(&'static str, &'static str)]) -> Page {
-    Page {
+const fn redirect(
+    path: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+) -> ClausePage {
+    ClausePage {
         path,
         status: 302,
         headers,
@@ -235,7 +238,7 @@ const fn redirect(path: &'static str, headers: &'static [(&'static str, &'static
 /// Returns `answer` for the first request for `/busy`. Returns `None` for later requests, which get
 /// a page.
 fn first_busy(
-    ask: &ClauseRequest<'_>,
+    ask: &ClauseRequestContext<'_>,
     answer: impl FnOnce() -> HttpAnswer,
 ) -> Option<ScriptedReply> {
     (ask.request.path == "/busy" && ask.earlier == 0).then(|| answer().into())
@@ -244,7 +247,7 @@ fn first_busy(
 /// Answers a request for `/open` with a page and the given header field, which is a validator.
 /// Answers with 304 if the header field `condition` of the request contains this validator.
 fn edition(
-    ask: &ClauseRequest<'_>,
+    ask: &ClauseRequestContext<'_>,
     condition: &str,
     (name, value): (&str, &str),
 ) -> Option<ScriptedReply> {
@@ -259,24 +262,24 @@ fn edition(
     Some(answer.header(name, value).into())
 }
 
-fn is_conditional(trace: &Trace, condition: &str, value: &str) -> Verdict {
+fn is_conditional(trace: &Trace, condition: &str, value: &str) -> ClauseVerdict {
     let Some(restart) = trace.second_start_us() else {
-        return Verdict::not_shown("the command was run only once");
+        return ClauseVerdict::not_shown("the command was run only once");
     };
     let visits = trace.requests_of("/open");
     let Some(second) = visits.iter().find(|entry| entry.start_us >= restart) else {
-        return Verdict::not_shown("the second run didn't request the page again");
+        return ClauseVerdict::not_shown("the second run didn't request the page again");
     };
     match second.header(condition) {
         Some(sent) if sent == value => {
-            Verdict::pass(format!("sent {condition}: {sent}"), trace, &[*second])
+            ClauseVerdict::pass(format!("sent {condition}: {sent}"), trace, &[*second])
         }
-        Some(sent) => Verdict::fail(format!("sent {condition}: {sent}"), trace, &[*second]),
-        None => Verdict::fail(format!("sent no {condition}"), trace, &[*second]),
+        Some(sent) => ClauseVerdict::fail(format!("sent {condition}: {sent}"), trace, &[*second]),
+        None => ClauseVerdict::fail(format!("sent no {condition}"), trace, &[*second]),
     }
 }
 
-fn names_its_token(trace: &Trace) -> Verdict {
+fn names_its_token(trace: &Trace) -> ClauseVerdict {
     let token = trace.token.to_lowercase();
     every_request(
         trace,

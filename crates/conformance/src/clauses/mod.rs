@@ -1,24 +1,24 @@
 //! The clauses, by topic.
 
-mod hosts;
 mod http;
-mod indirect_links;
+mod multiple_hosts;
+mod non_link_references;
 mod pace;
 mod page_directives;
 mod robots_fetch;
 mod robots_rules;
 
-use crate::clause::{Clause, ClauseRequest, Level, Page};
+use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel};
 
 /// Returns all clauses, in the order of reports.
 pub fn clauses() -> impl Iterator<Item = Clause> {
     [
         robots_rules::CLAUSES,
         robots_fetch::CLAUSES,
-        hosts::CLAUSES,
+        multiple_hosts::CLAUSES,
         http::CLAUSES,
         page_directives::CLAUSES,
-        indirect_links::CLAUSES,
+        non_link_references::CLAUSES,
         pace::CLAUSES,
     ]
     .into_iter()
@@ -45,8 +45,8 @@ const fn rule(
 }
 
 /// Returns a page with status 200 and an HTML body.
-const fn html(path: &'static str, body: &'static str) -> Page {
-    Page {
+const fn html(path: &'static str, body: &'static str) -> ClausePage {
+    ClausePage {
         path,
         status: 200,
         headers: &[("content-type", "text/html; charset=utf-8")],
@@ -55,7 +55,7 @@ const fn html(path: &'static str, body: &'static str) -> Page {
 }
 
 impl Clause {
-    const fn level(self, level: Level) -> Clause {
+    const fn level(self, level: RequirementLevel) -> Clause {
         Clause { level, ..self }
     }
 
@@ -67,13 +67,13 @@ impl Clause {
         Clause { hidden, ..self }
     }
 
-    const fn with(self, pages: &'static [Page]) -> Clause {
+    const fn with(self, pages: &'static [ClausePage]) -> Clause {
         Clause { pages, ..self }
     }
 
     const fn special(
         self,
-        special: fn(&ClauseRequest<'_>) -> Option<crawl_testweb::ScriptedReply>,
+        special: fn(&ClauseRequestContext<'_>) -> Option<crawl_testweb::ScriptedReply>,
     ) -> Clause {
         Clause {
             special: Some(special),
@@ -81,7 +81,10 @@ impl Clause {
         }
     }
 
-    const fn judged_by(self, judge: fn(&crate::trace::Trace) -> crate::trace::Verdict) -> Clause {
+    const fn judged_by(
+        self,
+        judge: fn(&crate::trace::Trace) -> crate::trace::ClauseVerdict,
+    ) -> Clause {
         Clause {
             judge: Some(judge),
             ..self

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, LogEntry, ScriptedReply};
 
 use super::rule;
-use crate::clause::{Clause, Level, RunPlan};
+use crate::clause::{Clause, RequirementLevel, RunPlan};
 use crate::judges::{
     keeps_own_gap, keeps_two_seconds, leaves_after, one_at_a_time, waits_over_restart,
 };
@@ -144,7 +144,7 @@ pub(super) const CLAUSES: &[Clause] = &[
 ];
 
 const fn custom(id: &'static str, title: &'static str, source: &'static str) -> Clause {
-    rule((id, title, source), Clause::BASE.robots, &[], &[]).level(Level::Custom)
+    rule((id, title, source), Clause::BASE.robots, &[], &[]).level(RequirementLevel::Custom)
 }
 
 fn is_busy(entry: &LogEntry) -> bool {

@@ -3,8 +3,8 @@
 use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::{html, rule};
-use crate::clause::{Clause, ClauseRequest, Level, Page};
-use crate::trace::{Trace, Verdict};
+use crate::clause::{Clause, ClausePage, ClauseRequestContext, RequirementLevel};
+use crate::trace::{ClauseVerdict, Trace};
 
 const META: &str = "HTML 4.01 section B.4.1";
 const NAMED: &str = "convention: robots meta tag";
@@ -79,7 +79,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             "follows no link of a page with the header `nofollow`",
             HEADER,
         ),
-        &[Page {
+        &[ClausePage {
             path: "/carrier",
             status: 200,
             headers: &[("content-type", "text/html"), ("x-robots-tag", "nofollow")],
@@ -92,7 +92,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             "reads lists and several lines of the header",
             HEADER,
         ),
-        &[Page {
+        &[ClausePage {
             path: "/carrier",
             status: 200,
             headers: &[
@@ -105,7 +105,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     ),
     closed(
         ("header-named", "obeys the header for its own name", HEADER),
-        &[Page {
+        &[ClausePage {
             path: "/carrier",
             status: 200,
             headers: &[
@@ -121,7 +121,7 @@ pub(super) const CLAUSES: &[Clause] = &[
             "ignores the header for another crawler's name",
             HEADER,
         ),
-        &[Page {
+        &[ClausePage {
             path: "/carrier",
             status: 200,
             headers: &[
@@ -182,7 +182,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     Clause {
         robots: "User-agent: *\nDisallow: /listed\n\nSitemap: http://{0}/sitemap.xml\n",
         source: "RFC 9309 section 2.2.2",
-        level: Level::Must,
+        level: RequirementLevel::Must,
         never: &["/listed"],
         ..sitemap(
             "sitemap-disallowed",
@@ -218,10 +218,10 @@ pub(super) const CLAUSES: &[Clause] = &[
 /// Returns a clause whose page `/carrier` forbids following its link to `/behind`.
 const fn closed(
     about: (&'static str, &'static str, &'static str),
-    pages: &'static [Page],
+    pages: &'static [ClausePage],
 ) -> Clause {
     rule(about, Clause::BASE.robots, BEHIND, &[])
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(CARRIER)
         .with(pages)
         .hiding(BEHIND)
@@ -230,9 +230,12 @@ const fn closed(
 }
 
 /// Returns a clause whose page `/carrier` allows following its link to `/behind`.
-const fn open(about: (&'static str, &'static str, &'static str), pages: &'static [Page]) -> Clause {
+const fn open(
+    about: (&'static str, &'static str, &'static str),
+    pages: &'static [ClausePage],
+) -> Clause {
     rule(about, Clause::BASE.robots, &[], BEHIND)
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/carrier", "/deep"])
         .with(pages)
         .hiding(&["/behind", "/deep"])
@@ -242,11 +245,11 @@ const fn open(about: (&'static str, &'static str, &'static str), pages: &'static
 const fn sitemap(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
+    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     let robots = "User-agent: *\nDisallow:\n\nSitemap: http://{0}/sitemap.xml\n";
     rule((id, title, SITEMAPS), robots, &[], &[])
-        .level(Level::Custom)
+        .level(RequirementLevel::Custom)
         .shown_by(&["/open", "/sitemap.xml"])
         .hiding(&["/sitemap.xml", "/listed", "1:/listed"])
         .special(special)
@@ -260,18 +263,22 @@ impl Clause {
 
 /// Passes a crawler that followed a link on another page. Such a crawler follows links, so it must
 /// have skipped the link on `/carrier` because of the directive.
-fn follows_others(trace: &Trace) -> Verdict {
+fn follows_others(trace: &Trace) -> ClauseVerdict {
     match (trace.first("/deep"), trace.first("/carrier")) {
-        (Some(deep), Some(carrier)) => Verdict::pass(
+        (Some(deep), Some(carrier)) => ClauseVerdict::pass(
             "followed links of other pages, but not this one",
             trace,
             &[carrier, deep],
         ),
-        _ => Verdict::not_shown("follows no links of pages behind the front page"),
+        _ => ClauseVerdict::not_shown("follows no links of pages behind the front page"),
     }
 }
 
-fn sitemap_at(ask: &ClauseRequest<'_>, path: &str, content: String) -> Option<ScriptedReply> {
+fn sitemap_at(
+    ask: &ClauseRequestContext<'_>,
+    path: &str,
+    content: String,
+) -> Option<ScriptedReply> {
     match ask.request.path == path {
         true => xml(&content),
         false => None,

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, ScriptedReply};
 
 use super::rule;
-use crate::clause::{Clause, ClauseRequest, Level};
+use crate::clause::{Clause, ClauseRequestContext, RequirementLevel};
 use crate::judges::{only_robots, repeats_at_most, since_robots, waits_after};
-use crate::trace::{Trace, Verdict};
+use crate::trace::{ClauseVerdict, Trace};
 
 const UNREACHABLE: &str = "RFC 9309 section 2.3.1.4";
 const UNAVAILABLE: &str = "RFC 9309 section 2.3.1.3";
@@ -93,7 +93,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .shown_by(&["/robots.txt"])
     .special(|ask| match (ask.request.path.as_str(), ask.earlier) {
         ("/robots.txt", 0) => Some(HttpAnswer::of(429).header("retry-after", "3").into()),
@@ -111,7 +111,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed"],
         &[],
     )
-    .level(Level::Should)
+    .level(RequirementLevel::Should)
     .special(|ask| redirected_robots(ask, 5, 0)),
     rule(
         (
@@ -123,7 +123,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed"],
         &[],
     )
-    .level(Level::Should)
+    .level(RequirementLevel::Should)
     .on_hosts(2)
     .special(|ask| redirected_robots(ask, 1, 1)),
     rule(
@@ -136,7 +136,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &[],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .shown_by(&["/robots.txt"])
     .special(|ask| at_robots(ask, || HttpAnswer::redirect(302, "/robots.txt").into()))
     .judged_by(|trace| repeats_at_most(trace, "/robots.txt", 60)),
@@ -175,7 +175,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/any"],
     )
-    .level(Level::May)
+    .level(RequirementLevel::May)
     .special(|ask| {
         at_robots(ask, || {
             HttpAnswer::html(
@@ -212,7 +212,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9"],
     )
-    .level(Level::Custom)
+    .level(RequirementLevel::Custom)
     .judged_by(|trace| repeats_at_most(trace, "/robots.txt", MAX_COPIES)),
     rule(
         (
@@ -233,7 +233,7 @@ pub(super) const CLAUSES: &[Clause] = &[
 const fn unreachable(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
+    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, UNREACHABLE), "", &["/page"], &[])
         .shown_by(&[])
@@ -244,22 +244,22 @@ const fn unreachable(
 const fn available(
     id: &'static str,
     title: &'static str,
-    special: fn(&ClauseRequest<'_>) -> Option<ScriptedReply>,
+    special: fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>,
 ) -> Clause {
     rule((id, title, UNAVAILABLE), "", &[], &["/any"])
         .shown_by(&["/robots.txt"])
-        .level(Level::May)
+        .level(RequirementLevel::May)
         .special(special)
 }
 
 fn at_robots(
-    ask: &ClauseRequest<'_>,
+    ask: &ClauseRequestContext<'_>,
     reply: impl FnOnce() -> ScriptedReply,
 ) -> Option<ScriptedReply> {
     (ask.request.path == "/robots.txt").then(reply)
 }
 
-fn robots_first(trace: &Trace) -> Verdict {
+fn robots_first(trace: &Trace) -> ClauseVerdict {
     let entries = trace.of_host(0);
     match entries.first() {
         Some(first) if first.path == "/robots.txt" => {
@@ -268,29 +268,33 @@ fn robots_first(trace: &Trace) -> Verdict {
                 .filter(|entry| first.end_us.is_none_or(|end| entry.start_us < end))
                 .collect();
             match early.is_empty() {
-                true => Verdict::pass("the first request was for /robots.txt", trace, &[*first]),
-                false => Verdict::fail("requested pages before it had the rules", trace, &early),
+                true => {
+                    ClauseVerdict::pass("the first request was for /robots.txt", trace, &[*first])
+                }
+                false => {
+                    ClauseVerdict::fail("requested pages before it had the rules", trace, &early)
+                }
             }
         }
-        Some(first) => Verdict::fail("the first request was for a page", trace, &[*first]),
-        None => Verdict::not_shown("the command sent no request"),
+        Some(first) => ClauseVerdict::fail("the first request was for a page", trace, &[*first]),
+        None => ClauseVerdict::not_shown("the command sent no request"),
     }
 }
 
 /// Checks that only robots.txt and the target of its redirect were requested.
-fn only_rules(trace: &Trace) -> Verdict {
+fn only_rules(trace: &Trace) -> ClauseVerdict {
     let pages: Vec<_> = since_robots(trace)
         .into_iter()
         .filter(|entry| !["/robots.txt", "/rules"].contains(&entry.path.as_str()))
         .collect();
     match pages.is_empty() {
-        true => Verdict::pass("requested no page", trace, &trace.all()),
-        false => Verdict::fail("requested pages without rules", trace, &pages),
+        true => ClauseVerdict::pass("requested no page", trace, &trace.all()),
+        false => ClauseVerdict::fail("requested pages without rules", trace, &pages),
     }
 }
 
 /// Serves robots.txt after `count` redirects, the last of which leads to host `to`.
-fn redirected_robots(ask: &ClauseRequest<'_>, count: u32, to: u32) -> Option<ScriptedReply> {
+fn redirected_robots(ask: &ClauseRequestContext<'_>, count: u32, to: u32) -> Option<ScriptedReply> {
     let path = ask.request.path.as_str();
     let step = match path.strip_prefix("/rules-") {
         Some(step) => step.parse().ok()?,

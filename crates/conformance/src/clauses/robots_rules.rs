@@ -1,7 +1,7 @@
 //! Clauses about groups and rules of robots.txt (RFC 9309, sections 2.1 and 2.2).
 
 use super::rule;
-use crate::clause::{Clause, Level};
+use crate::clause::{Clause, RequirementLevel};
 
 const GROUPS: &str = "RFC 9309 section 2.2.1";
 const RULES: &str = "RFC 9309 section 2.2.2";
@@ -84,7 +84,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/first", "/second"],
         &["/theirs"],
     )
-    .level(Level::Should),
+    .level(RequirementLevel::Should),
     rule(
         (
             "agent-several",
@@ -135,7 +135,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &[],
         &["/early"],
     )
-    .level(Level::Should),
+    .level(RequirementLevel::Should),
     rule(
         ("longest-allow", "lets the longest match win: Allow", RULES),
         "User-agent: *\nDisallow: /folder/\nAllow: /folder/page\n",
@@ -158,7 +158,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/lost"],
         &["/tie"],
     )
-    .level(Level::Should),
+    .level(RequirementLevel::Should),
     rule(
         (
             "allow-root-only",
@@ -185,7 +185,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/Fish"],
         &["/fish"],
     )
-    .level(Level::Should),
+    .level(RequirementLevel::Should),
     rule(
         ("query", "matches the query too", RULES),
         "User-agent: *\nDisallow: /list?sort=\n",
@@ -228,7 +228,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/star-*.html", "/dollar-$x"],
         &["/star-x.html", "/dollar-"],
     )
-    .level(Level::Should),
+    .level(RequirementLevel::Should),
     rule(
         ("star", "reads `*` as any characters", CHARACTERS),
         "User-agent: *\nDisallow: /a/*/c\n",
@@ -317,7 +317,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         &["/closed"],
         &["/other"],
     )
-    .level(Level::Custom),
+    .level(RequirementLevel::Custom),
     rule(
         (
             "other-records",

@@ -71,7 +71,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CrawlSubcommand>,
 }
 
 /// The flags of the main job.
@@ -89,7 +89,7 @@ pub(crate) struct JobArgs {
 
 /// The other commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CrawlSubcommand {
     /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone
     Plan(PlanArgs),
     /// Crawl a site, check its links to other sites too, and list the broken ones
@@ -787,7 +787,7 @@ pub(crate) struct ControlArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     #[command(subcommand)]
-    pub(crate) command: protocol::Command,
+    pub(crate) command: protocol::ControlCommand,
 }
 
 /// Let a language model query a crawl, over the Model Context Protocol

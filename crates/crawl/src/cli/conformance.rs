@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Judge whether a crawler, this or any other, keeps the rules of the web
 ///
@@ -23,10 +23,10 @@ pub(crate) struct ConformanceArgs {
     pub(crate) token: String,
     /// Gap between requests to one host that the flags of COMMAND set
     #[arg(long, value_name = "DURATION", default_value = "1s")]
-    pub(crate) gap: Span,
+    pub(crate) gap: DurationSetting,
     /// Maximum time of a run of COMMAND
     #[arg(long, value_name = "DURATION", default_value = "1m")]
-    pub(crate) timeout: Span,
+    pub(crate) timeout: DurationSetting,
     /// Maximum number of runs at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) jobs: u32,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::identity::PublishedKeysFile;
 use crate::settings::OperatorLayer;
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Create and publish the crawler's signed identity, or verify signed requests
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) enum IdentityCommand {
         signature_key: PathBuf,
         /// Add a key to the file that signs after this time, so that it can be published first
         #[arg(long, value_name = "DURATION")]
-        start_in: Option<Span>,
+        start_in: Option<DurationSetting>,
     },
     /// Write the public keys and the card that describes the crawler, to publish on your site
     ///
@@ -76,10 +76,10 @@ pub(crate) enum IdentityCommand {
         hosts: Vec<String>,
         /// Maximum time from created to expires: longer signatures don't hold
         #[arg(long, value_name = "DURATION", default_value = "1d")]
-        max_lifetime: Span,
+        max_lifetime: DurationSetting,
         /// Maximum difference between the clocks of crawler and server
         #[arg(long, value_name = "DURATION", default_value = "5s")]
-        clock_tolerance: Span,
+        clock_tolerance: DurationSetting,
         /// Print each signature as a line of JSON
         #[arg(long)]
         json: bool,

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use crawl_conformance::{
-    CheckError, CheckOptions, Clause, Counts, Judged, Outcome, Report, Subject, check, clauses,
+    CheckError, CheckOptions, Clause, ClauseOutcome, ConformanceReport, CrawlerUnderTest,
+    JudgedClause, OutcomeCounts, check, clauses,
 };
 
 use crate::cli::conformance::{ConformanceArgs, ConformanceFormat};
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         return Err(CommandError::usage("--timeout 0s leaves COMMAND no time").hint("try 1m"));
     }
     stop_on_signals()?;
-    let subject = Subject {
+    let subject = CrawlerUnderTest {
         words: &args.words,
         again: &args.again,
         token: &args.token,
@@ -55,12 +56,12 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         .iter()
         .map(|word| word.to_string_lossy())
         .collect();
-    let report = Report {
+    let report = ConformanceReport {
         command: words.join(" "),
         token: args.token.clone(),
         gap: gap.as_secs_f64(),
         timeout: timeout.as_secs_f64(),
-        counts: Counts::of(&judged),
+        counts: OutcomeCounts::of(&judged),
         clauses: judged,
     };
     match args.format {
@@ -167,11 +168,11 @@ fn stop_on_signals() -> Result<(), CommandError> {
     Ok(())
 }
 
-fn progress(judged: &Judged) {
+fn progress(judged: &JudgedClause) {
     let word = match judged.verdict.outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail => "FAIL",
-        Outcome::NotShown => "not shown",
+        ClauseOutcome::Pass => "pass",
+        ClauseOutcome::Fail => "FAIL",
+        ClauseOutcome::NotShown => "not shown",
     };
     note(&format!("{word:<9}  {}", judged.id));
 }

@@ -7,8 +7,8 @@ use crawl_records::counted;
 use tokio::runtime::Builder;
 
 use crate::cli::args::ControlArgs;
-use crate::control::client::{Client, ClientError};
-use crate::control::protocol::{Command, PhaseName, Refused, State};
+use crate::control::client::{ControlClient, ControlClientError};
+use crate::control::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot, PhaseName};
 use crate::control::{engine_refused, host_key};
 use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, no_threads};
@@ -20,14 +20,14 @@ pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     runtime.block_on(send_command(&args.dir, args.command.clone()))
 }
 
-async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> {
-    let client = Client::connect(dir).await.map_err(of_client)?;
+async fn send_command(dir: &Path, command: ControlCommand) -> Result<u8, CommandError> {
+    let client = ControlClient::connect(dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return at_rest(dir, command);
     };
     match command {
-        Command::State {} => print_state(&client.state().await.map_err(of_client)?),
-        Command::Watch {} => {
+        ControlCommand::State {} => print_state(&client.state().await.map_err(of_client)?),
+        ControlCommand::Watch {} => {
             let mut watch = client.watch().await.map_err(of_client)?;
             while let Some(state) = watch.next().await.map_err(of_client)? {
                 print_state(&state)?;
@@ -49,35 +49,37 @@ async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> 
 
 /// Describes the effect of a command. `state` is the state of the crawl after the command, or
 /// `None` if no crawl runs.
-fn confirmation(command: &Command, state: Option<&State>) -> String {
+fn confirmation(command: &ControlCommand, state: Option<&CrawlStateSnapshot>) -> String {
     let is_waiting = state.is_some_and(|state| state.phase == PhaseName::Waiting);
     match command {
-        Command::Pause {} if is_waiting => {
+        ControlCommand::Pause {} if is_waiting => {
             "paused: the next round doesn't start until `resume`".to_owned()
         }
-        Command::Pause {} => match state.map(|state| u64::from(state.in_flight)) {
+        ControlCommand::Pause {} => match state.map(|state| u64::from(state.in_flight)) {
             None | Some(0) => "paused: no request is in flight".to_owned(),
             Some(count) => format!("paused: {} will finish", in_flight(count)),
         },
-        Command::Resume {} if is_waiting => "resumed: the next round starts now".to_owned(),
-        Command::Resume {} => match state.map(|state| state.waiting) {
+        ControlCommand::Resume {} if is_waiting => "resumed: the next round starts now".to_owned(),
+        ControlCommand::Resume {} => match state.map(|state| state.waiting) {
             None => "resumed".to_owned(),
             Some(count) => format!("resumed: {} pending", counted(count, "URL is", "URLs are")),
         },
-        Command::Add { url } => format!("added {url}"),
-        Command::Delay { host, delay } => {
+        ControlCommand::Add { url } => format!("added {url}"),
+        ControlCommand::Delay { host, delay } => {
             let hosts = match host {
                 Some(host) => format!("requests to {host}"),
                 None => "requests to each host".to_owned(),
             };
             format!("the delay between {hosts} is at least {delay} until the program ends")
         }
-        Command::Park { host } => match state {
+        ControlCommand::Park { host } => match state {
             Some(_) => format!("parked {host}: no new requests to it, in later runs too"),
             None => format!("parked {host}: later runs send no requests to it"),
         },
-        Command::Unpark { host } => format!("unparked {host}: its URLs are fetched again"),
-        Command::State {} | Command::Watch {} | Command::Reload {} => "done".to_owned(),
+        ControlCommand::Unpark { host } => format!("unparked {host}: its URLs are fetched again"),
+        ControlCommand::State {} | ControlCommand::Watch {} | ControlCommand::Reload {} => {
+            "done".to_owned()
+        }
     }
 }
 
@@ -87,10 +89,10 @@ fn in_flight(count: u64) -> String {
 
 /// Executes a command while no crawl runs. Hosts are parked or unparked for the next run; other
 /// commands are refused.
-fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
+fn at_rest(dir: &Path, command: ControlCommand) -> Result<u8, CommandError> {
     let changed = match &command {
-        Command::Park { host } => park_at_rest(dir, &host_key(host).map_err(refusal)?),
-        Command::Unpark { host } => unpark_at_rest(dir, &host_key(host).map_err(refusal)?),
+        ControlCommand::Park { host } => park_at_rest(dir, &host_key(host).map_err(refusal)?),
+        ControlCommand::Unpark { host } => unpark_at_rest(dir, &host_key(host).map_err(refusal)?),
         _ => {
             let problem = format!("no crawl is running in {}", dir.display());
             return Err(CommandError::usage(problem).hint("give the directory of a running crawl"));
@@ -107,14 +109,14 @@ fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     }
 }
 
-fn print_state(state: &State) -> Result<u8, CommandError> {
+fn print_state(state: &CrawlStateSnapshot) -> Result<u8, CommandError> {
     let line = serde_json::to_string(state)
         .map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
     print_json_lines(&format!("{line}\n"))
 }
 
-fn refusal(refused: Refused) -> CommandError {
-    let Refused {
+fn refusal(refused: ControlRefusal) -> CommandError {
+    let ControlRefusal {
         error,
         hint,
         others,
@@ -126,9 +128,9 @@ fn refusal(refused: Refused) -> CommandError {
     }
 }
 
-fn of_client(why: ClientError) -> CommandError {
+fn of_client(why: ControlClientError) -> CommandError {
     match why {
-        ClientError::Refused(refused) => refusal(refused),
+        ControlClientError::Refused(refused) => refusal(refused),
         why => CommandError::disk(why.to_string()),
     }
 }
@@ -136,10 +138,10 @@ fn of_client(why: ClientError) -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::confirmation;
-    use crate::control::protocol::{Command, State};
+    use crate::control::protocol::{ControlCommand, CrawlStateSnapshot};
 
     /// Returns the state of a crawl, as the control socket reports it.
-    fn state(phase: &str, in_flight: u32, waiting: u64) -> State {
+    fn state(phase: &str, in_flight: u32, waiting: u64) -> CrawlStateSnapshot {
         let state = serde_json::json!({
             "phase": phase, "paused": true, "round": 1, "pages": 0, "failed": 0, "barred": 0,
             "waiting": waiting, "in_flight": in_flight, "octets": 0, "pages_per_second": 0.0,
@@ -148,8 +150,8 @@ mod tests {
         serde_json::from_value(state).unwrap()
     }
 
-    fn check(command: serde_json::Value, state: Option<&State>, expected: &str) {
-        let command: Command = serde_json::from_value(command).unwrap();
+    fn check(command: serde_json::Value, state: Option<&CrawlStateSnapshot>, expected: &str) {
+        let command: ControlCommand = serde_json::from_value(command).unwrap();
         assert_eq!(confirmation(&command, state), expected);
     }
 

@@ -2,7 +2,7 @@
 //! index, tables, link graph, WACZ file, mirror or bundle).
 
 #[cfg(feature = "tables")]
-use crawl_tables::Format;
+use crawl_tables::TableFormat;
 
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
 use crate::commands::archive_exports;
@@ -56,9 +56,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
     match args.to {
         #[cfg(feature = "tables")]
-        ExportFormat::Parquet => return table_exports::export(args, Format::Parquet),
+        ExportFormat::Parquet => return table_exports::export(args, TableFormat::Parquet),
         #[cfg(feature = "tables")]
-        ExportFormat::Csv => return table_exports::export(args, Format::Csv),
+        ExportFormat::Csv => return table_exports::export(args, TableFormat::Csv),
         #[cfg(feature = "tables")]
         ExportFormat::Graph => return table_exports::export_graph(args),
         #[cfg(feature = "tables")]

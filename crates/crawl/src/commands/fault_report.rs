@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_records::{Baseline, FaultKind};
+use crawl_records::{FaultBaseline, FaultKind};
 
 use crate::cli::report::FaultFormat;
 use crate::error::records::of_records;
@@ -14,7 +14,7 @@ use crate::terminal::{print, print_as_is, print_json};
 pub(super) struct FaultReportOptions<'a> {
     format: FaultFormat,
     kinds: &'a [FaultKind],
-    baseline: Option<Baseline>,
+    baseline: Option<FaultBaseline>,
     write_baseline: Option<&'a Path>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> FaultReportOptions<'a> {
         baseline: Option<&Path>,
         write_baseline: Option<&'a Path>,
     ) -> Result<FaultReportOptions<'a>, CommandError> {
-        let baseline = baseline.map(Baseline::read).transpose();
+        let baseline = baseline.map(FaultBaseline::read).transpose();
         Ok(FaultReportOptions {
             format,
             kinds,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crawl_archive::{ChangedFiles, Removal, Timestamp};
-use crawl_engine::{Forget, Forgotten, count_forgotten, finish_forget, forget};
+use crawl_archive::{ChangedFiles, RemovalSelection, Timestamp};
+use crawl_engine::{ErasedRecordCounts, ForgetRequest, count_forgotten, finish_forget, forget};
 use crawl_records::{counted, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
 
@@ -17,7 +17,7 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, no_crawl};
 use crate::run::finish_interrupted;
-use crate::settings::{Purpose, UserFolders, sign, stored_without};
+use crate::settings::{MarkPurpose, UserFolders, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
 /// The reason recorded in a tombstone if the user gives none.
@@ -75,14 +75,14 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return show(&would_go, "would go", args.json);
     }
     let text = config_text(dir, &removal)?;
-    let order = Forget {
+    let order = ForgetRequest {
         removal: &removal,
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
         // If the user's key is unavailable, the list of files stays unsigned. After a crash, the
         // user then has to accept the list with `--finish`.
-        sign: &|list| sign(&UserFolders::of_process(), dir, Purpose::Forget, list).ok(),
+        sign: &|list| sign(&UserFolders::of_process(), dir, MarkPurpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
@@ -142,8 +142,8 @@ fn now() -> Timestamp {
 }
 
 /// Parses the page or the host that the user wants to forget.
-fn named(what: &str) -> Result<Removal, CommandError> {
-    let mut removal = Removal::default();
+fn named(what: &str) -> Result<RemovalSelection, CommandError> {
+    let mut removal = RemovalSelection::default();
     if what.contains("://") {
         let url = canonicalize(None, what).map_err(|why| {
             CommandError::usage(format!("unusable URL `{what}`: {why}"))
@@ -169,7 +169,10 @@ fn named(what: &str) -> Result<Removal, CommandError> {
 
 /// Returns the pages that the last `crawl recheck` found excluded, and the reason for their
 /// tombstones.
-fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
+fn by_recheck(
+    dir: &Path,
+    reason: Option<&str>,
+) -> Result<(RemovalSelection, String), CommandError> {
     let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
         let problem = format!(
             "{} was not rechecked against the current robots.txt rules yet",
@@ -181,7 +184,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
         );
         return Err(CommandError::usage(problem).hint(hint));
     };
-    let mut removal = Removal::default();
+    let mut removal = RemovalSelection::default();
     let mut day = String::new();
     for row in rows {
         let row = row.map_err(of_records)?;
@@ -202,7 +205,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
 
 /// Returns the text of crawl.toml without the erased seeds and hosts. `None` if nothing has to be
 /// removed.
-fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandError> {
+fn config_text(dir: &Path, removal: &RemovalSelection) -> Result<Option<String>, CommandError> {
     let is_out = |url: &CanonicalUrl| removal.holds(url);
     let is_host_out = |host: &HostKey| removal.holds_host(host);
     stored_without(dir, &is_out, &is_host_out, &UserFolders::of_process())
@@ -220,7 +223,7 @@ fn nothing_there(args: &ForgetArgs) -> CommandError {
     )
 }
 
-fn show(counts: &Forgotten, done: &str, as_json: bool) -> Result<u8, CommandError> {
+fn show(counts: &ErasedRecordCounts, done: &str, as_json: bool) -> Result<u8, CommandError> {
     if as_json {
         return print_json(counts);
     }

@@ -1,13 +1,14 @@
 //! `crawl frontier`: manages a shared frontier, its engines (PostgreSQL servers) and its workers.
 
+mod move_buckets;
 mod move_crawl;
-mod move_hosts;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_shared_frontier::{
-    CrawlOverview, GroupOverview, LostWorker, WorkerOverview, check_engine, drain, overview, reopen,
+    CrawlOverview, GroupOverview, LostWorkerCounts, WorkerOverview, check_engine, drain, overview,
+    reopen,
 };
 use serde_json::json;
 
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
             to,
             place,
             json,
-        } => move_hosts::run(buckets, to, place, *json),
+        } => move_buckets::run(buckets, to, place, *json),
     }
 }
 
@@ -163,7 +164,7 @@ fn reopen_urls(worker: &str, args: &FrontierPlaceArgs, as_json: bool) -> Result<
     Ok(code)
 }
 
-fn lost_object(lost: &LostWorker, crawl: &str, worker: &str) -> serde_json::Value {
+fn lost_object(lost: &LostWorkerCounts, crawl: &str, worker: &str) -> serde_json::Value {
     json!({
         "crawl": crawl,
         "worker": worker,

@@ -7,7 +7,7 @@ use std::process;
 
 use crawl_archive::ReadError;
 use crawl_archive::{AtomicFileError, AtomicFolder};
-use crawl_gather::{GatherError, GatherPurpose, Gathered};
+use crawl_gather::{GatherError, GatherPurpose, GatherResult};
 use crawl_records::{counted, size};
 
 use crate::cli::gather::GatherArgs;
@@ -84,7 +84,7 @@ fn name_of_all(dirs: &[PathBuf]) -> OsString {
     }
 }
 
-fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
+fn summary(gathered: &GatherResult, args: &GatherArgs) -> String {
     let workers = &gathered.workers;
     let sum = |of: fn(&crawl_archive::rows::GatheredWorkerRow) -> u64| {
         workers.iter().map(of).sum::<u64>()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::ChangedFiles;
-use crawl_engine::{EngineError, RebuildRules, Reindexed, reindex};
+use crawl_engine::{EngineError, IndexRebuildResult, IndexRebuildSettings, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
 use crawl_records::{list_digests, stored_settings};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
 }
 
 /// Rebuilds the index of a crawl. `None` if interrupted.
-pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError> {
+pub(super) fn build(args: &IndexArgs) -> Result<Option<IndexRebuildResult>, CommandError> {
     let dir = args.dir.as_path();
     let rules = rules(args)?;
     let done = while_reading(|is_stopped, report| reindex(dir, &rules, is_stopped, report))?;
@@ -54,7 +54,7 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
 /// Returns the settings of the rebuild: the document types (`--index-types`, or else those in
 /// crawl.toml), and from crawl.toml the product token and the robots profile, which decide which
 /// page directives apply to the crawler.
-fn rules(args: &IndexArgs) -> Result<RebuildRules, CommandError> {
+fn rules(args: &IndexArgs) -> Result<IndexRebuildSettings, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);
     let value = |group: &str, key: &str| {
@@ -69,7 +69,7 @@ fn rules(args: &IndexArgs) -> Result<RebuildRules, CommandError> {
     let profile: ProfileName = profile
         .try_into()
         .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
-    Ok(RebuildRules {
+    Ok(IndexRebuildSettings {
         documents: document_rules(&table, args.index_types.as_ref())
             .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?,
         agent,

@@ -9,12 +9,12 @@ use crawl_index::export::{
     ExportError, JsonExportReport, StaticSearchWriter, meilisearch, meilisearch_settings,
     opensearch, opensearch_mapping,
 };
-use crawl_index::{SearchIndex, SearchRules};
-use crawl_records::{ArchivedPages, counted};
+use crawl_index::{IndexSearcher, SearchRules};
+use crawl_records::{ArchivedPageLocator, counted};
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 use crate::clock;
-use crate::commands::site_file_exports;
+use crate::commands::markdown_and_sitemap_exports;
 use crate::error::index::of_index;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -39,8 +39,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let now = clock::now().as_second();
     let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
-            let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
-            site_file_exports::export(args, &index, &archived, now)
+            let archived = ArchivedPageLocator::open(&args.dir).map_err(of_records)?;
+            markdown_and_sitemap_exports::export(args, &index, &archived, now)
         }
         ExportFormat::Static => search_page(&index, &args.out, now, rules),
         _ if to_stdout => stream(args.to, &index, now),
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
 }
 
 fn search_page(
-    index: &SearchIndex,
+    index: &IndexSearcher,
     out: &Path,
     now: i64,
     rules: SearchRules,
@@ -75,7 +75,7 @@ fn search_page(
     ))
 }
 
-fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String, ExportError> {
+fn stream(format: ExportFormat, index: &IndexSearcher, now: i64) -> Result<String, ExportError> {
     let stdout = BufWriter::new(io::stdout().lock());
     let (_, done) = lines(format, index, stdout, now)?;
     Ok(format!("{} written", counted(done.pages, "page", "pages")))
@@ -85,7 +85,7 @@ fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String,
 /// the pages.
 fn file(
     format: ExportFormat,
-    index: &SearchIndex,
+    index: &IndexSearcher,
     out: &Path,
     now: i64,
 ) -> Result<String, ExportError> {
@@ -110,7 +110,7 @@ fn file(
 
 fn lines<W: Write>(
     format: ExportFormat,
-    index: &SearchIndex,
+    index: &IndexSearcher,
     out: W,
     now: i64,
 ) -> Result<(W, JsonExportReport), ExportError> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crawl_records::{
-    RecheckRow, RulesRecheck, counted, evidence_words, recheck_file, recheck_rows,
+    RecheckRow, RecheckTotals, counted, evidence_words, recheck_file, recheck_rows,
 };
 
 use crate::error::records::of_records;
@@ -29,7 +29,7 @@ pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError
 }
 
 /// Prints a summary, unless `as_json`, and then all rows of the recheck.
-fn show(dir: &Path, counts: &RulesRecheck, as_json: bool) -> Result<(), CommandError> {
+fn show(dir: &Path, counts: &RecheckTotals, as_json: bool) -> Result<(), CommandError> {
     let mut text = match as_json {
         true => String::new(),
         false => summary(dir, counts),
@@ -61,7 +61,7 @@ fn write(text: &str, as_json: bool) -> Result<(), CommandError> {
     .map(drop)
 }
 
-fn summary(dir: &Path, counts: &RulesRecheck) -> String {
+fn summary(dir: &Path, counts: &RecheckTotals) -> String {
     let pages = |count| counted(count, "page", "pages");
     format!(
         "rechecked {}\nexcluded  {}\nunknown   {}\nlisted in {}\n",

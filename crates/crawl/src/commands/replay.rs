@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use crawl_engine::{EndReason, RenderedAgain, ReplayDifference};
+use crawl_engine::{EndReason, ReplayDifference, RerenderResult};
 use crawl_records::{Comparison, counted, grouped};
 use crawl_weburl::{CanonicalUrl, safe_line};
 use serde::Serialize;
@@ -89,8 +89,8 @@ struct DomReport {
 const MAX_DOMS_SHOWN: usize = 10;
 
 impl RenderedReport {
-    fn of(rendered: &RenderedAgain) -> Option<RenderedReport> {
-        let RenderedAgain {
+    fn of(rendered: &RerenderResult) -> Option<RenderedReport> {
+        let RerenderResult {
             same,
             different,
             differences,

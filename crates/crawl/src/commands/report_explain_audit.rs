@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
-use crawl_identity::{KeyDirectory, KeySet, sign_document};
-use crawl_records::{BrokenLinks, EveryLink, StateAvailability, stored_settings};
+use crawl_identity::{KeyDirectory, SigningKeySet, sign_document};
+use crawl_records::{BrokenLinkReport, EveryLinkDisplay, StateAvailability, stored_settings};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 use toml::Value;
@@ -20,7 +20,7 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::identity::{KeySource, published_keys};
-use crate::settings::typed_seed::{self, Seed};
+use crate::settings::typed_seed::{self, ParsedSeed};
 use crate::settings::{Layer, UserFolders, gather, key_url};
 use crate::terminal::{note, print, print_json};
 use crate::values::FilePath;
@@ -46,7 +46,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     };
     let printed = match (&broken, &args.html) {
         (Some(broken), _) if args.broken && args.all && !args.json => {
-            print(EveryLink(broken).to_string().as_bytes())?
+            print(EveryLinkDisplay(broken).to_string().as_bytes())?
         }
         (Some(broken), _) if args.broken => show(broken, args.json)?,
         _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
@@ -110,7 +110,7 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
 }
 
 /// Counts the broken pages that are seeds or that another page still links to.
-fn count_reachable(broken: &BrokenLinks) -> u64 {
+fn count_reachable(broken: &BrokenLinkReport) -> u64 {
     let pages = broken.pages.iter();
     let count_reachable = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
     count_reachable.count() as u64
@@ -125,7 +125,7 @@ fn show<T: Serialize + Display>(report: &T, as_json: bool) -> Result<u8, Command
 
 /// Runs `crawl explain`.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
-    let Seed { url, stand_in, .. } = typed_seed::read_page(&args.url)?;
+    let ParsedSeed { url, stand_in, .. } = typed_seed::read_page(&args.url)?;
     let explained = |url: &CanonicalUrl| {
         let explanation = crawl_records::explain(&args.dir, url, now());
         explanation.map_err(of_records)
@@ -181,7 +181,7 @@ fn audit_keys(args: &AuditArgs) -> Result<Vec<KeyDirectory>, CommandError> {
 ///
 /// # Errors
 /// The settings or the keys can't be read.
-fn own_keys(args: &AuditArgs) -> Result<Option<(String, KeySet)>, CommandError> {
+fn own_keys(args: &AuditArgs) -> Result<Option<(String, SigningKeySet)>, CommandError> {
     let stored = stored_settings(&args.dir);
     let operator = stored.get("operator").and_then(Value::as_table);
     let is_set = |key: &str| {
@@ -210,7 +210,7 @@ fn write_conduct(
     args: &AuditArgs,
     host: &str,
     file: &Path,
-    audit: &crawl_records::Audit,
+    audit: &crawl_records::AuditReport,
 ) -> Result<(), CommandError> {
     let key = HostKey::parse(host);
     let key = key.map_err(|why| CommandError::usage(format!("unusable --host `{host}`: {why}")))?;
@@ -246,7 +246,10 @@ fn write_conduct(
 
 /// Checks that one of `keys` signed requests of the crawl, if any request was signed. Otherwise the
 /// signed page would seem to come from another crawler.
-fn hold_crawl_keys(keys: &KeySet, audit: &crawl_records::Audit) -> Result<(), CommandError> {
+fn hold_crawl_keys(
+    keys: &SigningKeySet,
+    audit: &crawl_records::AuditReport,
+) -> Result<(), CommandError> {
     let mut own = keys.public().into_iter().map(|key| key.thumbprint());
     let Some(crawl_key) = audit.signers.keys().next() else {
         return Ok(());

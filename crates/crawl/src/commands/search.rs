@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use crawl_index::{Facets, HighlightSpan, Hit, SearchOptions, SearchResults};
+use crawl_index::{FacetCounts, Hit, MarkedTextPart, SearchOptions, SearchResults};
 use crawl_records::{counted, grouped, stored_settings};
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
@@ -142,7 +142,7 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
 }
 
 /// Writes a line for each facet, with the facet's values as a filter accepts them.
-fn counts(text: &mut String, facets: &Facets, columns: usize) {
+fn counts(text: &mut String, facets: &FacetCounts, columns: usize) {
     let all = [
         ("folder", &facets.folder),
         ("version", &facets.version),
@@ -196,8 +196,8 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
 }
 
 /// Highlights words of the query on a terminal that supports it.
-fn marked(parts: &[HighlightSpan], is_bold: bool) -> String {
-    let part = |part: &HighlightSpan| {
+fn marked(parts: &[MarkedTextPart], is_bold: bool) -> String {
+    let part = |part: &MarkedTextPart| {
         let clean = safe_line(&part.text);
         match part.is_match && is_bold {
             true => format!("\u{1b}[1m{clean}\u{1b}[0m"),
@@ -215,13 +215,13 @@ fn columns() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
+    use crawl_index::{Hit, MarkedTextPart, ResultSection, SearchResults};
     use expect_test::expect;
 
     use super::shown;
 
-    fn part(text: &str, is_match: bool) -> HighlightSpan {
-        HighlightSpan {
+    fn part(text: &str, is_match: bool) -> MarkedTextPart {
+        MarkedTextPart {
             text: text.to_owned(),
             is_match,
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_records::{RoundSelection, counted};
-use crawl_tables::{Format, RowsRead, TablesError, WrittenTable, export_extracts};
+use crawl_tables::{ReadRowCounts, TableFormat, TablesError, WrittenTable, export_extracts};
 
 use crate::cli::args::{ExportArgs, RoundChoice};
 use crate::error::records::of_records;
@@ -13,7 +13,7 @@ use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
 /// Writes the tables, and prints how many rows each has.
-pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandError> {
+pub(crate) fn export(args: &ExportArgs, format: TableFormat) -> Result<u8, CommandError> {
     let rounds = rounds(args);
     let (tables, (of_rules, read)) = folder(args, |out| {
         let tables = crawl_tables::export(&args.dir, out, format, rounds)?;
@@ -105,7 +105,7 @@ fn rows(tables: &[WrittenTable]) -> String {
     tables.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
-fn report_defects(name: &str, read: RowsRead) {
+fn report_defects(name: &str, read: ReadRowCounts) {
     if read.bad_lines > 0 {
         let lines = counted(read.bad_lines, "bad line", "bad lines");
         note(&format!("{name}.jsonl: {lines} skipped"));

@@ -10,8 +10,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use super::bounded_lines::{Line, next_line};
-use super::protocol::{Answer, Command, Refused, State};
+use super::bounded_lines::{LineReadResult, next_line};
+use super::protocol::{ControlCommand, ControlMessage, ControlRefusal, CrawlStateSnapshot};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Maximum length of an answer in bytes. Answers are far shorter: a state lists only a few dozen
@@ -24,7 +24,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a running crawl, for one command at a time.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ControlClient {
     dir: PathBuf,
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
@@ -33,13 +33,13 @@ pub(crate) struct Client {
 /// A subscription to the states of a running crawl.
 #[derive(Debug)]
 pub(crate) struct StateSubscription {
-    client: Client,
+    client: ControlClient,
 }
 
 /// Why a command to a running crawl failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub(crate) enum ClientError {
+pub(crate) enum ControlClientError {
     /// The socket exists but can't be used.
     #[error("can't connect to the crawl in `{}`: {source}", dir.display())]
     Socket {
@@ -70,17 +70,17 @@ pub(crate) enum ClientError {
     },
     /// The crawl refused the command.
     #[error("{}", .0.error)]
-    Refused(Refused),
+    Refused(ControlRefusal),
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the crawl running in this directory. `None` if no crawl runs there.
     ///
     /// # Errors
     /// [`ClientError::Socket`] if the socket can't be used, for example because another user owns
     /// it.
-    pub(crate) async fn connect(dir: &Path) -> Result<Option<Client>, ClientError> {
-        let failed = |source| ClientError::Socket {
+    pub(crate) async fn connect(dir: &Path) -> Result<Option<ControlClient>, ControlClientError> {
+        let failed = |source| ControlClientError::Socket {
             dir: dir.to_owned(),
             source,
         };
@@ -92,7 +92,7 @@ impl Client {
         match UnixStream::connect(socket.path()).await {
             Ok(stream) => {
                 let (from, to) = stream.into_split();
-                Ok(Some(Client {
+                Ok(Some(ControlClient {
                     dir: dir.to_owned(),
                     from: BufReader::new(from),
                     to,
@@ -108,8 +108,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if no state arrives.
-    pub(crate) async fn state(&mut self) -> Result<State, ClientError> {
-        self.send_line(&Command::State {}).await?;
+    pub(crate) async fn state(&mut self) -> Result<CrawlStateSnapshot, ControlClientError> {
+        self.send_line(&ControlCommand::State {}).await?;
         let answer = self.answer_in_time().await?;
         self.state_of(answer)
     }
@@ -118,8 +118,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if the subscription can't be sent, for example because the crawl has ended.
-    pub(crate) async fn watch(mut self) -> Result<StateSubscription, ClientError> {
-        self.send_line(&Command::Watch {}).await?;
+    pub(crate) async fn watch(mut self) -> Result<StateSubscription, ControlClientError> {
+        self.send_line(&ControlCommand::Watch {}).await?;
         Ok(StateSubscription { client: self })
     }
 
@@ -129,63 +129,68 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`] if the crawl refuses it. After any other error it is unknown
     /// whether the command took effect.
-    pub(crate) async fn send(&mut self, command: &Command) -> Result<Vec<String>, ClientError> {
+    pub(crate) async fn send(
+        &mut self,
+        command: &ControlCommand,
+    ) -> Result<Vec<String>, ControlClientError> {
         self.send_line(command).await?;
         match self.answer_in_time().await? {
-            Answer::Done { told, .. } => Ok(told),
-            Answer::Refused(refused) => Err(ClientError::Refused(refused)),
-            Answer::State(_) => Err(self.garbled("a state in response to a command")),
+            ControlMessage::Done { told, .. } => Ok(told),
+            ControlMessage::Refused(refused) => Err(ControlClientError::Refused(refused)),
+            ControlMessage::State(_) => Err(self.garbled("a state in response to a command")),
         }
     }
 
-    async fn send_line(&mut self, command: &Command) -> Result<(), ClientError> {
+    async fn send_line(&mut self, command: &ControlCommand) -> Result<(), ControlClientError> {
         let line = serde_json::to_string(command).map_err(|why| self.garbled(&why.to_string()))?;
         let sent = self.to.write_all(format!("{line}\n").as_bytes()).await;
         sent.map_err(|why| self.failed(why))
     }
 
-    async fn answer_in_time(&mut self) -> Result<Answer, ClientError> {
+    async fn answer_in_time(&mut self) -> Result<ControlMessage, ControlClientError> {
         match timeout(ANSWER_TIMEOUT, self.answer()).await {
             Ok(answer) => answer,
-            Err(_) => Err(ClientError::Silent {
+            Err(_) => Err(ControlClientError::Silent {
                 dir: self.dir.clone(),
             }),
         }
     }
 
-    async fn answer(&mut self) -> Result<Answer, ClientError> {
+    async fn answer(&mut self) -> Result<ControlMessage, ControlClientError> {
         match next_line(&mut self.from, MAX_ANSWER_BYTES).await {
-            Ok(Line::Whole(line)) => {
+            Ok(LineReadResult::Whole(line)) => {
                 serde_json::from_slice(&line).map_err(|why| self.garbled(&why.to_string()))
             }
-            Ok(Line::TooLong) => Err(self.garbled("the line is too long")),
-            Ok(Line::End) => Err(ClientError::HungUp {
+            Ok(LineReadResult::TooLong) => Err(self.garbled("the line is too long")),
+            Ok(LineReadResult::End) => Err(ControlClientError::HungUp {
                 dir: self.dir.clone(),
             }),
             Err(why) => Err(self.failed(why)),
         }
     }
 
-    fn state_of(&self, answer: Answer) -> Result<State, ClientError> {
+    fn state_of(&self, answer: ControlMessage) -> Result<CrawlStateSnapshot, ControlClientError> {
         match answer {
-            Answer::State(state) => Ok(*state),
-            Answer::Refused(refused) => Err(ClientError::Refused(refused)),
-            Answer::Done { .. } => Err(self.garbled("no state in response to a request for it")),
+            ControlMessage::State(state) => Ok(*state),
+            ControlMessage::Refused(refused) => Err(ControlClientError::Refused(refused)),
+            ControlMessage::Done { .. } => {
+                Err(self.garbled("no state in response to a request for it"))
+            }
         }
     }
 
-    fn failed(&self, source: io::Error) -> ClientError {
+    fn failed(&self, source: io::Error) -> ControlClientError {
         let dir = self.dir.clone();
         match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                ClientError::HungUp { dir }
+                ControlClientError::HungUp { dir }
             }
-            _ => ClientError::Socket { dir, source },
+            _ => ControlClientError::Socket { dir, source },
         }
     }
 
-    fn garbled(&self, why: &str) -> ClientError {
-        ClientError::Garbled {
+    fn garbled(&self, why: &str) -> ControlClientError {
+        ControlClientError::Garbled {
             dir: self.dir.clone(),
             why: why.to_owned(),
         }
@@ -197,10 +202,10 @@ impl StateSubscription {
     ///
     /// # Errors
     /// [`ClientError`] if the message isn't a state.
-    pub(crate) async fn next(&mut self) -> Result<Option<State>, ClientError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<CrawlStateSnapshot>, ControlClientError> {
         match self.client.answer().await {
             Ok(answer) => self.client.state_of(answer).map(Some),
-            Err(ClientError::HungUp { .. }) => Ok(None),
+            Err(ControlClientError::HungUp { .. }) => Ok(None),
             Err(why) => Err(why),
         }
     }
@@ -220,8 +225,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::UnixListener;
 
-    use super::{Client, ClientError};
-    use crate::control::protocol::{Command, Refused};
+    use super::{ControlClient, ControlClientError};
+    use crate::control::protocol::{ControlCommand, ControlRefusal};
 
     /// Starts a mock crawl that reads one line and answers with `answer`.
     fn crawl(dir: &Path, answer: &'static [u8]) {
@@ -238,11 +243,15 @@ mod tests {
         });
     }
 
-    async fn reply(answer: &'static [u8]) -> Result<(), ClientError> {
+    async fn reply(answer: &'static [u8]) -> Result<(), ControlClientError> {
         let dir = tempfile::tempdir().unwrap();
         crawl(dir.path(), answer);
-        let client = Client::connect(dir.path()).await.unwrap();
-        client.unwrap().send(&Command::Pause {}).await.map(drop)
+        let client = ControlClient::connect(dir.path()).await.unwrap();
+        client
+            .unwrap()
+            .send(&ControlCommand::Pause {})
+            .await
+            .map(drop)
     }
 
     #[tokio::test]
@@ -250,14 +259,17 @@ mod tests {
         assert!(reply(b"{\"ok\":true}\n").await.is_ok());
         let answer = reply(b"{\"error\":\"no\",\"hint\":\"later\"}\n").await;
         assert!(
-            matches!(&answer, Err(ClientError::Refused(why)) if *why == Refused::new("no", "later")),
+            matches!(&answer, Err(ControlClientError::Refused(why)) if *why == ControlRefusal::new("no", "later")),
             "{answer:?}"
         );
-        assert!(matches!(reply(b"").await, Err(ClientError::HungUp { .. })));
+        assert!(matches!(
+            reply(b"").await,
+            Err(ControlClientError::HungUp { .. })
+        ));
         for garbage in [&b"\xff\xfe\n"[..], b"{}\n", b"[1]\n", b"\n"] {
             let answer = reply(garbage).await;
             assert!(
-                matches!(answer, Err(ClientError::Garbled { .. })),
+                matches!(answer, Err(ControlClientError::Garbled { .. })),
                 "{answer:?}"
             );
         }
@@ -266,11 +278,11 @@ mod tests {
     #[tokio::test]
     async fn without_a_listener_there_is_no_crawl() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Client::connect(dir.path()).await.unwrap().is_none());
+        assert!(ControlClient::connect(dir.path()).await.unwrap().is_none());
         let state = dir.path().join("state");
         std::fs::create_dir(&state).unwrap();
-        assert!(Client::connect(dir.path()).await.unwrap().is_none());
+        assert!(ControlClient::connect(dir.path()).await.unwrap().is_none());
         drop(std::os::unix::net::UnixListener::bind(state.join("control.sock")).unwrap());
-        assert!(Client::connect(dir.path()).await.unwrap().is_none());
+        assert!(ControlClient::connect(dir.path()).await.unwrap().is_none());
     }
 }

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_engine::{
-    AdjustableRules, Command as EngineCommand, CommandAnswer, CommandRefusal as Why, Commander,
-    EngineError, Progress, park_at_rest, unpark_at_rest,
+    AdjustableRules, CommandAnswer, CommandRefusal as Why, Commander,
+    CrawlCommand as EngineCommand, EngineError, ProgressSnapshot, park_at_rest, unpark_at_rest,
 };
 use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::protocol::{Command, Refused, State};
-use super::round_wait::{RoundWait, WaitMode};
+use super::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot};
+use super::round_wait::{RoundWaitMode, RoundWaitState};
 use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
@@ -40,7 +40,7 @@ pub(crate) struct ControlHandler {
     inner: Mutex<ControlState>,
     /// The last state sent to a client, the time when it was taken, and the value of `mode_changes`
     /// at that time.
-    last_state: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
+    last_state: tokio::sync::Mutex<Option<(Instant, u64, CrawlStateSnapshot)>>,
     /// When the next line from a client may be processed.
     pace: tokio::sync::Mutex<Instant>,
 }
@@ -53,15 +53,15 @@ struct ControlState {
     /// All `delay` commands so far, in order. Each new round's engine gets these commands again.
     delays: Vec<EngineCommand>,
     /// Commands for the next round, posted as soon as it begins, each with the sender of its reply.
-    next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
+    next: Vec<(EngineCommand, oneshot::Sender<Result<(), ControlRefusal>>)>,
 }
 
 #[derive(Clone, Debug)]
 enum Mode {
     /// A crawl is running.
-    Crawl(Commander, watch::Receiver<Progress>),
+    Crawl(Commander, watch::Receiver<ProgressSnapshot>),
     /// The crawl waits for its next round.
-    BetweenRounds(Box<RoundWait>),
+    BetweenRounds(Box<RoundWaitState>),
     /// No crawl has begun yet.
     Nothing,
 }
@@ -145,7 +145,7 @@ impl ControlHandler {
 
     /// Attaches the handler to a run that begins: the run's engine gets the pending commands and
     /// all later commands. Must be called within a tokio runtime.
-    pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
+    pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<ProgressSnapshot>) {
         let mut state = self.lock();
         for (command, reply) in state.next.drain(..) {
             // The command is posted before the run begins, so that even a very short run processes
@@ -170,7 +170,7 @@ impl ControlHandler {
     }
 
     /// Switches to waiting for the next round, after a run has ended.
-    pub(crate) fn rest(&self, rest: RoundWait) {
+    pub(crate) fn rest(&self, rest: RoundWaitState) {
         self.lock().take(Mode::BetweenRounds(Box::new(rest)));
     }
 
@@ -188,7 +188,7 @@ impl ControlHandler {
     }
 
     /// Returns the state of the crawl.
-    pub(crate) async fn state(&self) -> State {
+    pub(crate) async fn state(&self) -> CrawlStateSnapshot {
         let mut last_state = self.last_state.lock().await;
         let mode_changes = self.lock().mode_changes;
         if let Some((at, of, state)) = last_state.as_ref()
@@ -204,10 +204,13 @@ impl ControlHandler {
 
     /// Executes a command. If the effect must survive a crash, waits until it is durable. Returns
     /// notes for the user, if the effect isn't obvious.
-    pub(crate) async fn carry_out(&self, command: Command) -> Result<Vec<String>, Refused> {
+    pub(crate) async fn carry_out(
+        &self,
+        command: ControlCommand,
+    ) -> Result<Vec<String>, ControlRefusal> {
         let done = match engine_command(command) {
             Ok(Some(command)) => self.refer(command).await.map(|()| Vec::new()),
-            Ok(None) => self.reload().await.map_err(Refused::of),
+            Ok(None) => self.reload().await.map_err(ControlRefusal::of),
             Err(refused) => Err(refused),
         };
         // Drop the cached state, so that the next `state` reflects this command.
@@ -215,7 +218,7 @@ impl ControlHandler {
         done
     }
 
-    async fn refer(&self, command: EngineCommand) -> Result<(), Refused> {
+    async fn refer(&self, command: EngineCommand) -> Result<(), ControlRefusal> {
         let commander = match self.mode() {
             Mode::Crawl(commander, _) => commander,
             Mode::BetweenRounds(rest) => return self.at_rest(&rest, command).await,
@@ -230,21 +233,25 @@ impl ControlHandler {
     }
 
     /// Executes a command while the crawl waits for its next round.
-    async fn at_rest(&self, rest: &RoundWait, command: EngineCommand) -> Result<(), Refused> {
+    async fn at_rest(
+        &self,
+        rest: &RoundWaitState,
+        command: EngineCommand,
+    ) -> Result<(), ControlRefusal> {
         match command {
             EngineCommand::Pause => {
-                rest.wait_mode.send_replace(WaitMode::Paused);
+                rest.wait_mode.send_replace(RoundWaitMode::Paused);
                 Ok(())
             }
             EngineCommand::Resume => {
-                rest.wait_mode.send_replace(WaitMode::Now);
+                rest.wait_mode.send_replace(RoundWaitMode::Now);
                 Ok(())
             }
             EngineCommand::Add(url) => self.add_at_rest(rest, url).await,
             EngineCommand::Park(host) => self.change_at_rest(host, true).await,
             EngineCommand::Unpark(host) => self.change_at_rest(host, false).await,
             EngineCommand::Delay { .. } | EngineCommand::State | EngineCommand::Rules(_) => {
-                Err(Refused::new(
+                Err(ControlRefusal::new(
                     "the crawl is waiting for its next round",
                     "set the delay once that round has started; `resume` starts it now",
                 ))
@@ -254,13 +261,13 @@ impl ControlHandler {
 
     /// Adds a URL to the next round, and starts that round immediately. Refused while the crawl is
     /// paused.
-    async fn add_at_rest(&self, rest: &RoundWait, url: String) -> Result<(), Refused> {
+    async fn add_at_rest(&self, rest: &RoundWaitState, url: String) -> Result<(), ControlRefusal> {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
             return Err(engine_refused(Why::Unusable { url, why }));
         }
-        if *rest.wait_mode.borrow() == WaitMode::Paused {
-            return Err(Refused::new(
+        if *rest.wait_mode.borrow() == RoundWaitMode::Paused {
+            return Err(ControlRefusal::new(
                 "the crawl is paused",
                 "`resume` starts the next round",
             ));
@@ -281,7 +288,7 @@ impl ControlHandler {
         };
         match answered {
             Ok(answered) => {
-                rest.wait_mode.send_replace(WaitMode::Now);
+                rest.wait_mode.send_replace(RoundWaitMode::Now);
                 answered
                     .await
                     .unwrap_or_else(|_| Err(engine_refused(Why::Ending)))
@@ -295,14 +302,14 @@ impl ControlHandler {
 
     /// Parks or unparks a host in the crawl's stored state. No run has that state open between
     /// rounds.
-    async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
+    async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), ControlRefusal> {
         let change = if parks { park_at_rest } else { unpark_at_rest };
         let (dir, of) = (self.dir.clone(), host.clone());
         let changed = tokio::task::spawn_blocking(move || change(&dir, &of)).await;
         match changed {
             Ok(Ok(())) => {}
             Ok(Err(EngineError::Refused(why))) => return Err(engine_refused(why)),
-            Ok(Err(why)) => return Err(Refused::new(why.to_string(), "try again")),
+            Ok(Err(why)) => return Err(ControlRefusal::new(why.to_string(), "try again")),
             Err(_) => return Err(engine_refused(Why::Ending)),
         }
         if let Mode::BetweenRounds(rest) = &mut self.lock().mode {
@@ -316,11 +323,11 @@ impl ControlHandler {
         Ok(())
     }
 
-    async fn fetch_state(&self) -> State {
+    async fn fetch_state(&self) -> CrawlStateSnapshot {
         let (commander, progress) = match self.mode() {
             Mode::Crawl(commander, progress) => (commander, progress),
             Mode::BetweenRounds(rest) => return of_rest(&rest),
-            Mode::Nothing => return of_progress(&Progress::default()),
+            Mode::Nothing => return of_progress(&ProgressSnapshot::default()),
         };
         match commander.ask(EngineCommand::State).await {
             Ok(CommandAnswer::State(live)) => of_live(&live),
@@ -365,28 +372,28 @@ async fn keep_rules(commander: &Commander, rules: &AdjustableRules) -> Result<()
 
 /// Converts a command for the engine. `None` if the engine isn't needed, because the handler
 /// executes the command itself.
-fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
+fn engine_command(command: ControlCommand) -> Result<Option<EngineCommand>, ControlRefusal> {
     Ok(Some(match command {
-        Command::Pause {} => EngineCommand::Pause,
-        Command::Resume {} => EngineCommand::Resume,
-        Command::Add { url } => EngineCommand::Add(url),
-        Command::Delay { host, delay } => EngineCommand::Delay {
+        ControlCommand::Pause {} => EngineCommand::Pause,
+        ControlCommand::Resume {} => EngineCommand::Resume,
+        ControlCommand::Add { url } => EngineCommand::Add(url),
+        ControlCommand::Delay { host, delay } => EngineCommand::Delay {
             host: host.as_deref().map(host_key).transpose()?,
             delay: delay.get(),
         },
-        Command::Park { host } => EngineCommand::Park(host_key(&host)?),
-        Command::Unpark { host } => EngineCommand::Unpark(host_key(&host)?),
-        Command::State {} | Command::Watch {} => EngineCommand::State,
-        Command::Reload {} => return Ok(None),
+        ControlCommand::Park { host } => EngineCommand::Park(host_key(&host)?),
+        ControlCommand::Unpark { host } => EngineCommand::Unpark(host_key(&host)?),
+        ControlCommand::State {} | ControlCommand::Watch {} => EngineCommand::State,
+        ControlCommand::Reload {} => return Ok(None),
     }))
 }
 
 /// Parses the name of a host, as given over the socket or on the command line.
-pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
+pub(crate) fn host_key(name: &str) -> Result<HostKey, ControlRefusal> {
     let is_plain = !name.contains(['/', '@', '?', '#', '\\']);
     let key = HostKey::parse(name).ok().filter(|_| is_plain);
     key.ok_or_else(|| {
-        Refused::new(
+        ControlRefusal::new(
             format!("unknown host `{name}`"),
             "give a host name or address, on loopback with its port",
         )
@@ -394,6 +401,6 @@ pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
 }
 
 /// Converts the engine's reason for a refusal.
-pub(crate) fn engine_refused(why: Why) -> Refused {
-    Refused::new(why.to_string(), why.hint())
+pub(crate) fn engine_refused(why: Why) -> ControlRefusal {
+    ControlRefusal::new(why.to_string(), why.hint())
 }

@@ -11,6 +11,6 @@ mod socket_path;
 mod state_json;
 
 pub(crate) use handler::{ControlHandler, engine_refused, host_key};
-pub(crate) use round_wait::{LastRoundCounts, RoundWait, WaitMode};
-pub(crate) use server::Server;
+pub(crate) use round_wait::{LastRoundCounts, RoundWaitMode, RoundWaitState};
+pub(crate) use server::ControlServer;
 pub(crate) use settings_source::{NewSettings, SettingsSource};

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Maximum length of a line on the control socket, in bytes.
 /// Beyond the limit: disconnected.
@@ -15,7 +15,7 @@ pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 /// A command to a running crawl, as typed on the command line and as sent over the socket.
 #[derive(Clone, Debug, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Command {
+pub(crate) enum ControlCommand {
     /// Print the state of the crawl as a JSON object
     State {},
     /// Print the state as JSON objects, at most one per second, until the crawl ends
@@ -38,7 +38,7 @@ pub(crate) enum Command {
         host: Option<String>,
         /// The delay, such as 2s
         #[arg(value_name = "DURATION")]
-        delay: Span,
+        delay: DurationSetting,
     },
     /// Reload politeness, exclusions and budgets from the file of --config
     Reload {},
@@ -56,14 +56,15 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
+impl ControlCommand {
     /// Parses a line.
     ///
     /// # Errors
     /// Why the line is not a command, in words for the sender.
-    pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
+    pub(crate) fn read(line: &[u8]) -> Result<ControlCommand, ControlRefusal> {
         let hint = "send a JSON object on one line, such as {\"do\":\"pause\"}";
-        let refused = |why: &dyn Display| Refused::new(format!("not a command: {why}"), hint);
+        let refused =
+            |why: &dyn Display| ControlRefusal::new(format!("not a command: {why}"), hint);
         // Only an object can be a command. Serde would also accept an array, and read the fields by
         // position.
         if line.trim_ascii_start().first() != Some(&b'{') {
@@ -75,7 +76,7 @@ impl Command {
 
 /// Why a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Refused {
+pub(crate) struct ControlRefusal {
     /// The cause, including the offending value.
     pub(crate) error: String,
     /// How to fix the cause.
@@ -83,13 +84,13 @@ pub(crate) struct Refused {
     pub(crate) hint: Option<String>,
     /// Further problems, if a reload of the settings was refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) others: Vec<Refused>,
+    pub(crate) others: Vec<ControlRefusal>,
 }
 
-impl Refused {
+impl ControlRefusal {
     /// Creates a refusal with a hint.
-    pub(crate) fn new(error: impl Into<String>, hint: impl Into<String>) -> Refused {
-        Refused {
+    pub(crate) fn new(error: impl Into<String>, hint: impl Into<String>) -> ControlRefusal {
+        ControlRefusal {
             error: error.into(),
             hint: Some(hint.into()),
             others: Vec::new(),
@@ -97,11 +98,11 @@ impl Refused {
     }
 
     /// Converts an error, including its hint and the other errors of the same pass.
-    pub(crate) fn of(error: CommandError) -> Refused {
-        Refused {
+    pub(crate) fn of(error: CommandError) -> ControlRefusal {
+        ControlRefusal {
             error: error.message,
             hint: error.hint,
-            others: error.others.into_iter().map(Refused::of).collect(),
+            others: error.others.into_iter().map(ControlRefusal::of).collect(),
         }
     }
 }
@@ -109,10 +110,10 @@ impl Refused {
 /// A message from the crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Answer {
+pub(crate) enum ControlMessage {
     /// The state of the crawl.
-    State(Box<State>),
-    Refused(Refused),
+    State(Box<CrawlStateSnapshot>),
+    Refused(ControlRefusal),
     /// A command was carried out.
     Done {
         /// Always true, which distinguishes this message from a refusal.
@@ -147,7 +148,7 @@ pub(crate) enum PhaseName {
 
 /// A snapshot of a crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct CrawlStateSnapshot {
     /// The phase of the crawl.
     pub(crate) phase: PhaseName,
     /// Whether a `pause` command is in effect.
@@ -175,20 +176,20 @@ pub(crate) struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) next_round: Option<String>,
     /// The last settled pages, latest first.
-    pub(crate) latest: Vec<LatestPage>,
+    pub(crate) latest: Vec<SettledPage>,
     /// Up to fifty hosts with waiting URLs, most URLs first.
-    pub(crate) hosts: Vec<HostWork>,
+    pub(crate) hosts: Vec<WaitingHost>,
     /// Parked hosts, sorted by name.
     pub(crate) parked: Vec<String>,
 }
 
-impl State {
+impl CrawlStateSnapshot {
     /// Returns whether another state differs from this one in more than times and rates.
-    pub(crate) fn is_news(&self, other: &State) -> bool {
-        let steady = |state: &State| State {
+    pub(crate) fn is_news(&self, other: &CrawlStateSnapshot) -> bool {
+        let steady = |state: &CrawlStateSnapshot| CrawlStateSnapshot {
             pages_per_second: 0.0,
             elapsed_ms: 0,
-            hosts: state.hosts.iter().map(HostWork::steady).collect(),
+            hosts: state.hosts.iter().map(WaitingHost::steady).collect(),
             ..state.clone()
         };
         steady(self) != steady(other)
@@ -197,7 +198,7 @@ impl State {
 
 /// A settled page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LatestPage {
+pub(crate) struct SettledPage {
     pub(crate) url: String,
     /// The HTTP status. `None` without an answer.
     pub(crate) status: Option<u16>,
@@ -207,7 +208,7 @@ pub(crate) struct LatestPage {
 
 /// A host with waiting URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HostWork {
+pub(crate) struct WaitingHost {
     /// The host's name, with the port on loopback.
     pub(crate) host: String,
     /// The number of waiting URLs.
@@ -221,9 +222,9 @@ pub(crate) struct HostWork {
     pub(crate) parked: bool,
 }
 
-impl HostWork {
-    fn steady(&self) -> HostWork {
-        HostWork {
+impl WaitingHost {
+    fn steady(&self) -> WaitingHost {
+        WaitingHost {
             next_in_ms: None,
             ..self.clone()
         }
@@ -234,11 +235,11 @@ impl HostWork {
 mod tests {
     use expect_test::expect;
 
-    use super::{Answer, Command};
+    use super::{ControlCommand, ControlMessage};
 
     /// Returns the command as JSON, or why the line is not a command.
     fn read(line: &str) -> String {
-        match Command::read(line.as_bytes()) {
+        match ControlCommand::read(line.as_bytes()) {
             Ok(command) => serde_json::to_string(&command).unwrap(),
             Err(refused) => refused.error,
         }
@@ -285,24 +286,24 @@ mod tests {
 
     #[test]
     fn an_answer_is_recognised_by_its_keys() {
-        let check = |line: &str, is: fn(&Answer) -> bool| {
-            let answer: Answer = serde_json::from_str(line).unwrap();
+        let check = |line: &str, is: fn(&ControlMessage) -> bool| {
+            let answer: ControlMessage = serde_json::from_str(line).unwrap();
             assert!(is(&answer), "{answer:?}");
             assert_eq!(serde_json::to_string(&answer).unwrap(), line);
         };
         check(r#"{"ok":true}"#, |answer| {
-            matches!(answer, Answer::Done { ok: true, .. })
+            matches!(answer, ControlMessage::Done { ok: true, .. })
         });
         check(
             r#"{"ok":true,"told":["a"]}"#,
-            |answer| matches!(answer, Answer::Done { told, .. } if told == &["a"]),
+            |answer| matches!(answer, ControlMessage::Done { told, .. } if told == &["a"]),
         );
         check(r#"{"error":"no","hint":"yes"}"#, |answer| {
-            matches!(answer, Answer::Refused(_))
+            matches!(answer, ControlMessage::Refused(_))
         });
         check(
             r#"{"phase":"waiting","paused":false,"round":2,"pages":3,"failed":0,"barred":0,"waiting":0,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"next_round":"2026-11-21T00:00:00Z","latest":[{"url":"http://a.example/","status":null,"at":"2026-11-20T00:00:00Z"}],"hosts":[],"parked":["a.example"]}"#,
-            |answer| matches!(answer, Answer::State(_)),
+            |answer| matches!(answer, ControlMessage::State(_)),
         );
     }
 }

@@ -15,9 +15,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::bounded_lines::{Line, next_line};
+use super::bounded_lines::{LineReadResult, next_line};
 use super::handler::ControlHandler;
-use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
+use super::protocol::{
+    ControlCommand, ControlMessage, ControlRefusal, CrawlStateSnapshot, MAX_COMMAND_BYTES,
+};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Maximum connections to the control socket.
@@ -39,17 +41,17 @@ const NEW_SOCKET: &str = "control.new";
 
 /// A listening control socket. Dropping it removes the socket file.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ControlServer {
     listening: JoinHandle<()>,
     path: PathBuf,
     /// Device and inode of the socket file.
     file: (u64, u64),
 }
 
-impl Server {
+impl ControlServer {
     /// Listens in the crawl's directory, which this process has locked. On failure returns `None`
     /// and logs the reason, and the crawl continues without a socket.
-    pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
+    pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<ControlServer> {
         let state = dir.join("state");
         let path = state.join(SOCKET);
         let bound = bind(&state).and_then(|listener| {
@@ -60,7 +62,7 @@ impl Server {
             Ok((listener, file)) => {
                 tracing::debug!(path = %path.display(), "takes commands");
                 let listening = tokio::spawn(listen(listener, handler));
-                Some(Server {
+                Some(ControlServer {
                     listening,
                     path,
                     file,
@@ -74,7 +76,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ControlServer {
     fn drop(&mut self) {
         self.listening.abort();
         // Remove only our own socket file: another run may have replaced it.
@@ -135,7 +137,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
 /// empty, so writing doesn't block.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
-    let refused = Refused::new(
+    let refused = ControlRefusal::new(
         format!("too many connections: {MAX_CLIENTS} are open"),
         hint,
     );
@@ -168,18 +170,18 @@ impl Client {
     async fn serve(mut self) -> io::Result<()> {
         loop {
             let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
-                Line::Whole(line) => line,
-                Line::TooLong => {
+                LineReadResult::Whole(line) => line,
+                LineReadResult::TooLong => {
                     let problem = format!("the line is longer than {MAX_COMMAND_BYTES} bytes");
-                    let refused = Refused::new(problem, "send one command per line");
+                    let refused = ControlRefusal::new(problem, "send one command per line");
                     return self.send(&refused).await;
                 }
-                Line::End => return Ok(()),
+                LineReadResult::End => return Ok(()),
             };
             self.handler.keep_pace().await;
-            let done = match Command::read(&line) {
-                Ok(Command::Watch {}) => return self.watch().await,
-                Ok(Command::State {}) => {
+            let done = match ControlCommand::read(&line) {
+                Ok(ControlCommand::Watch {}) => return self.watch().await,
+                Ok(ControlCommand::State {}) => {
                     let state = self.handler.state().await;
                     self.send(&state).await?;
                     continue;
@@ -188,7 +190,7 @@ impl Client {
                 Err(refused) => Err(refused),
             };
             match done {
-                Ok(told) => self.send(&Answer::Done { ok: true, told }).await?,
+                Ok(told) => self.send(&ControlMessage::Done { ok: true, told }).await?,
                 Err(refused) => self.send(&refused).await?,
             }
         }
@@ -197,7 +199,7 @@ impl Client {
     async fn watch(mut self) -> io::Result<()> {
         let mut ticks = interval(WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last: Option<State> = None;
+        let mut last: Option<CrawlStateSnapshot> = None;
         let mut ignored = [0; 256];
         loop {
             tokio::select! {
@@ -237,24 +239,24 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_engine::{PostedCommand, Progress};
+    use crawl_engine::{PostedCommand, ProgressSnapshot};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::UnixStream;
     use tokio::sync::{mpsc, watch};
 
-    use super::{Client, MAX_CLIENTS, Server};
+    use super::{Client, ControlServer, MAX_CLIENTS};
     use crate::control::handler::ControlHandler;
     use crate::control::protocol::MAX_COMMAND_BYTES;
 
     /// Starts a server whose crawl has already ended: it answers `state` and refuses everything
     /// else.
-    fn server(dir: &Path) -> Option<Server> {
+    fn server(dir: &Path) -> Option<ControlServer> {
         let (commander, _): (_, mpsc::Receiver<PostedCommand>) = crawl_engine::commands();
-        let (_, progress) = watch::channel(Progress::default());
+        let (_, progress) = watch::channel(ProgressSnapshot::default());
         let handler = ControlHandler::new(dir.to_owned());
         handler.open(commander, progress);
         std::fs::create_dir_all(dir.join("state")).unwrap();
-        Server::start(dir, Arc::new(handler))
+        ControlServer::start(dir, Arc::new(handler))
     }
 
     async fn connect(dir: &Path) -> UnixStream {

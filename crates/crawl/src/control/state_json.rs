@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crawl_engine::{LiveState, Phase, Progress};
+use crawl_engine::{CrawlPhase, LiveState, ProgressSnapshot};
 use crawl_scheduler::{HostWork as Work, Tick};
 use jiff::Timestamp;
 
-use super::protocol::{HostWork, LatestPage, PhaseName, State};
-use super::round_wait::{RoundWait, WaitMode};
+use super::protocol::{CrawlStateSnapshot, PhaseName, SettledPage, WaitingHost};
+use super::round_wait::{RoundWaitMode, RoundWaitState};
 
 /// Returns the state of a running crawl.
-pub(super) fn of_live(live: &LiveState) -> State {
-    let latest = live.latest.iter().map(|page| LatestPage {
+pub(super) fn of_live(live: &LiveState) -> CrawlStateSnapshot {
+    let latest = live.latest.iter().map(|page| SettledPage {
         url: page.url.to_string(),
         status: page.status,
         at: moment(page.at),
     });
-    State {
+    CrawlStateSnapshot {
         latest: latest.collect(),
         hosts: live
             .hosts
@@ -29,10 +29,10 @@ pub(super) fn of_live(live: &LiveState) -> State {
 }
 
 /// Returns the state of a crawl that waits for its next round.
-pub(super) fn of_rest(rest: &RoundWait) -> State {
-    State {
+pub(super) fn of_rest(rest: &RoundWaitState) -> CrawlStateSnapshot {
+    CrawlStateSnapshot {
         phase: PhaseName::Waiting,
-        paused: *rest.wait_mode.borrow() == WaitMode::Paused,
+        paused: *rest.wait_mode.borrow() == RoundWaitMode::Paused,
         next_round: Some(format!("{:.3}", rest.at)),
         parked: rest.last.parked.iter().map(ToString::to_string).collect(),
         ..of_progress(&rest.last.progress)
@@ -40,15 +40,15 @@ pub(super) fn of_rest(rest: &RoundWait) -> State {
 }
 
 /// Returns the part of a crawl's state that its progress report contains.
-pub(super) fn of_progress(progress: &Progress) -> State {
-    State {
+pub(super) fn of_progress(progress: &ProgressSnapshot) -> CrawlStateSnapshot {
+    CrawlStateSnapshot {
         phase: match progress.phase {
-            Phase::Crawling => PhaseName::Crawling,
-            Phase::Paused => PhaseName::Paused,
-            Phase::DiskLow => PhaseName::DiskLow,
-            Phase::WaitingForWorkers => PhaseName::WaitingForWorkers,
-            Phase::Draining => PhaseName::Draining,
-            Phase::Writing => PhaseName::Writing,
+            CrawlPhase::Crawling => PhaseName::Crawling,
+            CrawlPhase::Paused => PhaseName::Paused,
+            CrawlPhase::DiskLow => PhaseName::DiskLow,
+            CrawlPhase::WaitingForWorkers => PhaseName::WaitingForWorkers,
+            CrawlPhase::Draining => PhaseName::Draining,
+            CrawlPhase::Writing => PhaseName::Writing,
         },
         paused: progress.is_paused,
         round: progress.round,
@@ -67,8 +67,8 @@ pub(super) fn of_progress(progress: &Progress) -> State {
     }
 }
 
-fn of_work(work: &Work, now: Tick) -> HostWork {
-    HostWork {
+fn of_work(work: &Work, now: Tick) -> WaitingHost {
+    WaitingHost {
         host: work.host.to_string(),
         waiting: work.waiting,
         next_in_ms: work.next_at.map(|at| millis(at.since(now))),

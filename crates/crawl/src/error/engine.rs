@@ -7,7 +7,7 @@ use std::path::Path;
 use crawl_archive::ArchiveError;
 use crawl_engine::EngineError;
 use crawl_frontier::FrontierError;
-use crawl_frontier::worker_frontier::SharedError;
+use crawl_frontier::worker_frontier::SharedFrontierError;
 #[cfg(feature = "search")]
 use crawl_index::IndexError;
 
@@ -32,7 +32,7 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             Some(why) => of_shared(why),
             None => CommandError::disk(message),
         },
-        EngineError::State(FrontierError::Shared(SharedError::LeaseLost { worker, why })) => CommandError::disk(
+        EngineError::State(FrontierError::Shared(SharedFrontierError::LeaseLost { worker, why })) => CommandError::disk(
             format!("worker `{worker}` lost its hosts: {why}"),
         )
         .hint("the same command continues; requests that were in flight are repeated by their new \

@@ -41,7 +41,7 @@ const MAX_WORD_CHARS: usize = 200;
 const MAX_LINE_CHARS: usize = 2000;
 
 /// The kind and the name of a named table, such as `site` and `example.org`.
-pub(crate) type NamedTable = (&'static str, String);
+pub(crate) type ConfigTableName = (&'static str, String);
 
 /// Why a command failed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) struct AffectedSettings {
     /// The key to correct, if the error is in a file.
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
-    pub(crate) table: Option<NamedTable>,
+    pub(crate) table: Option<ConfigTableName>,
     /// Keys of other settings that could remove or change the error. A key that `table` can have is
     /// a key of that table; any other key is a setting of the whole crawl.
     pub(crate) rests_on: Vec<&'static str>,
@@ -80,7 +80,7 @@ pub(crate) enum UnreadSettings {
     /// The settings with these keys could not be read.
     Keys {
         /// The named table that contains the keys, if they are in one.
-        table: Option<NamedTable>,
+        table: Option<ConfigTableName>,
         /// The keys as written in a file.
         keys: Vec<String>,
     },
@@ -90,9 +90,9 @@ pub(crate) enum UnreadSettings {
 
 /// Collects errors to report them all at once.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<CommandError>);
+pub(crate) struct ErrorCollector(Vec<CommandError>);
 
-impl Problems {
+impl ErrorCollector {
     /// Returns the value of `result`. If `result` is an error, records it and returns `None`.
     pub(crate) fn note<T>(&mut self, result: Result<T, CommandError>) -> Option<T> {
         let note = |mut problem: CommandError| {
@@ -114,17 +114,17 @@ impl Problems {
     }
 
     /// Appends the errors of another collection.
-    pub(crate) fn extend(&mut self, further: Problems) {
+    pub(crate) fn extend(&mut self, further: ErrorCollector) {
         self.0.extend(further.0);
     }
 
     /// Applies `change` to every error.
-    pub(crate) fn map(self, change: impl FnMut(CommandError) -> CommandError) -> Problems {
-        Problems(self.0.into_iter().map(change).collect())
+    pub(crate) fn map(self, change: impl FnMut(CommandError) -> CommandError) -> ErrorCollector {
+        ErrorCollector(self.0.into_iter().map(change).collect())
     }
 
     /// Keeps only the errors for which `is_meant` returns true.
-    pub(crate) fn filter(mut self, is_meant: impl FnMut(&CommandError) -> bool) -> Problems {
+    pub(crate) fn filter(mut self, is_meant: impl FnMut(&CommandError) -> bool) -> ErrorCollector {
         self.0.retain(is_meant);
         self
     }
@@ -202,7 +202,7 @@ impl CommandError {
     }
 
     /// Sets the named table that the error concerns, if any.
-    pub(crate) fn about_table(mut self, table: Option<NamedTable>) -> CommandError {
+    pub(crate) fn about_table(mut self, table: Option<ConfigTableName>) -> CommandError {
         self.subject.table = table;
         self
     }

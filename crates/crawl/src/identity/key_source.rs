@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crawl_identity::KeySet;
+use crawl_identity::SigningKeySet;
 
 use crate::command_without_secrets::KEY_VARIABLE;
 use crate::error::CommandError;
@@ -54,7 +54,7 @@ impl KeySource {
     ///
     /// # Errors
     /// The error names the source and the problem, for example a file that other users may read.
-    pub(crate) fn read(&self) -> Result<KeySet, CommandError> {
+    pub(crate) fn read(&self) -> Result<SigningKeySet, CommandError> {
         let text = match self {
             KeySource::File(path) => read_file(path).map_err(|why| self.refused(&why))?,
             KeySource::Environment => {
@@ -62,7 +62,7 @@ impl KeySource {
                 text.map_err(|_| self.refused("it isn't set"))?
             }
         };
-        KeySet::parse(&text).map_err(|why| self.refused(&why.to_string()))
+        SigningKeySet::parse(&text).map_err(|why| self.refused(&why.to_string()))
     }
 
     /// Returns the metadata of the key file. `None` for the environment, or if there is no such
@@ -135,7 +135,7 @@ mod tests {
     fn a_key_file_that_others_may_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bot.key");
-        let mut keys = crawl_identity::KeySet::default();
+        let mut keys = crawl_identity::SigningKeySet::default();
         keys.add([1; 32], None).unwrap();
         fs::write(&path, keys.to_private_json()).unwrap();
         let source = KeySource::of(&path);

@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_fetcher::RequestSigner;
-use crawl_identity::{BaseError, KeySet, SignableMessage, SignatureRequest, signature_fields};
+use crawl_identity::{
+    SignableMessage, SignatureBaseError, SignatureRequest, SigningKeySet, signature_fields,
+};
 use http::header::{HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -30,7 +32,7 @@ pub(crate) struct RotatingSigner {
 }
 
 struct Held {
-    keys: KeySet,
+    keys: SigningKeySet,
     /// Metadata of the key file from just before `keys` were read.
     stamp: Option<KeyFileStamp>,
     /// When the key file was last checked.
@@ -65,7 +67,7 @@ impl RotatingSigner {
         asked: &SignatureRequest,
         now: u64,
         instant: Instant,
-    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError> {
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if instant.saturating_duration_since(held.checked) >= CHECK_EVERY {
             held.checked = instant;
@@ -111,7 +113,7 @@ impl RequestSigner for RotatingSigner {
         &self,
         request: &SignableMessage,
         asked: &SignatureRequest,
-    ) -> Result<Vec<(HeaderName, HeaderValue)>, BaseError> {
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError> {
         self.sign_at(request, asked, wall_seconds(), Instant::now())
     }
 }
@@ -137,7 +139,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use crawl_identity::{KeySet, SignableMessage, SignatureRequest};
+    use crawl_identity::{SignableMessage, SignatureRequest, SigningKeySet};
     use http::header::{HeaderName, HeaderValue};
 
     use super::{CHECK_EVERY, KeySource, RotatingSigner};
@@ -162,7 +164,7 @@ mod tests {
     fn a_key_that_is_not_in_use_yet_is_refused_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bot.key");
-        let mut keys = KeySet::default();
+        let mut keys = SigningKeySet::default();
         keys.add([1; 32], Some(10_000_000_000));
         write(&path, &keys.to_private_json());
         let agent = "https://bot.example/keys.json".to_owned();
@@ -175,7 +177,7 @@ mod tests {
     fn keys_rotate_without_an_unsigned_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bot.key");
-        let mut keys = KeySet::default();
+        let mut keys = SigningKeySet::default();
         let first = keys.add([1; 32], None).unwrap();
         write(&path, &keys.to_private_json());
         let agent = "https://bot.example/keys.json".to_owned();
@@ -205,7 +207,7 @@ mod tests {
     fn each_signature_has_its_own_nonce_and_no_debug_output_has_a_key() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bot.key");
-        let mut keys = KeySet::default();
+        let mut keys = SigningKeySet::default();
         keys.add([1; 32], None).unwrap();
         write(&path, &keys.to_private_json());
         let agent = "https://bot.example/keys.json".to_owned();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::{Config, Controls, StopRequest};
+use crawl_engine::{Config, ControlChannels, StopUrgency};
 use crawl_fetcher::Contact;
 use crawl_policy::ProductToken;
 use crawl_scope::ScopeMode;
@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 use super::error::CrawlError;
-use super::output::Output;
+use super::output_directory::OutputDirectory;
 use super::pages::Pages;
 
 /// Maximum committed pages that wait for the consumer of [`Pages`]. The crawl pauses while this
@@ -126,18 +126,18 @@ impl Crawl {
         let contact = self.contact.as_deref().map(str::parse::<Contact>);
         let agent = ProductToken::new(&self.agent)?;
         let contact = contact.transpose()?;
-        let output = Arc::new(Output::new(self.output)?);
+        let output = Arc::new(OutputDirectory::new(self.output)?);
         let version = env!("CARGO_PKG_VERSION");
         let mut config = Config::new(agent, version, contact, seeds, output.path());
         for change in self.changes {
             change(&mut config);
         }
         let (pages, rows) = mpsc::channel(MAX_WAITING_PAGES);
-        let (stop, stopped) = watch::channel(StopRequest::No);
-        let controls = Controls {
+        let (stop, stopped) = watch::channel(StopUrgency::No);
+        let controls = ControlChannels {
             stop: stopped,
             pages: Some(pages),
-            ..Controls::unattended()
+            ..ControlChannels::unattended()
         };
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {

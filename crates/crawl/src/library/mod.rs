@@ -2,7 +2,7 @@
 
 mod builder;
 mod error;
-mod output;
+mod output_directory;
 mod page;
 mod pages;
 mod polite_client;

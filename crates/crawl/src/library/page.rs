@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_extractor::{ContentLimits, PageContext, is_html, read_content};
-use crawl_records::{ArchivedPage, read_archived};
+use crawl_records::{ArchivedPageBody, read_archived};
 
-use super::output::Output;
+use super::output_directory::OutputDirectory;
 
 /// A page that the crawl requested: its outcome, and its body in the archive.
 ///
@@ -17,11 +17,11 @@ use super::output::Output;
 #[derive(Clone, Debug)]
 pub struct Page {
     row: PageRow,
-    output: Arc<Output>,
+    output: Arc<OutputDirectory>,
 }
 
 impl Page {
-    pub(super) fn new(row: PageRow, output: Arc<Output>) -> Page {
+    pub(super) fn new(row: PageRow, output: Arc<OutputDirectory>) -> Page {
         Page { row, output }
     }
 
@@ -98,7 +98,7 @@ impl Page {
         Some(content.main_text())
     }
 
-    fn archived(&self) -> Option<ArchivedPage> {
+    fn archived(&self) -> Option<ArchivedPageBody> {
         read_archived(self.output.path(), &self.row)
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crawl_archive::rows::PageRow;
-use crawl_engine::{EngineError, RunSummary, StopRequest};
+use crawl_engine::{EngineError, RunSummary, StopUrgency};
 use futures_core::Stream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::error::CrawlError;
-use super::output::Output;
+use super::output_directory::OutputDirectory;
 use super::page::Page;
 
 /// The pages of a crawl, as they are committed to its directory: a [`Stream`], with a method
@@ -37,17 +37,17 @@ enum State {
 #[derive(Debug)]
 struct Running {
     rows: mpsc::Receiver<PageRow>,
-    stop: watch::Sender<StopRequest>,
+    stop: watch::Sender<StopUrgency>,
     task: JoinHandle<Result<RunSummary, EngineError>>,
-    output: Arc<Output>,
+    output: Arc<OutputDirectory>,
 }
 
 impl Pages {
     pub(super) fn running(
         rows: mpsc::Receiver<PageRow>,
-        stop: watch::Sender<StopRequest>,
+        stop: watch::Sender<StopUrgency>,
         task: JoinHandle<Result<RunSummary, EngineError>>,
-        output: Arc<Output>,
+        output: Arc<OutputDirectory>,
     ) -> Pages {
         Pages(State::Running(Running {
             rows,
@@ -69,7 +69,7 @@ impl Pages {
     /// Drains the crawl: no new requests are sent, but pages in flight still arrive.
     pub fn stop(&self) {
         if let State::Running(running) = &self.0 {
-            running.stop.send_replace(StopRequest::Drain);
+            running.stop.send_replace(StopUrgency::Drain);
         }
     }
 
@@ -120,6 +120,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         // Stop the crawl instead of aborting its task: the task ends once the crawl's threads have
         // ended.
-        self.stop.send_replace(StopRequest::Now);
+        self.stop.send_replace(StopUrgency::Now);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
 use crawl_engine::MIN_OTHERS_DELAY;
-use crawl_fetcher::{BodyMemory, Clock, Contact, Exchange, Failure, FetchConfig, Fetcher};
+use crawl_fetcher::{
+    BodyMemoryReservation, Contact, Exchange, ExchangeFailure, FetchConfig, Fetcher, MonotonicClock,
+};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{Politeness, Scheduler};
 use crawl_weburl::canonicalize;
@@ -17,7 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::CrawlError;
-use pacer::{Call, Pacer};
+use pacer::{Pacer, WaitingRequest};
 
 /// A client for programs that choose their URLs themselves: each request waits until politeness
 /// allows it.
@@ -48,7 +50,7 @@ use pacer::{Call, Pacer};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoliteClient {
-    pacer: mpsc::UnboundedSender<Call>,
+    pacer: mpsc::UnboundedSender<WaitingRequest>,
 }
 
 /// The options of a [`PoliteClient`].
@@ -104,7 +106,7 @@ pub enum PoliteError {
         /// The URL, in canonical form.
         url: String,
         /// The phase, the party at fault, and whether another try may help.
-        failure: Failure,
+        failure: ExchangeFailure,
     },
     /// The task behind the client has ended: its runtime is shutting down, or a request panicked.
     #[error("the task behind this client has ended")]
@@ -135,12 +137,12 @@ impl PoliteClient {
             why: why.to_string(),
         })?;
         let (reply, answer) = oneshot::channel();
-        let sent = self.pacer.send(Call { url, reply });
+        let sent = self.pacer.send(WaitingRequest { url, reply });
         sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
         // The caller may keep the response, so its body no longer counts as memory of the client.
         Ok(PoliteResponse(Exchange {
-            room: BodyMemory::default(),
+            room: BodyMemoryReservation::default(),
             ..*exchange
         }))
     }
@@ -192,7 +194,7 @@ impl PoliteClientBuilder {
             allow_private: self.allow_private,
             ..FetchConfig::new(user_agent)
         };
-        let fetcher = Fetcher::new(config, Clock::start()).map_err(CrawlError::Fetcher)?;
+        let fetcher = Fetcher::new(config, MonotonicClock::start()).map_err(CrawlError::Fetcher)?;
         let (sender, calls) = mpsc::unbounded_channel();
         let politeness = Politeness {
             delay: match contact {

@@ -3,7 +3,7 @@
 //! `server` implements the protocol, `tools` defines the tools, and `crawl_reader` answers the
 //! calls.
 
-mod crawl_reader;
+mod crawl_tool_handler;
 mod server;
 mod tools;
 
@@ -16,12 +16,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::McpArgs;
 use crate::error::{CommandError, FINISHED, no_threads};
-use crawl_reader::CrawlReader;
-use server::Server;
+use crawl_tool_handler::CrawlToolHandler;
+use server::McpServer;
 
 /// Runs `crawl mcp` until stdin ends, or until SIGINT or SIGTERM arrives.
 pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
-    let reader = Arc::new(CrawlReader::open(&args.dir)?);
+    let reader = Arc::new(CrawlToolHandler::open(&args.dir)?);
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(reader));
     // Don't wait for the thread that reads stdin, because it can't be stopped. No answers are
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
     ended.map(|()| FINISHED)
 }
 
-async fn serve(reader: Arc<CrawlReader>) -> Result<(), CommandError> {
+async fn serve(reader: Arc<CrawlToolHandler>) -> Result<(), CommandError> {
     let register = |kind| {
         signal(kind).map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
     };
@@ -38,7 +38,7 @@ async fn serve(reader: Arc<CrawlReader>) -> Result<(), CommandError> {
     let mut terminate = register(SignalKind::terminate())?;
     let session = async {
         // A client that disconnects before the session begins is not an error.
-        if let Ok(session) = Server::new(reader).serve(stdio()).await {
+        if let Ok(session) = McpServer::new(reader).serve(stdio()).await {
             let _ = session.waiting().await;
         }
     };

@@ -15,7 +15,7 @@ const RESULTS: usize = 10;
 
 /// A tool call with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum ToolCall {
     Search(SearchCall),
     Page(PageCall),
     Sections(SectionsCall),
@@ -78,19 +78,19 @@ fn results() -> usize {
     RESULTS
 }
 
-impl Call {
+impl ToolCall {
     /// Parses a call. `None` if the tool doesn't exist, and an error for the client if the
     /// arguments are invalid.
-    pub(super) fn read(name: &str, arguments: JsonObject) -> Option<Result<Call, String>> {
+    pub(super) fn read(name: &str, arguments: JsonObject) -> Option<Result<ToolCall, String>> {
         Some(match name {
             "search" => read(name, arguments).map(|call: SearchCall| {
                 let limit = call.limit.clamp(1, MAX_RESULTS);
-                Call::Search(SearchCall { limit, ..call })
+                ToolCall::Search(SearchCall { limit, ..call })
             }),
-            "page" => read(name, arguments).map(Call::Page),
-            "sections" => read(name, arguments).map(Call::Sections),
-            "explain" => read(name, arguments).map(Call::Explain),
-            "report" => read(name, arguments).map(|NoArguments {}| Call::Report),
+            "page" => read(name, arguments).map(ToolCall::Page),
+            "sections" => read(name, arguments).map(ToolCall::Sections),
+            "explain" => read(name, arguments).map(ToolCall::Explain),
+            "report" => read(name, arguments).map(|NoArguments {}| ToolCall::Report),
             _ => return None,
         })
     }
@@ -202,10 +202,10 @@ fn tool(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Call, SearchCall, all};
+    use super::{SearchCall, ToolCall, all};
 
-    fn read(name: &str, arguments: &Value) -> Option<Result<Call, String>> {
-        Call::read(name, arguments.as_object().cloned().unwrap_or_default())
+    fn read(name: &str, arguments: &Value) -> Option<Result<ToolCall, String>> {
+        ToolCall::read(name, arguments.as_object().cloned().unwrap_or_default())
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
             ..SearchCall::default()
         };
         let read = |limit: usize| read("search", &json!({"query": "a", "limit": limit}));
-        assert_eq!(read(1_000), Some(Ok(Call::Search(call(20)))));
-        assert_eq!(read(0), Some(Ok(Call::Search(call(1)))));
+        assert_eq!(read(1_000), Some(Ok(ToolCall::Search(call(20)))));
+        assert_eq!(read(0), Some(Ok(ToolCall::Search(call(1)))));
     }
 }

@@ -1,93 +1,93 @@
 //! Definitions of all metrics: names, meanings and sources of the values.
 
-use crawl_engine::{Histogram, PAGE_OUTCOMES, Phase, Progress, exclusion_reasons};
+use crawl_engine::{CrawlPhase, Histogram, PAGE_OUTCOMES, ProgressSnapshot, exclusion_reasons};
 use crawl_scheduler::PauseReason;
 
 use super::process::ProcessNumbers;
-use super::prometheus_text::{Family, Sample, Values};
+use super::prometheus_text::{MetricFamily, MetricSample, MetricSamples};
 
-const PHASES: [(Phase, &str); 6] = [
-    (Phase::Crawling, "crawling"),
-    (Phase::Paused, "paused"),
-    (Phase::DiskLow, "disk_low"),
-    (Phase::WaitingForWorkers, "waiting_for_workers"),
-    (Phase::Draining, "draining"),
-    (Phase::Writing, "writing"),
+const PHASES: [(CrawlPhase, &str); 6] = [
+    (CrawlPhase::Crawling, "crawling"),
+    (CrawlPhase::Paused, "paused"),
+    (CrawlPhase::DiskLow, "disk_low"),
+    (CrawlPhase::WaitingForWorkers, "waiting_for_workers"),
+    (CrawlPhase::Draining, "draining"),
+    (CrawlPhase::Writing, "writing"),
 ];
 
 /// Returns all metrics with their current values.
-pub(super) fn families(now: &Progress, process: ProcessNumbers) -> Vec<Family> {
+pub(super) fn families(now: &ProgressSnapshot, process: ProcessNumbers) -> Vec<MetricFamily> {
     let mut families = of_counters(now);
     families.extend(of_state(now));
     families.extend(of_process(process));
     families
 }
 
-fn of_counters(now: &Progress) -> Vec<Family> {
+fn of_counters(now: &ProgressSnapshot) -> Vec<MetricFamily> {
     let counted = &now.counters;
     let requests = counted.requests.iter();
     let failures = counted.failures.iter();
     vec![
-        Family {
+        MetricFamily {
             name: "crawl_pages_total",
             unit: "pages",
             help: "Rows written to pages.jsonl, by outcome: no_answer, unread (the body is \
                    incomplete), or the meaning of the status.",
-            values: Values::Counter(by("outcome", PAGE_OUTCOMES, |outcome| {
+            values: MetricSamples::Counter(by("outcome", PAGE_OUTCOMES, |outcome| {
                 counted.pages.get(outcome).copied()
             })),
         },
-        Family {
+        MetricFamily {
             name: "crawl_requests_total",
             unit: "requests",
             help: "Finished requests, by purpose (as in requests.jsonl) and status class (none: no \
                    answer).",
-            values: Values::Counter(
+            values: MetricSamples::Counter(
                 requests
-                    .map(|((purpose, class), count)| Sample {
+                    .map(|((purpose, class), count)| MetricSample {
                         labels: vec![("purpose", purpose), ("status", class)],
                         value: *count as f64,
                     })
                     .collect(),
             ),
         },
-        Family {
+        MetricFamily {
             name: "crawl_request_failures_total",
             unit: "requests",
             help: "Requests without an answer, by kind of failure (as in requests.jsonl).",
-            values: Values::Counter(
+            values: MetricSamples::Counter(
                 failures
                     .map(|(kind, count)| labelled("kind", kind, *count))
                     .collect(),
             ),
         },
-        Family {
+        MetricFamily {
             name: "crawl_excluded_total",
             unit: "URLs",
             help: "Rows written to excluded.jsonl during the crawl, by reason, without those \
                    written at the end of a run.",
-            values: Values::Counter(by("reason", exclusion_reasons(), |reason| {
+            values: MetricSamples::Counter(by("reason", exclusion_reasons(), |reason| {
                 counted.excluded.get(reason).copied()
             })),
         },
-        Family {
+        MetricFamily {
             name: "crawl_received_bytes_total",
             unit: "bytes",
             help: "Size of bodies as received, including those of robots.txt files.",
-            values: Values::Counter(one(counted.received_bytes)),
+            values: MetricSamples::Counter(one(counted.received_bytes)),
         },
-        Family {
+        MetricFamily {
             name: "crawl_archived_bytes_total",
             unit: "bytes",
             help: "Compressed size of records appended to WARC files.",
-            values: Values::Counter(one(counted.archived_bytes)),
+            values: MetricSamples::Counter(one(counted.archived_bytes)),
         },
-        Family {
+        MetricFamily {
             name: "crawl_one_family_lookups_total",
             unit: "lookups",
             help: "Name look-ups that used only the address family that answered first, because \
                    too many others waited for their slower family.",
-            values: Values::Counter(one(counted.one_family_lookups)),
+            values: MetricSamples::Counter(one(counted.one_family_lookups)),
         },
         times(
             "crawl_gap_seconds",
@@ -113,7 +113,7 @@ fn of_counters(now: &Progress) -> Vec<Family> {
     ]
 }
 
-fn of_state(now: &Progress) -> Vec<Family> {
+fn of_state(now: &ProgressSnapshot) -> Vec<MetricFamily> {
     let hosts = [
         ("asked", now.hosts_asked),
         ("ready", now.hosts_ready),
@@ -128,13 +128,13 @@ fn of_state(now: &Progress) -> Vec<Family> {
         ("deferred", now.deferred),
     ];
     vec![
-        Family {
+        MetricFamily {
             name: "crawl_hosts",
             unit: "hosts",
             help: "Hosts with pending URLs, by state: asked (a request is in flight), ready \
                    (waiting for a permit), gap (between requests), parked (by the operator), or the \
                    reason for a pause.",
-            values: Values::Gauge(
+            values: MetricSamples::Gauge(
                 hosts
                     .into_iter()
                     .chain(resting)
@@ -142,76 +142,76 @@ fn of_state(now: &Progress) -> Vec<Family> {
                     .collect(),
             ),
         },
-        Family {
+        MetricFamily {
             name: "crawl_urls",
             unit: "URLs",
             help: "URLs, by state: known (all URLs), pending, deferred.",
-            values: Values::Gauge(
+            values: MetricSamples::Gauge(
                 urls.into_iter()
                     .map(|(state, count)| labelled("state", state, count))
                     .collect(),
             ),
         },
-        Family {
+        MetricFamily {
             name: "crawl_requests_in_flight",
             unit: "requests",
             help: "Requests in flight.",
-            values: Values::Gauge(one(now.in_flight.into())),
+            values: MetricSamples::Gauge(one(now.in_flight.into())),
         },
-        Family {
+        MetricFamily {
             name: "crawl_disk_free_bytes",
             unit: "bytes",
             help: "Free space on the disk of the crawl's directory.",
-            values: Values::Gauge(now.disk_free.map(one).unwrap_or_default()),
+            values: MetricSamples::Gauge(now.disk_free.map(one).unwrap_or_default()),
         },
-        Family {
+        MetricFamily {
             name: "crawl_disk_min_free_bytes",
             unit: "bytes",
             help: "Minimum free space on that disk (--min-free); 0 means no limit.",
-            values: Values::Gauge(one(now.min_free)),
+            values: MetricSamples::Gauge(one(now.min_free)),
         },
-        Family {
+        MetricFamily {
             name: "crawl_phase",
             unit: "0 or 1",
             help: "1 for the current phase: crawling, paused, disk_low (waiting for free disk \
                    space), waiting_for_workers, draining (finishing requests in flight) or writing \
                    (index and report).",
-            values: Values::Gauge(
+            values: MetricSamples::Gauge(
                 PHASES
                     .iter()
                     .map(|(phase, name)| labelled("phase", name, u64::from(*phase == now.phase)))
                     .collect(),
             ),
         },
-        Family {
+        MetricFamily {
             name: "crawl_round",
             unit: "number",
             help: "Number of the round, counted from 1.",
-            values: Values::Gauge(one(now.round.into())),
+            values: MetricSamples::Gauge(one(now.round.into())),
         },
     ]
 }
 
-fn of_process(process: ProcessNumbers) -> Vec<Family> {
+fn of_process(process: ProcessNumbers) -> Vec<MetricFamily> {
     let resident = process.resident_bytes.map(one);
     vec![
-        Family {
+        MetricFamily {
             name: "crawl_build_info",
             unit: "1",
             help: "Version of the program.",
-            values: Values::Gauge(vec![labelled("version", env!("CARGO_PKG_VERSION"), 1)]),
+            values: MetricSamples::Gauge(vec![labelled("version", env!("CARGO_PKG_VERSION"), 1)]),
         },
-        Family {
+        MetricFamily {
             name: "process_resident_memory_bytes",
             unit: "bytes",
             help: "Resident memory of the process.",
-            values: Values::Gauge(resident.unwrap_or_default()),
+            values: MetricSamples::Gauge(resident.unwrap_or_default()),
         },
-        Family {
+        MetricFamily {
             name: "process_start_time_seconds",
             unit: "seconds",
             help: "Start of the crawl, in seconds since the Unix epoch.",
-            values: Values::Gauge(vec![Sample {
+            values: MetricSamples::Gauge(vec![MetricSample {
                 labels: Vec::new(),
                 value: process.started,
             }]),
@@ -219,15 +219,15 @@ fn of_process(process: ProcessNumbers) -> Vec<Family> {
     ]
 }
 
-fn one(count: u64) -> Vec<Sample> {
-    vec![Sample {
+fn one(count: u64) -> Vec<MetricSample> {
+    vec![MetricSample {
         labels: Vec::new(),
         value: count as f64,
     }]
 }
 
-fn labelled(name: &'static str, value: &'static str, count: u64) -> Sample {
-    Sample {
+fn labelled(name: &'static str, value: &'static str, count: u64) -> MetricSample {
+    MetricSample {
         labels: vec![(name, value)],
         value: count as f64,
     }
@@ -239,17 +239,17 @@ fn by(
     label: &'static str,
     values: impl IntoIterator<Item = &'static str>,
     count: impl Fn(&str) -> Option<u64>,
-) -> Vec<Sample> {
+) -> Vec<MetricSample> {
     let sample = |value| labelled(label, value, count(value).unwrap_or_default());
     values.into_iter().map(sample).collect()
 }
 
-fn times(name: &'static str, help: &'static str, histogram: &Histogram) -> Family {
-    Family {
+fn times(name: &'static str, help: &'static str, histogram: &Histogram) -> MetricFamily {
+    MetricFamily {
         name,
         unit: "seconds",
         help,
-        values: Values::Histogram(Box::new(histogram.clone())),
+        values: MetricSamples::Histogram(Box::new(histogram.clone())),
     }
 }
 
@@ -257,20 +257,20 @@ fn times(name: &'static str, help: &'static str, histogram: &Histogram) -> Famil
 mod tests {
     use std::collections::HashSet;
 
-    use crawl_engine::Progress;
+    use crawl_engine::ProgressSnapshot;
 
     use super::super::process::ProcessNumbers;
     use super::super::prometheus_text;
-    use super::Values;
+    use super::MetricSamples;
     use super::families;
 
     #[test]
     fn names_follow_prometheus_conventions() {
-        let all = families(&Progress::default(), ProcessNumbers::default());
+        let all = families(&ProgressSnapshot::default(), ProcessNumbers::default());
         let names: HashSet<_> = all.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), all.len());
         for family in all {
-            let is_counter = matches!(family.values, Values::Counter(_));
+            let is_counter = matches!(family.values, MetricSamples::Counter(_));
             assert_eq!(
                 family.name.ends_with("_total"),
                 is_counter,
@@ -288,10 +288,10 @@ mod tests {
 
     #[test]
     fn counts_are_exported() {
-        let mut now = Progress {
+        let mut now = ProgressSnapshot {
             hosts_waiting: 3,
             in_flight: 2,
-            ..Progress::default()
+            ..ProgressSnapshot::default()
         };
         now.resting.insert("retry_after", 4);
         now.counters.requests.insert(("robots", "2xx"), 5);

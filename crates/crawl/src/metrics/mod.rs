@@ -18,12 +18,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::routing::get;
 use axum::{Extension, Router};
-use crawl_engine::Progress;
+use crawl_engine::ProgressSnapshot;
 use tokio::sync::watch;
 
 use crate::error::CommandError;
 use crate::serve::authority;
-use crate::serve::connections::{self, Peer, ServerConnectionLimits};
+use crate::serve::connections::{self, PeerAddress, ServerConnectionLimits};
 use crate::serve::rate_limit::ClientRateLimits;
 
 use families::families;
@@ -49,7 +49,7 @@ struct Inner {
     address: SocketAddr,
     rates: ClientRateLimits,
     /// The progress of the current round, or of the last one.
-    progress: Mutex<watch::Receiver<Progress>>,
+    progress: Mutex<watch::Receiver<ProgressSnapshot>>,
     started: SystemTime,
 }
 
@@ -63,7 +63,7 @@ impl MetricsServer {
         let server = MetricsServer(Arc::new(Inner {
             address,
             rates: ClientRateLimits::new(RATE),
-            progress: Mutex::new(watch::channel(Progress::default()).1),
+            progress: Mutex::new(watch::channel(ProgressSnapshot::default()).1),
             started: SystemTime::now(),
         }));
         let router = Router::new()
@@ -83,11 +83,11 @@ impl MetricsServer {
     }
 
     /// Switches to the progress of another round.
-    pub(crate) fn follow(&self, progress: watch::Receiver<Progress>) {
+    pub(crate) fn follow(&self, progress: watch::Receiver<ProgressSnapshot>) {
         *self.progress() = progress;
     }
 
-    fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<Progress>> {
+    fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<ProgressSnapshot>> {
         // Ignore a poisoned lock: the value is only replaced as a whole, so it is complete.
         let progress = self.0.progress.lock();
         progress.unwrap_or_else(PoisonError::into_inner)
@@ -98,7 +98,7 @@ type Answer = (StatusCode, [(HeaderName, &'static str); 1], String);
 
 async fn metrics(
     State(server): State<MetricsServer>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(PeerAddress(peer)): Extension<PeerAddress>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {

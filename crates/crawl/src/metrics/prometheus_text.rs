@@ -6,7 +6,7 @@ use crawl_engine::{BUCKET_SECONDS, Histogram};
 
 /// A metric with all its samples.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
+pub(super) struct MetricFamily {
     pub(super) name: &'static str,
     /// The unit of the values, which only the documentation shows.
     #[cfg_attr(
@@ -16,40 +16,40 @@ pub(super) struct Family {
     pub(super) unit: &'static str,
     /// The meaning of the metric and of its label.
     pub(super) help: &'static str,
-    pub(super) values: Values,
+    pub(super) values: MetricSamples,
 }
 
 /// The samples of a metric, by type.
 #[derive(Clone, Debug)]
-pub(super) enum Values {
+pub(super) enum MetricSamples {
     /// A number that only increases.
-    Counter(Vec<Sample>),
+    Counter(Vec<MetricSample>),
     /// A number that can increase and decrease.
-    Gauge(Vec<Sample>),
+    Gauge(Vec<MetricSample>),
     /// A histogram of durations.
     Histogram(Box<Histogram>),
 }
 
 /// A value with its labels.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
+pub(super) struct MetricSample {
     pub(super) labels: Vec<(&'static str, &'static str)>,
     pub(super) value: f64,
 }
 
-impl Values {
+impl MetricSamples {
     /// Returns the name of the type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Values::Counter(_) => "counter",
-            Values::Gauge(_) => "gauge",
-            Values::Histogram(_) => "histogram",
+            MetricSamples::Counter(_) => "counter",
+            MetricSamples::Gauge(_) => "gauge",
+            MetricSamples::Histogram(_) => "histogram",
         }
     }
 }
 
 /// Formats all families. A family without samples is left out.
-pub(super) fn of(families: &[Family]) -> String {
+pub(super) fn of(families: &[MetricFamily]) -> String {
     let mut text = String::with_capacity(16 * 1024);
     for family in families {
         write_family(&mut text, family);
@@ -57,9 +57,9 @@ pub(super) fn of(families: &[Family]) -> String {
     text
 }
 
-fn write_family(text: &mut String, family: &Family) {
+fn write_family(text: &mut String, family: &MetricFamily) {
     let (name, kind) = (family.name, family.values.kind());
-    if let Values::Counter(samples) | Values::Gauge(samples) = &family.values
+    if let MetricSamples::Counter(samples) | MetricSamples::Gauge(samples) = &family.values
         && samples.is_empty()
     {
         return;
@@ -68,12 +68,12 @@ fn write_family(text: &mut String, family: &Family) {
     let _ = writeln!(text, "# HELP {name} {}", escaped(family.help));
     let _ = writeln!(text, "# TYPE {name} {kind}");
     match &family.values {
-        Values::Counter(samples) | Values::Gauge(samples) => {
-            for Sample { labels, value } in samples {
+        MetricSamples::Counter(samples) | MetricSamples::Gauge(samples) => {
+            for MetricSample { labels, value } in samples {
                 let _ = writeln!(text, "{name}{} {value}", braced(labels));
             }
         }
-        Values::Histogram(times) => {
+        MetricSamples::Histogram(times) => {
             let cumulative = times.cumulative();
             for (bound, count) in BUCKET_SECONDS.iter().zip(cumulative) {
                 let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {count}");

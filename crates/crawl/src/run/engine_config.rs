@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crawl_archive::Disk;
 use crawl_engine::{
-    AdjustableRules, Budgets, Config, HostBudget, RevisitIntervals, RunMode, ScopeRules,
+    AdjustableRules, Config, CrawlBudgets, HostBudget, RevisitIntervals, RunMode, ScopeRules,
     StudyDescription, TrapAvoidance,
 };
 use crawl_fetcher::robots::RobotsTimeLimits;
@@ -13,7 +13,7 @@ use crawl_records::stored_settings;
 use crawl_sample::{SampleDesign, SampleMethod, WalkDesign};
 use crawl_scheduler::Politeness;
 use crawl_scope::ContentFilter;
-use crawl_weburl::SpellingRules;
+use crawl_weburl::SpellingStepPolicies;
 
 use crate::clock;
 use crate::settings::{
@@ -21,7 +21,7 @@ use crate::settings::{
     host_keys, host_locks_file, host_table, hours, own_mark, record, record_again, user_agent,
     with_browser,
 };
-use crate::values::{DocumentBounds, FilePath, Span};
+use crate::values::{DocumentReadingLimits, DurationSetting, FilePath};
 
 /// Returns the engine's configuration for checked settings.
 pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> Config {
@@ -95,7 +95,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &CheckedSettings) -> C
         links: settings.output.links.is_on(),
         extract: Arc::clone(&checked.extract),
         index: settings.output.index.is_on(),
-        documents: settings.output.index_types.rules(&DocumentBounds {
+        documents: settings.output.index_types.rules(&DocumentReadingLimits {
             timeout: settings.output.document_timeout.get(),
             memory: settings.output.document_memory.0,
             text: settings.output.document_text.0,
@@ -164,7 +164,7 @@ fn trap_rules(settings: &Settings) -> TrapAvoidance {
         traps: names.traps.is_on(),
         skip_actions: names.skip_actions.is_on(),
         clean_params: names.clean_params.is_on(),
-        naming: SpellingRules {
+        naming: SpellingStepPolicies {
             default_documents: names.default_documents.meaning(),
             tracking: names.tracking_parameters.meaning(),
             session_ids: names.session_ids.meaning(),
@@ -174,21 +174,21 @@ fn trap_rules(settings: &Settings) -> TrapAvoidance {
     }
 }
 
-fn crawl_budgets(settings: &Settings, checked: &CheckedSettings) -> Budgets {
+fn crawl_budgets(settings: &Settings, checked: &CheckedSettings) -> CrawlBudgets {
     let scope = &settings.scope;
-    Budgets {
+    CrawlBudgets {
         max_pages: scope.max_pages.0.map(|pages| pages.0),
         max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
-        max_server_time: scope.max_server_time.0.map(Span::get),
+        max_server_time: scope.max_server_time.0.map(DurationSetting::get),
         per_host: HostBudget {
             max_pages: scope.max_pages_per_host.0.map(|pages| pages.0),
             max_bytes: scope.max_bytes_per_host.0.map(|bytes| bytes.0),
-            max_server_time: scope.max_server_time_per_host.0.map(Span::get),
-            max_time: scope.max_time_per_host.0.map(Span::get),
+            max_server_time: scope.max_server_time_per_host.0.map(DurationSetting::get),
+            max_time: scope.max_time_per_host.0.map(DurationSetting::get),
         },
         per_site: budgets(&settings.site),
         groups: checked.groups.clone(),
-        max_time: scope.max_time.0.map(Span::get),
+        max_time: scope.max_time.0.map(DurationSetting::get),
     }
 }
 

@@ -12,9 +12,9 @@ use super::engine_config::{engine_config, rules};
 use super::open_file_limit::FetchConnectionLimits;
 use crate::control::{NewSettings, SettingsSource};
 use crate::error::CommandError;
-use crate::settings::{CheckedSettings, InitialLayers, Settings, mark_of, shared_crawl};
+use crate::settings::{CheckedSettings, InitialSettingsLayers, Settings, mark_of, shared_crawl};
 use crate::terminal::{ConfigMarkPresence, Terminal};
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Which command can continue the crawl in a job's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Job {
     pub(super) settings: Settings,
     /// The current settings. Politeness, exclusions and budgets may have been reloaded.
     in_force: Mutex<InForce>,
-    sources: InitialLayers,
+    sources: InitialSettingsLayers,
     /// The crawl's directory.
     output: PathBuf,
     /// The connections that the crawl may use, limited by the available file descriptors.
@@ -57,7 +57,7 @@ impl Job {
     pub(super) fn new(
         settings: Settings,
         checked: CheckedSettings,
-        sources: InitialLayers,
+        sources: InitialSettingsLayers,
         connections: FetchConnectionLimits,
         terminal: Terminal,
         directory: ContinuationCommand,
@@ -122,7 +122,7 @@ impl Job {
 
     /// Returns the interval between the starts of two rounds. `None` if there is only one round.
     pub(crate) fn every(&self) -> Option<Duration> {
-        self.settings.recrawl.every.0.map(Span::get)
+        self.settings.recrawl.every.0.map(DurationSetting::get)
     }
 
     /// Returns the address to serve metrics on.

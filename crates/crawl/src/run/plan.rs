@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, EndReason, OriginRules, RunMode};
-use crawl_records::{CostPlan, PlanOrigin, PlanSettings};
+use crawl_engine::{Config, EndReason, OriginWideRules, RunMode};
+use crawl_records::{CostPlan, OriginRobotsStatements, PlanSettings};
 use tokio::runtime::Runtime;
 
 use super::start::choose_schemes;
@@ -65,10 +65,10 @@ async fn run(
 }
 
 /// Combines the settings that a plan depends on with the fetched rules.
-fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
+fn terms(settings: &Settings, origins: Vec<OriginWideRules>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-    let origins = origins.into_iter().map(|rules| PlanOrigin {
+    let origins = origins.into_iter().map(|rules| OriginRobotsStatements {
         origin: rules.origin,
         crawl_delay_ms: rules.crawl_delay.map(|(delay, _)| millis(delay)),
         crawl_delay_line: rules.crawl_delay.map(|(_, line)| line),

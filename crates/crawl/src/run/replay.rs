@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::ChangedFiles;
-use crawl_engine::{Config, RecordedCrawl, ReplayTiming, Replayed};
+use crawl_engine::{Config, RecordedCrawl, ReplayResult, ReplayTiming};
 use crawl_records::{list_digests, stored_settings};
 
 use super::engine_config::engine_config;
@@ -19,7 +19,7 @@ use crate::settings::{
 use crate::terminal::{Terminal, start_log};
 
 pub(crate) struct FinishedReplay {
-    pub(crate) replayed: Replayed,
+    pub(crate) replayed: ReplayResult,
     /// Descriptions of the settings that differ from the crawl's.
     pub(crate) changed_settings: Vec<String>,
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crawl_archive::ChangedFiles;
 use crawl_engine::{
-    Config, Controls, EndReason, EngineError, FreeSpace, Progress, RunSummary, ServerReachability,
-    StopRequest, discard_unanswered, last_round,
+    Config, ControlChannels, EndReason, EngineError, FreeSpaceMeter, ProgressSnapshot, RunSummary,
+    ServerReachability, StopUrgency, discard_unanswered, last_round,
 };
-use crawl_records::{Report, list_digests};
+use crawl_records::{CrawlReport, list_digests};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ use super::signals;
 use super::temporary_folder::{GapBeforeExit, MAX_REST};
 use crate::clock;
 use crate::control::{
-    ControlHandler, LastRoundCounts, RoundWait, Server, SettingsSource, WaitMode,
+    ControlHandler, ControlServer, LastRoundCounts, RoundWaitMode, RoundWaitState, SettingsSource,
 };
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -36,7 +36,7 @@ struct EndedRound {
     summary: RunSummary,
     /// The report of the crawl after the round. `None` if the directory was discarded, since no
     /// server answered.
-    report: Option<Report>,
+    report: Option<CrawlReport>,
 }
 
 /// The parts of a crawl that outlast a round: job, command handler, stop signal and servers.
@@ -45,15 +45,15 @@ struct Rounds<'a> {
     handler: Arc<ControlHandler>,
     /// Whether and how to stop. `Rounds` never marks a value as seen here, so a clone of the
     /// receiver also notices a change that happened before the clone was made.
-    stopped: watch::Receiver<StopRequest>,
-    server: Option<Server>,
+    stopped: watch::Receiver<StopUrgency>,
+    server: Option<ControlServer>,
     metrics: Option<MetricsServer>,
 }
 
 /// Crawls and reports the outcome. Returns the exit code, or the error that prevented or ended the
 /// crawl.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
-    let (stop, stopped) = watch::channel(StopRequest::No);
+    let (stop, stopped) = watch::channel(StopUrgency::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
     let handler = ControlHandler::new(job.dir().to_owned()).reading_again(settings);
     let handler = Arc::new(handler);
@@ -81,7 +81,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let mut has_waited = false;
     if let Some((since, last)) = rounds.last()? {
         has_waited = true;
-        rounds.server = Server::start(job.dir(), Arc::clone(&rounds.handler));
+        rounds.server = ControlServer::start(job.dir(), Arc::clone(&rounds.handler));
         let at = later(since, every);
         if !rounds.wait(at, every, Start::AsAsked, last).await {
             return Ok(FINISHED);
@@ -138,7 +138,7 @@ impl Rounds<'_> {
         start: Start,
     ) -> Result<Result<EndedRound, EngineError>, CommandError> {
         let terminal = &self.job.terminal;
-        let (progress, seen) = watch::channel(Progress::default());
+        let (progress, seen) = watch::channel(ProgressSnapshot::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
         // Read the settings before the handler can send commands to the run, so that no reload is
@@ -149,12 +149,12 @@ impl Rounds<'_> {
             metrics.follow(seen.clone());
         }
         let served = self.server.is_none().then(|| self.serve(seen));
-        let controls = Controls {
+        let controls = ControlChannels {
             stop: self.stopped.clone(),
             progress,
             commands,
             pages: None,
-            free_space: FreeSpace::of_file_system(),
+            free_space: FreeSpaceMeter::of_file_system(),
         };
         let config = Config {
             recrawl: config.recrawl && start == Start::AsAsked,
@@ -194,7 +194,7 @@ impl Rounds<'_> {
         // doesn't know that time, so wait here for the delay.
         let delay = self.job.settings.longest_delay();
         let is_needed = self.job.every().is_some() || self.job.is_check() || delay > MAX_REST;
-        let is_stopped_at_once = *self.stopped.borrow() == StopRequest::Now;
+        let is_stopped_at_once = *self.stopped.borrow() == StopUrgency::Now;
         if is_needed || is_stopped_at_once || summary.reach == ServerReachability::Answered {
             return false;
         }
@@ -208,11 +208,14 @@ impl Rounds<'_> {
     }
 
     /// Starts the control server as soon as the crawl has locked its directory.
-    fn serve(&self, mut opened: watch::Receiver<Progress>) -> JoinHandle<Option<Server>> {
+    fn serve(
+        &self,
+        mut opened: watch::Receiver<ProgressSnapshot>,
+    ) -> JoinHandle<Option<ControlServer>> {
         let (dir, handler) = (self.job.dir().to_owned(), Arc::clone(&self.handler));
         tokio::spawn(async move {
             opened.changed().await.ok()?;
-            Server::start(&dir, handler)
+            ControlServer::start(&dir, handler)
         })
     }
 
@@ -249,8 +252,8 @@ impl Rounds<'_> {
         last: LastRoundCounts,
     ) -> bool {
         let at = within(at, most, clock::now());
-        let wait_mode = watch::Sender::new(WaitMode::UntilThen);
-        self.handler.rest(RoundWait {
+        let wait_mode = watch::Sender::new(RoundWaitMode::UntilThen);
+        self.handler.rest(RoundWaitState {
             at,
             last,
             wait_mode: wait_mode.clone(),
@@ -273,7 +276,7 @@ impl Rounds<'_> {
         tokio::select! {
             () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
             // The task that listens for signals owns the sender, so `wait_for` doesn't fail.
-            _ = stopped.wait_for(|stop| *stop != StopRequest::No) => false,
+            _ = stopped.wait_for(|stop| *stop != StopUrgency::No) => false,
         }
     }
 
@@ -287,9 +290,9 @@ impl Rounds<'_> {
         };
         let began = Timestamp::from_second(last.began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
         let last_counts = LastRoundCounts {
-            progress: Progress {
+            progress: ProgressSnapshot {
                 round: last.number,
-                ..Progress::default()
+                ..ProgressSnapshot::default()
             },
             parked: last.parked,
         };
@@ -297,7 +300,7 @@ impl Rounds<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        *self.stopped.borrow() != StopRequest::No
+        *self.stopped.borrow() != StopUrgency::No
     }
 }
 
@@ -331,22 +334,22 @@ fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
 
 /// Waits until the time `at`, or until a command starts the next round. While the crawl is paused,
 /// only a command ends the wait. If the clock is set back, the remaining wait is at most `most`.
-async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
+async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<RoundWaitMode>) {
     loop {
         at = within(at, most, clock::now());
         let mode = *wait_mode.borrow_and_update();
         let remaining = left_until(at);
         match mode {
-            WaitMode::Now => return,
-            WaitMode::UntilThen if remaining.is_zero() => return,
-            WaitMode::UntilThen => {
+            RoundWaitMode::Now => return,
+            RoundWaitMode::UntilThen if remaining.is_zero() => return,
+            RoundWaitMode::UntilThen => {
                 let _ =
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
             // Only a command to the control handler can end the pause. The handler owns the sender
             // until the next round, so waiting for the command can't fail.
-            WaitMode::Paused => {
+            RoundWaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
         }

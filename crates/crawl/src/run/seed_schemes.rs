@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+use crawl_fetcher::{FetchConfig, Fetcher, MonotonicClock};
 use crawl_weburl::CanonicalUrl;
 use tokio::task::JoinSet;
 
 use crate::error::CommandError;
-use crate::settings::typed_seed::Seed;
+use crate::settings::typed_seed::ParsedSeed;
 
 /// Maximum hosts without a scheme to try concurrently.
 /// Beyond the limit: the others wait.
@@ -27,7 +27,7 @@ pub(crate) struct ChosenSeeds {
 /// connection can be made only by http. Connections are opened and closed without sending a
 /// request. `say` is called for each seed that falls back to http.
 pub(crate) async fn choose_schemes(
-    seeds: &[Seed],
+    seeds: &[ParsedSeed],
     older: &HashSet<CanonicalUrl>,
     fetch: &FetchConfig,
     mut say: impl FnMut(&str),
@@ -56,7 +56,7 @@ pub(crate) async fn choose_schemes(
         typed: own.cloned().collect(),
         ..fetch.clone()
     };
-    let fetcher = Fetcher::new(fetch, Clock::start())
+    let fetcher = Fetcher::new(fetch, MonotonicClock::start())
         .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
     let fetcher = Arc::new(fetcher);
     for some in undecided.chunks(MAX_TRIED_AT_ONCE) {
@@ -91,7 +91,7 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::time::Duration;
 
-    use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+    use crawl_fetcher::{FetchConfig, Fetcher, MonotonicClock};
     use tokio::net::UdpSocket;
 
     use super::choose_schemes;
@@ -142,7 +142,7 @@ mod tests {
             public_names: chosen.public_names,
             ..config(name_server(Ipv4Addr::LOCALHOST).await)
         };
-        let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
+        let fetcher = Fetcher::new(crawl, MonotonicClock::start()).unwrap();
         let error = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
         let expect = "address_refused: seed.example is at 127.0.0.1, an address of this machine, \
                       and had a public address before";

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crawl_engine::StopRequest;
+use crawl_engine::StopUrgency;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ use crate::terminal::Terminal;
 ///
 /// Must be called within a tokio runtime.
 pub(crate) fn listen(
-    stop: watch::Sender<StopRequest>,
+    stop: watch::Sender<StopUrgency>,
     terminal: Terminal,
     handler: Arc<ControlHandler>,
 ) -> Result<(), CommandError> {
@@ -148,7 +148,7 @@ fn is_same_request(last: Option<Instant>, now: Instant) -> bool {
 
 async fn pass_on(
     mut signals: EndSignals,
-    stop: watch::Sender<StopRequest>,
+    stop: watch::Sender<StopUrgency>,
     terminal: Terminal,
     handler: Arc<ControlHandler>,
     reloads: bool,
@@ -172,17 +172,17 @@ async fn pass_on(
         match count {
             1 if handler.is_between_rounds() => {
                 terminal.say("stopping: no further rounds");
-                let _ = stop.send(StopRequest::Drain);
+                let _ = stop.send(StopUrgency::Drain);
             }
             1 => {
                 terminal.say(
                     "stopping: waiting for requests in flight; press Ctrl-C again to stop now",
                 );
-                let _ = stop.send(StopRequest::Drain);
+                let _ = stop.send(StopUrgency::Drain);
             }
             2 => {
                 terminal.say("stopping immediately");
-                let _ = stop.send(StopRequest::Now);
+                let _ = stop.send(StopUrgency::Now);
             }
             // The engine did not respond, so exit without it. Committed data is safe in any case.
             _ => std::process::exit(i32::from(INTERRUPTED)),

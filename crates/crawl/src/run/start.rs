@@ -13,9 +13,9 @@ use super::job::{ContinuationCommand, Job};
 use super::open_file_limit::connections;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
-use crate::settings::typed_seed::Seed;
+use crate::settings::typed_seed::ParsedSeed;
 use crate::settings::{
-    CheckedSettings, InitialLayers, ListedSeed, Settings, check, stored_seeds, typed_seed,
+    CheckedSettings, InitialSettingsLayers, ListedSeed, Settings, check, stored_seeds, typed_seed,
 };
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
@@ -24,7 +24,7 @@ use crate::values::Switch;
 /// crawl.
 pub(crate) fn crawl(
     settings: &Settings,
-    sources: InitialLayers,
+    sources: InitialSettingsLayers,
     directory: ContinuationCommand,
 ) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
@@ -73,7 +73,7 @@ pub(super) async fn choose_schemes(
 
 /// Replaces typed seeds in the settings with the full URLs chosen for them, so that a resumed crawl
 /// uses the same URLs.
-fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUrl]) {
+fn name_in_full(listed: &mut [ListedSeed], typed: &[ParsedSeed], chosen: &[CanonicalUrl]) {
     let typed = typed.iter().map(|seed| &seed.url);
     let chosen: HashMap<_, _> = typed.zip(chosen).collect();
     for seed in listed {
@@ -128,7 +128,7 @@ fn refuse_new_seeds(
         return Ok(());
     };
     let stored_urls: HashSet<_> = stored.iter().collect();
-    let is_new = |seed: &&Seed| {
+    let is_new = |seed: &&ParsedSeed| {
         !stored_urls.contains(&seed.url)
             && !seed.stand_in.iter().any(|url| stored_urls.contains(url))
     };
@@ -189,7 +189,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::{changes, name_in_full};
-    use crate::settings::typed_seed::{Seed, read};
+    use crate::settings::typed_seed::{ParsedSeed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
     /// Guards against comparing each seed with every other one, which would take minutes for
@@ -200,7 +200,7 @@ mod tests {
         let mut settings = Settings::default();
         let listed = (0..SEEDS).map(|seed| format!("127.0.0.1/{seed}").parse::<ListedSeed>());
         settings.seed = listed.collect::<Result<_, _>>().unwrap();
-        let typed: Vec<Seed> = settings
+        let typed: Vec<ParsedSeed> = settings
             .seed
             .iter()
             .map(|seed| read(&seed.url).unwrap())

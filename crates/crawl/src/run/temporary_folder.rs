@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::{Budgets, Config, Controls, RunSummary, StopRequest};
+use crawl_engine::{Config, ControlChannels, CrawlBudgets, RunSummary, StopUrgency};
 use tokio::sync::watch;
 
 use super::engine_config::engine_config;
@@ -58,7 +58,7 @@ impl TemporaryFolder {
         Config {
             output: self.path().to_owned(),
             // No budgets are needed, because they limit pages and this run fetches none.
-            budgets: Budgets::default(),
+            budgets: CrawlBudgets::default(),
             recrawl: false,
             warc: false,
             links: false,
@@ -73,13 +73,13 @@ impl TemporaryFolder {
         config: Config,
         terminal: Terminal,
     ) -> Result<(RunSummary, GapBeforeExit), CommandError> {
-        let (stop, stopped) = watch::channel(StopRequest::No);
+        let (stop, stopped) = watch::channel(StopUrgency::No);
         let handler = Arc::new(ControlHandler::new(self.path().to_owned()));
         signals::listen(stop, terminal, handler)?;
         let rest = GapBeforeExit(stopped.clone());
-        let controls = Controls {
+        let controls = ControlChannels {
             stop: stopped,
-            ..Controls::unattended()
+            ..ControlChannels::unattended()
         };
         let summary = crawl_engine::run(config, controls).await;
         let summary = summary.map_err(|error| of_engine(&error, self.path()))?;
@@ -89,11 +89,11 @@ impl TemporaryFolder {
 
 /// A wait before the program exits, so that a crawl started right afterwards doesn't send a request
 /// to the same host too soon.
-pub(super) struct GapBeforeExit(watch::Receiver<StopRequest>);
+pub(super) struct GapBeforeExit(watch::Receiver<StopUrgency>);
 
 impl GapBeforeExit {
     /// Prepares the wait. `stopped` receives the user's requests to stop.
-    pub(super) fn new(stopped: watch::Receiver<StopRequest>) -> GapBeforeExit {
+    pub(super) fn new(stopped: watch::Receiver<StopUrgency>) -> GapBeforeExit {
         GapBeforeExit(stopped)
     }
 
@@ -101,7 +101,7 @@ impl GapBeforeExit {
     /// is already draining, only a further signal ends the wait. Doesn't wait if the user stopped
     /// the run immediately instead of draining it.
     pub(super) async fn keep(mut self, gap: Duration) {
-        if *self.0.borrow_and_update() == StopRequest::Now {
+        if *self.0.borrow_and_update() == StopUrgency::Now {
             return;
         }
         tokio::select! {

@@ -13,16 +13,16 @@ use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use super::control_api;
-use super::live_state_feed::{CrawlSnapshot, Events, now};
-use super::problem::Problem;
-use super::search_request::{Parameters, SearchRequest};
-use super::state::{App, seconds_now};
+use super::error_response::ErrorResponse;
+use super::live_state_feed::{CrawlSnapshot, LiveEventStream, now};
+use super::search_request::{RawSearchParameters, SearchRequest};
+use super::server_state::{ServerState, seconds_now};
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
 
 /// Returns the path and the handler of each endpoint. Paths use OpenAPI syntax (`{name}`).
-pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
+pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<ServerState>>); 7] {
     [
         ("/api/search", get(search)),
         ("/api/page", get(page)),
@@ -35,9 +35,9 @@ pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
 }
 
 async fn search(
-    State(app): State<Arc<App>>,
-    parameters: Result<Query<Parameters>, QueryRejection>,
-) -> Result<Json<SearchResults>, Problem> {
+    State(app): State<Arc<ServerState>>,
+    parameters: Result<Query<RawSearchParameters>, QueryRejection>,
+) -> Result<Json<SearchResults>, ErrorResponse> {
     let request = SearchRequest::of_api(readable(parameters)?)?;
     let query = request.query.clone();
     let answer = app.searcher.search(request, seconds_now()).await?;
@@ -50,21 +50,21 @@ struct PageParameters {
 }
 
 async fn page(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<ServerState>>,
     parameters: Result<Query<PageParameters>, QueryRejection>,
-) -> Result<Json<IndexedPage>, Problem> {
+) -> Result<Json<IndexedPage>, ErrorResponse> {
     let url = readable(parameters)?.url.ok_or_else(|| {
-        Problem::bad_request("`url` is missing").hint("request `/api/page?url=URL`")
+        ErrorResponse::bad_request("`url` is missing").hint("request `/api/page?url=URL`")
     })?;
     let url = canonicalize(None, &url).map_err(|why| {
-        Problem::bad_request(format!("unusable `url`: {why}"))
+        ErrorResponse::bad_request(format!("unusable `url`: {why}"))
             .hint("give a whole URL such as `https://example.org/page`, percent-encoded")
     })?;
     let indexed_page = app.searcher.page(url.as_str().to_owned()).await?;
     let indexed_page =
         indexed_page.filter(|page| page.until.is_none_or(|until| until > seconds_now()));
     let unknown = || {
-        Problem::new(StatusCode::NOT_FOUND, "the index has no such page")
+        ErrorResponse::new(StatusCode::NOT_FOUND, "the index has no such page")
             .hint("`crawl explain DIR URL` shows why a URL was not fetched")
     };
     indexed_page
@@ -95,17 +95,17 @@ fn shown(page: IndexedPage) -> IndexedPage {
     }
 }
 
-async fn stats(State(app): State<Arc<App>>) -> Result<Json<IndexStats>, Problem> {
+async fn stats(State(app): State<Arc<ServerState>>) -> Result<Json<IndexStats>, ErrorResponse> {
     let stats = app.searcher.stats().await?;
     Ok(Json(IndexStats::clone(&stats)))
 }
 
-async fn crawl(State(app): State<Arc<App>>) -> Result<Json<CrawlSnapshot>, Problem> {
+async fn crawl(State(app): State<Arc<ServerState>>) -> Result<Json<CrawlSnapshot>, ErrorResponse> {
     now(&app.dir).await.map(Json)
 }
 
-async fn events(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
-    let events: Sse<Events> = app.live.events()?;
+async fn events(State(app): State<Arc<ServerState>>) -> Result<impl IntoResponse, ErrorResponse> {
+    let events: Sse<LiveEventStream> = app.live.events()?;
     // Keep buffering proxies from delaying events.
     Ok(([("x-accel-buffering", "no")], events))
 }
@@ -116,7 +116,9 @@ async fn openapi() -> Response {
 }
 
 /// Returns the parameters, or why they are invalid.
-pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+pub(crate) fn readable<T>(
+    parameters: Result<Query<T>, QueryRejection>,
+) -> Result<T, ErrorResponse> {
     match parameters {
         Ok(Query(parameters)) => Ok(parameters),
         Err(why) => {
@@ -125,7 +127,7 @@ pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Resul
                 .rsplit_once(": ")
                 .map_or(text.as_str(), |(_, reason)| reason);
             Err(
-                Problem::bad_request(format!("can't read the parameters: {reason}"))
+                ErrorResponse::bad_request(format!("can't read the parameters: {reason}"))
                     .hint("give each parameter only once"),
             )
         }

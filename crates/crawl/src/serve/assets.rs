@@ -7,8 +7,8 @@ use crawl_records::{PARTS_STYLE, SORT_SCRIPT};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
+use super::error_response::ErrorResponse;
 use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
-use super::problem::Problem;
 
 /// A static file, assembled from the texts of several source files.
 struct Source {
@@ -115,7 +115,9 @@ impl Assets {
         let by_hash = self.0.iter().find(|asset| asset.file() == file);
         match by_hash {
             Some(asset) => asset.answer(request_headers, "public, max-age=31536000, immutable"),
-            None => Problem::new(StatusCode::NOT_FOUND, "there is no such file").into_response(),
+            None => {
+                ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such file").into_response()
+            }
         }
     }
 
@@ -123,7 +125,7 @@ impl Assets {
     /// version.
     pub(crate) fn embed(&self, request_headers: &HeaderMap) -> Response {
         let Some(asset) = self.0.iter().find(|asset| asset.name == EMBED) else {
-            return Problem::internal("the snippet is missing").into_response();
+            return ErrorResponse::internal("the snippet is missing").into_response();
         };
         let mut response = asset.answer(request_headers, "public, max-age=600");
         let anyone = HeaderValue::from_static("cross-origin");

@@ -47,7 +47,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The client's address and port, of the connection that a request came from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
 /// Limits on a server's connections.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,7 @@ fn spawn(
         spoken.has_spoken();
         let mut router = router.clone();
         let mut request: Request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(PeerAddress(peer));
         async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|no| match no {})) }
     });
     let connection = http1::Builder::new()

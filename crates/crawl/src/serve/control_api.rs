@@ -10,11 +10,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use super::error_response::ErrorResponse;
 use super::live_state_feed::of_client;
-use super::problem::Problem;
-use super::state::{App, MAX_BODY_BYTES};
-use crate::control::client::{Client, ClientError};
-use crate::control::protocol::Command;
+use super::server_state::{MAX_BODY_BYTES, ServerState};
+use crate::control::client::{ControlClient, ControlClientError};
+use crate::control::protocol::ControlCommand;
 
 /// Commands accepted over HTTP.
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
@@ -25,38 +25,42 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Handles `POST /api/crawl/COMMAND`, with the command's values as a JSON object.
 pub(crate) async fn command(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<ServerState>>,
     Path(name): Path<String>,
     request: Request,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, ErrorResponse> {
     if !COMMANDS.contains(&name.as_str()) {
         return Err(
-            Problem::new(StatusCode::NOT_FOUND, "there is no such command")
+            ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such command")
                 .hint(format!("commands: {}", COMMANDS.join(", "))),
         );
     }
     let (head, body) = request.into_parts();
     app.guard.may_control(&head.uri, &head.headers)?;
     let command = read(&name, &head.headers, body).await?;
-    let client = Client::connect(&app.dir).await.map_err(of_client)?;
+    let client = ControlClient::connect(&app.dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return Err(
-            Problem::new(StatusCode::CONFLICT, "no crawl is running here")
+            ErrorResponse::new(StatusCode::CONFLICT, "no crawl is running here")
                 .hint("continue the crawl with `crawl --output DIR`"),
         );
     };
     let done = client.send(&command).await;
     done.map_err(|why| match why {
-        ClientError::Refused(refused) => Problem {
+        ControlClientError::Refused(refused) => ErrorResponse {
             hint: refused.hint,
-            ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
+            ..ErrorResponse::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
         },
         why => of_client(why),
     })?;
     Ok(Json(json!({"ok": true})))
 }
 
-async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Problem> {
+async fn read(
+    name: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<ControlCommand, ErrorResponse> {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -64,12 +68,12 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
     // (Fetch Standard, CORS).
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(
-            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body isn't JSON")
+            ErrorResponse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body isn't JSON")
                 .hint("send a JSON object with `Content-Type: application/json`"),
         );
     }
     let Ok(bytes) = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
-        return Err(Problem::new(
+        return Err(ErrorResponse::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not arrive in time",
         ));
@@ -87,12 +91,13 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
         .map_err(|why| unreadable(&format!("can't read `{name}`: {why}")))
 }
 
-fn unreadable(error: &str) -> Problem {
-    Problem::bad_request(error).hint("`/api/openapi.json` describes the parameters of each command")
+fn unreadable(error: &str) -> ErrorResponse {
+    ErrorResponse::bad_request(error)
+        .hint("`/api/openapi.json` describes the parameters of each command")
 }
 
 /// Returns the error for a body that is longer than any command.
-pub(crate) fn too_large() -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
+pub(crate) fn too_large() -> ErrorResponse {
+    ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("the maximum is {MAX_BODY_BYTES} bytes"))
 }

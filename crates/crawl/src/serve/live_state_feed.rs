@@ -14,9 +14,9 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::problem::Problem;
-use crate::control::client::{Client, ClientError};
-use crate::control::protocol::State;
+use super::error_response::ErrorResponse;
+use crate::control::client::{ControlClient, ControlClientError};
+use crate::control::protocol::CrawlStateSnapshot;
 
 /// Maximum clients of `crawl serve` that follow the crawl. Their number is limited, because their
 /// connections aren't available for searches.
@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_QUEUED_STATES: usize = 4;
 
 /// The event stream of one client.
-pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
+pub(crate) type LiveEventStream = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
 
 /// A snapshot of the running crawl, or the fact that no crawl is running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,11 +40,11 @@ pub(crate) struct CrawlSnapshot {
     pub(crate) running: bool,
     /// The state of the crawl. `None` if no crawl is running.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<CrawlStateSnapshot>,
 }
 
 impl CrawlSnapshot {
-    pub(crate) fn of(state: Option<State>) -> CrawlSnapshot {
+    pub(crate) fn of(state: Option<CrawlStateSnapshot>) -> CrawlSnapshot {
         CrawlSnapshot {
             running: state.is_some(),
             state,
@@ -77,9 +77,9 @@ impl LiveStateFeed {
     }
 
     /// Returns the events for one client, until it disconnects or the server ends.
-    pub(crate) fn events(&self) -> Result<Sse<Events>, Problem> {
+    pub(crate) fn events(&self) -> Result<Sse<LiveEventStream>, ErrorResponse> {
         let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
-            return Err(Problem::busy(format!(
+            return Err(ErrorResponse::busy(format!(
                 "{MAX_FOLLOWERS} clients are already following the crawl"
             ))
             .retry_after(10));
@@ -104,7 +104,7 @@ impl LiveStateFeed {
         loop {
             self.wanted.notified().await;
             while self.is_wanted() {
-                match Client::connect(&dir).await {
+                match ControlClient::connect(&dir).await {
                     Ok(Some(client)) => self.follow_one(client).await,
                     Ok(None) => {}
                     Err(why) => tracing::debug!(%why, "the crawl can't be asked"),
@@ -119,7 +119,7 @@ impl LiveStateFeed {
     }
 
     /// Forwards the states of one run until the run ends or no followers are left.
-    async fn follow_one(&self, client: Client) {
+    async fn follow_one(&self, client: ControlClient) {
         let Ok(mut watch) = client.watch().await else {
             return;
         };
@@ -178,12 +178,12 @@ async fn pass_on(
 }
 
 /// Returns the current state of the crawl in `dir`.
-pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, Problem> {
-    let state = match Client::connect(dir).await.map_err(of_client)? {
+pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, ErrorResponse> {
+    let state = match ControlClient::connect(dir).await.map_err(of_client)? {
         None => None,
         Some(mut client) => match client.state().await {
             // The crawl has just ended.
-            Err(ClientError::HungUp { .. }) => None,
+            Err(ControlClientError::HungUp { .. }) => None,
             state => Some(state.map_err(of_client)?),
         },
     };
@@ -191,12 +191,12 @@ pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, Problem> {
 }
 
 /// Converts an error from the control socket.
-pub(super) fn of_client(why: ClientError) -> Problem {
+pub(super) fn of_client(why: ControlClientError) -> ErrorResponse {
     tracing::warn!(%why, "the crawl can't be asked");
     match why {
-        ClientError::HungUp { .. } => {
-            Problem::new(StatusCode::CONFLICT, "the crawl ended before it answered")
+        ControlClientError::HungUp { .. } => {
+            ErrorResponse::new(StatusCode::CONFLICT, "the crawl ended before it answered")
         }
-        _ => Problem::busy("the running crawl doesn't answer"),
+        _ => ErrorResponse::busy("the running crawl doesn't answer"),
     }
 }

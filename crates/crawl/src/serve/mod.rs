@@ -3,23 +3,23 @@
 //! `connections` limits the number and duration of connections, and `app` checks the host name,
 //! rate and size of requests. Requests are answered by `view` with a page or by `api` with JSON.
 
+mod access_guard;
 mod api;
-mod app;
 mod assets;
 pub(crate) mod authority;
 pub(crate) mod connections;
 mod control_api;
-mod guard;
+mod control_token;
+mod error_response;
 mod headers;
 mod live_state_feed;
-mod options;
-mod problem;
 pub(crate) mod rate_limit;
 mod report_cache;
+mod routes;
+mod search_executor;
 mod search_request;
-mod searcher;
-mod state;
-mod token;
+mod serve_options;
+mod server_state;
 mod view;
 
 use std::env;
@@ -33,16 +33,16 @@ use crate::cli::args::ServeArgs;
 use crate::command_without_secrets::TOKEN_VARIABLE;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
 use connections::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, ServerConnectionLimits, listen};
-use options::Options;
-use searcher::Searcher;
+use search_executor::SearchExecutor;
+use serve_options::ServeOptions;
 
 /// Runs `crawl serve` until a signal ends it.
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
     // An empty variable counts as unset.
     let token = env::var_os(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     let token = token.map(|token| token.to_string_lossy().into_owned());
-    let options = Options::of(args, token.as_deref())?;
-    let searcher = Searcher::open(&options.dir, options.search_rules.as_deref())?;
+    let options = ServeOptions::of(args, token.as_deref())?;
+    let searcher = SearchExecutor::open(&options.dir, options.search_rules.as_deref())?;
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(&options, searcher));
     // A search may still be running, but its answer is no longer needed.
@@ -50,12 +50,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
     ended.map(|()| FINISHED)
 }
 
-async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError> {
+async fn serve(options: &ServeOptions, searcher: SearchExecutor) -> Result<(), CommandError> {
     let (listener, address) = listen(options.listen, "--listen").await?;
     let (stop, stopped) = watch::channel(false);
     listen_for_signals(stop)?;
     let has_index = searcher.has_index();
-    let router = app::router(options, searcher, stopped.clone());
+    let router = routes::router(options, searcher, stopped.clone());
     say(&format!("listening on http://{address}/"));
     if !has_index {
         say("no search index yet; /crawl shows the crawl");

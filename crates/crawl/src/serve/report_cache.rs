@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use crawl_records::{RecordsError, Report, report};
+use crawl_records::{CrawlReport, RecordsError, report};
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::problem::Problem;
+use super::error_response::ErrorResponse;
 
 /// Minimum time for which a report is cached, even if the records change in that time.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub(crate) struct ReportCache {
 
 #[derive(Debug)]
 struct Made {
-    report: Arc<Report>,
+    report: Arc<CrawlReport>,
     at: Instant,
     took: Duration,
     of: [FileVersion; 6],
@@ -45,7 +45,7 @@ impl ReportCache {
 
     /// Returns the report. It may lag the records by [`MIN_REPORT_AGE`], or by [`TIMES`] times its
     /// build time if that is longer.
-    pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
+    pub(crate) async fn get(&self) -> Result<Arc<CrawlReport>, ErrorResponse> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);
         if let Some(made) = held.as_ref()
@@ -90,21 +90,22 @@ fn versions(dir: &Path) -> [FileVersion; 6] {
     files.map(|name| fs::metadata(dir.join(name)).map_or((0, 0), |file| (file.ino(), file.len())))
 }
 
-fn broke_off(why: &JoinError) -> Problem {
+fn broke_off(why: &JoinError) -> ErrorResponse {
     tracing::error!(%why, "a report broke off");
-    Problem::internal("the report failed")
+    ErrorResponse::internal("the report failed")
 }
 
-fn problem(why: &RecordsError) -> Problem {
+fn problem(why: &RecordsError) -> ErrorResponse {
     if let RecordsError::NoCrawl { .. } = why {
-        return Problem::new(
+        return ErrorResponse::new(
             StatusCode::NOT_FOUND,
             "there is only an index here, no crawl",
         )
         .hint("the search page is `/`");
     }
     tracing::error!(%why, "the records can't be read");
-    Problem::internal("can't read the records of the crawl").hint("the server's log has the reason")
+    ErrorResponse::internal("can't read the records of the crawl")
+        .hint("the server's log has the reason")
 }
 
 #[cfg(test)]

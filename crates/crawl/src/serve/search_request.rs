@@ -3,7 +3,7 @@
 use crawl_index::FacetFilters;
 use serde::Deserialize;
 
-use super::problem::Problem;
+use super::error_response::ErrorResponse;
 
 /// Maximum bytes of a query or of a filter's value.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
@@ -17,7 +17,7 @@ pub(crate) const MAX_RANKED: usize = 1000;
 
 /// The parameters of a request's URL as received, not yet checked.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Parameters {
+pub(crate) struct RawSearchParameters {
     q: Option<String>,
     limit: Option<String>,
     offset: Option<String>,
@@ -47,10 +47,10 @@ pub(crate) struct SearchRequest {
 
 impl SearchRequest {
     /// Parses an API request, which must contain `q`.
-    pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
+    pub(crate) fn of_api(parameters: RawSearchParameters) -> Result<SearchRequest, ErrorResponse> {
         let filters = parameters.filters()?;
         let query = parameters.q.ok_or_else(|| {
-            Problem::bad_request("`q` is missing").hint("request `/api/search?q=WORDS`")
+            ErrorResponse::bad_request("`q` is missing").hint("request `/api/search?q=WORDS`")
         })?;
         Ok(SearchRequest {
             query: checked("the query", query)?,
@@ -62,7 +62,9 @@ impl SearchRequest {
     }
 
     /// Parses a page request. `None` if it has no query.
-    pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
+    pub(crate) fn of_page(
+        parameters: RawSearchParameters,
+    ) -> Result<Option<SearchRequest>, ErrorResponse> {
         let filters = parameters.filters()?;
         let query = checked("the query", parameters.q.unwrap_or_default())?;
         let page = number("page", parameters.page, 1, 1, MAX_RANKED / DEFAULT_LIMIT)?;
@@ -76,9 +78,9 @@ impl SearchRequest {
     }
 }
 
-impl Parameters {
+impl RawSearchParameters {
     /// Returns the filters. Empty values are ignored.
-    fn filters(&self) -> Result<FacetFilters, Problem> {
+    fn filters(&self) -> Result<FacetFilters, ErrorResponse> {
         let filter = |name, value: &Option<String>| match value {
             Some(value) => {
                 let value = checked(&format!("`{name}`"), value.clone())?;
@@ -108,23 +110,22 @@ pub(crate) fn named_filters(filters: &FacetFilters) -> Vec<(&'static str, &str)>
         .collect()
 }
 
-fn checked(name: &str, text: String) -> Result<String, Problem> {
+fn checked(name: &str, text: String) -> Result<String, ErrorResponse> {
     if text.len() > MAX_QUERY_BYTES {
         let error = format!("{name} has {} bytes", text.len());
-        return Err(
-            Problem::bad_request(error).hint(format!("the maximum is {MAX_QUERY_BYTES} bytes"))
-        );
+        return Err(ErrorResponse::bad_request(error)
+            .hint(format!("the maximum is {MAX_QUERY_BYTES} bytes")));
     }
     if text.chars().any(char::is_control) {
         return Err(
-            Problem::bad_request(format!("{name} contains control characters"))
+            ErrorResponse::bad_request(format!("{name} contains control characters"))
                 .hint("send words in UTF-8, percent-encoded"),
         );
     }
     Ok(text.trim().to_owned())
 }
 
-fn is_true(name: &str, text: Option<&str>) -> Result<bool, Problem> {
+fn is_true(name: &str, text: Option<&str>) -> Result<bool, ErrorResponse> {
     match text {
         None | Some("" | "false") => Ok(false),
         Some("true") => Ok(true),
@@ -132,9 +133,9 @@ fn is_true(name: &str, text: Option<&str>) -> Result<bool, Problem> {
     }
 }
 
-fn unanswerable(name: &str, text: &str) -> Problem {
+fn unanswerable(name: &str, text: &str) -> ErrorResponse {
     let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-    Problem::bad_request(format!("invalid value: `{name}={shown}`"))
+    ErrorResponse::bad_request(format!("invalid value: `{name}={shown}`"))
 }
 
 fn number(
@@ -143,7 +144,7 @@ fn number(
     usual: usize,
     least: usize,
     most: usize,
-) -> Result<usize, Problem> {
+) -> Result<usize, ErrorResponse> {
     let Some(text) = text else {
         return Ok(usual);
     };
@@ -160,14 +161,14 @@ mod tests {
     use axum::http::Uri;
     use expect_test::{Expect, expect};
 
-    use super::{Parameters, SearchRequest, named_filters};
+    use super::{RawSearchParameters, SearchRequest, named_filters};
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
     fn check(questions: &[&str], expect: Expect) {
         let mut lines = String::new();
         for question in questions {
             let uri: Uri = format!("/?{question}").parse().unwrap();
-            let read = || Query::<Parameters>::try_from_uri(&uri).unwrap().0;
+            let read = || Query::<RawSearchParameters>::try_from_uri(&uri).unwrap().0;
             let describe = |request: SearchRequest| {
                 let filters = named_filters(&request.filters);
                 let filters: String = filters

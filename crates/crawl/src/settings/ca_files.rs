@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_fetcher::check_roots;
 
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, ErrorCollector};
 use crate::values::FilePath;
 
 /// Maximum size of a CA file in bytes. The root certificates of a browser take 250 KiB in total, so
@@ -19,7 +19,7 @@ const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 /// # Errors
 /// All problems found.
 pub(crate) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut all = Vec::new();
     for FilePath(file) in files {
         let read = certificates(file).map_err(|why| {

@@ -9,8 +9,8 @@ use crawl_engine::{
     HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
     SiteLogin,
 };
-use crawl_fetcher::{Contact, CookieFile, HostAccess, Signing, SiteSessions};
-use crawl_fields::Rules;
+use crawl_fetcher::{Contact, CookieFile, HostAccess, SigningSettings, SiteSessions};
+use crawl_fields::CompiledRules;
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
@@ -21,9 +21,10 @@ use crawl_weburl::{
 
 use super::ca_files::check_ca_files;
 use super::choices::CrawlKind;
-use super::contact_checks::{
+use super::contact_and_pattern_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact, user_agent,
 };
+use super::cookies_and_logins::{check_cookie_file, login_warnings, sessions};
 use super::extract_rules::compile;
 use super::host_groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
@@ -33,15 +34,14 @@ use super::listed_seed::ListedSeed;
 use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
 use super::placeholder_check::check_placeholders;
-use super::sessions::{check_cookie_file, login_warnings, sessions};
 use super::setting_definitions::{Operator, Settings};
 use super::shared_crawl::check_shared;
 use super::signing::check_signing;
 use super::sites::{accesses, by_name};
-use crate::error::{CommandError, Problems, left_out};
+use crate::error::{CommandError, ErrorCollector, left_out};
 use crate::rendering::renderer;
-use crate::settings::typed_seed::{self, Seed};
-use crate::values::{AddressOverride, BrowserSettings, Span};
+use crate::settings::typed_seed::{self, ParsedSeed};
+use crate::values::{AddressOverride, BrowserSettings, DurationSetting};
 
 const SEED_HINT: &str =
     "give a URL such as `https://example.org/`, or a host such as `example.org`";
@@ -52,7 +52,7 @@ pub(crate) struct CheckedSettings {
     /// The seeds. Empty only if a crawl is continued after `crawl forget` removed its seeds.
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
-    pub(crate) typed: Vec<Seed>,
+    pub(crate) typed: Vec<ParsedSeed>,
     /// The scope, depth and label of each seed that has its own.
     pub(crate) seed_terms: Vec<(CanonicalUrl, SeedSettings)>,
     /// The seeds that are sitemaps.
@@ -74,7 +74,7 @@ pub(crate) struct CheckedSettings {
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
     /// The signer of requests. `None` if requests aren't signed.
-    pub(crate) signing: Option<Signing>,
+    pub(crate) signing: Option<SigningSettings>,
     /// The sites that keep cookies or need a login.
     pub(crate) sessions: SiteSessions,
     /// How to log in to sites.
@@ -82,7 +82,7 @@ pub(crate) struct CheckedSettings {
     /// The cookies of `--cookies`, and the digest of the file.
     pub(crate) cookie_file: Option<(CookieFile, String)>,
     /// The compiled rules for the fields of pages.
-    pub(crate) extract: Arc<Rules>,
+    pub(crate) extract: Arc<CompiledRules>,
     /// How pages are rendered. `None` if no pages are rendered.
     pub(crate) render: Option<RenderConfig>,
 }
@@ -113,7 +113,7 @@ impl CheckedSettings {
 /// # Errors
 /// All problems found.
 pub(crate) fn check(settings: &Settings) -> Result<CheckedSettings, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let checked = check_all(settings, &mut problems);
     // A continued crawl may lack seeds, because `crawl forget` can remove them. Such a crawl
     // resumes with the URLs that it knows.
@@ -131,7 +131,7 @@ pub(crate) fn check(settings: &Settings) -> Result<CheckedSettings, CommandError
 /// # Errors
 /// All problems found.
 pub(crate) fn check_without_seeds(settings: &Settings) -> Result<Vec<String>, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     check_all(settings, &mut problems);
     problems.or(())?;
     let (_, logins) = sessions(&settings.site, !settings.fetch.proxy.is_empty())?;
@@ -139,7 +139,7 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<Vec<String>, Co
 }
 
 /// Adds a problem for each setting that needs a feature which this build doesn't have.
-fn check_features(settings: &Settings, problems: &mut Problems) {
+fn check_features(settings: &Settings, problems: &mut ErrorCollector) {
     let mut lacks = |what: &str, feature, key| {
         problems.note::<()>(Err(left_out(what, feature).about(key)));
     };
@@ -171,7 +171,10 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
 
 /// Adds all problems in the settings to `problems`, and returns the checked settings. `None` if a
 /// value that [`CheckedSettings`] needs is missing or unusable.
-pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<CheckedSettings> {
+pub(super) fn check_all(
+    settings: &Settings,
+    problems: &mut ErrorCollector,
+) -> Option<CheckedSettings> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
@@ -356,7 +359,7 @@ pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandErr
 
 /// Checks the URL of the study page, and that a research crawl describes its operator and its
 /// study.
-fn check_study(operator: &Operator, problems: &mut Problems) {
+fn check_study(operator: &Operator, problems: &mut ErrorCollector) {
     let page = operator.study_page.as_str();
     if let (false, Err(why)) = (page.is_empty(), canonicalize(None, page)) {
         let message = format!("unusable --study-page `{page}`: {why}");
@@ -397,8 +400,12 @@ fn no_seed() -> CommandError {
 
 /// Returns the usable seeds without duplicates. `usual` is the scope of seeds that don't set their
 /// own.
-fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
-    let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
+fn check_seeds(
+    seeds: &[ListedSeed],
+    usual: AreaKind,
+    problems: &mut ErrorCollector,
+) -> Vec<ParsedSeed> {
+    let mut read: Vec<ParsedSeed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
     let mut areas = SeedAreas::default();
     let mut listed_at: HashMap<CanonicalUrl, &str> = HashMap::new();
@@ -497,7 +504,7 @@ fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
 }
 
-pub(crate) fn check_seed(typed: &str) -> Result<Seed, CommandError> {
+pub(crate) fn check_seed(typed: &str) -> Result<ParsedSeed, CommandError> {
     refuse_credentials(typed)?;
     check_no_file(typed)?;
     let seed = typed_seed::read(typed).map_err(|why| {
@@ -538,7 +545,7 @@ fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
     )))
 }
 
-fn check_patterns(settings: &Settings, problems: &mut Problems) {
+fn check_patterns(settings: &Settings, problems: &mut ErrorCollector) {
     let include = settings.scope.include.iter().map(|re| ("include", re));
     let exclude = settings.scope.exclude.iter().map(|re| ("exclude", re));
     for (flag, pattern) in include.chain(exclude) {
@@ -564,7 +571,7 @@ fn check_proxy(proxy: &str) -> Result<(), CommandError> {
     }
 }
 
-fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Problems) {
+fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut ErrorCollector) {
     let politeness = &settings.politeness;
     if politeness.own_site.is_on() {
         return;
@@ -576,7 +583,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
         url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == HostNetwork::Public)
     };
     let of_terms = |terms: &HostPoliteness, host: &str| {
-        let mut of_terms = Problems::default();
+        let mut of_terms = ErrorCollector::default();
         let delay = terms.delay.unwrap_or(politeness.delay);
         check_pace(delay, terms.per_host.unwrap_or(1), "", host, &mut of_terms);
         of_terms
@@ -595,7 +602,13 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
 
 /// Adds a problem for each setting that is too fast for the public host `host`. `dashes` precedes
 /// the names of settings in messages: `--` for flags, empty for keys.
-fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
+fn check_pace(
+    delay: DurationSetting,
+    per_host: u32,
+    dashes: &str,
+    host: &str,
+    problems: &mut ErrorCollector,
+) {
     let mut refuse = |key: &'static str, message: String| {
         let message = format!("{message}, which isn't allowed for the public host {host}");
         let problem = CommandError::usage(message)
@@ -642,7 +655,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{CheckedSettings, check};
-    use crate::settings::contact_checks::user_agent;
+    use crate::settings::contact_and_pattern_checks::user_agent;
     use crate::settings::listing::effective;
     use crate::settings::setting_definitions::{Layer, Settings};
 

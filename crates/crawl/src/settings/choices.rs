@@ -1,13 +1,13 @@
 //! Settings whose value is one of a few words.
 
 use clap::ValueEnum;
-use crawl_engine::{ForbiddenRobotsPolicy, OffScopeMethod, RenderMode, ResourcePolicy};
+use crawl_engine::{EmbeddedResourcePolicy, ForbiddenRobotsPolicy, OffScopeMethod, RenderMode};
 use crawl_fetcher::SignWhen;
 use crawl_policy::RobotsProfile;
-use crawl_policy::usage::UsagePurpose;
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_sample::StratumRule;
 use crawl_scope::ScopeMode;
-use crawl_weburl::StepPolicy;
+use crawl_weburl::SpellingStepPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,13 +68,13 @@ words! {
     }
 
     /// Which page resources to fetch.
-    ResourcesName => ResourcePolicy {
+    ResourcesName => EmbeddedResourcePolicy {
         /// None.
-        Off => ResourcePolicy::Off;
+        Off => EmbeddedResourcePolicy::Off;
         /// Resources in the scope.
-        Own => ResourcePolicy::Own;
+        Own => EmbeddedResourcePolicy::Own;
         /// All resources.
-        All => ResourcePolicy::All;
+        All => EmbeddedResourcePolicy::All;
     }
 
     /// Which pages to render.
@@ -152,13 +152,13 @@ words! {
     }
 
     /// When two spellings of a URL are treated as one.
-    WhenName => StepPolicy {
+    WhenName => SpellingStepPolicy {
         /// Never.
-        Off => StepPolicy::Off;
+        Off => SpellingStepPolicy::Off;
         /// If pages of the host were the same under both.
-        Evidence => StepPolicy::Evidence;
+        Evidence => SpellingStepPolicy::Evidence;
         /// Always.
-        On => StepPolicy::On;
+        On => SpellingStepPolicy::On;
     }
 }
 
@@ -191,16 +191,16 @@ pub(crate) enum ProgressMode {
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormatName {
+pub(crate) enum LogFormatChoice {
     /// For people.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-impl SchemaValue for LogFormatName {
+impl SchemaValue for LogFormatChoice {
     fn schema() -> Value {
-        words::<LogFormatName>()
+        words::<LogFormatChoice>()
     }
 }
 

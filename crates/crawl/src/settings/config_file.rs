@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crawl_fields::Rules;
+use crawl_fields::CompiledRules;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use self::toml_recovery::{TomlFault, readable};
-use super::contact_checks::{
+use super::contact_and_pattern_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
 use super::extract_rules;
@@ -18,7 +18,7 @@ use super::host_access;
 use super::host_groups;
 use super::setting_definitions::{Layer, TABLES};
 use super::sites;
-use crate::error::{CommandError, NamedTable, Problems, UnreadSettings, nearest};
+use crate::error::{CommandError, ConfigTableName, ErrorCollector, UnreadSettings, nearest};
 
 mod toml_recovery;
 
@@ -28,7 +28,7 @@ pub(crate) const NOTES: &str = "crawl";
 
 /// Reads a settings file.
 pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let layer = read_usable(path, &mut problems)?;
     problems.or(layer)
 }
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
 ///
 /// # Errors
 /// The file can't be read, has mistakes, or has no rules.
-pub(crate) fn rules_of_file(path: &Path) -> Result<Rules, CommandError> {
+pub(crate) fn rules_of_file(path: &Path) -> Result<CompiledRules, CommandError> {
     let layer = read(path)?;
     let rules = layer.extract.unwrap_or_default();
     if rules.is_empty() {
@@ -54,7 +54,10 @@ pub(crate) fn rules_of_file(path: &Path) -> Result<Rules, CommandError> {
 ///
 /// # Errors
 /// The file can't be read.
-pub(super) fn read_usable(path: &Path, problems: &mut Problems) -> Result<Layer, CommandError> {
+pub(super) fn read_usable(
+    path: &Path,
+    problems: &mut ErrorCollector,
+) -> Result<Layer, CommandError> {
     let text = fs::read_to_string(path).map_err(unreadable(path))?;
     Ok(usable(&text, &path.display().to_string(), problems))
 }
@@ -73,7 +76,7 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
 
 /// Reads the usable parts of `text`, as [`read_usable`] does; `name` is the file's name in
 /// messages.
-pub(crate) fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
+pub(crate) fn usable(text: &str, name: &str, problems: &mut ErrorCollector) -> Layer {
     let text = Source { text, name }.without_faults(problems);
     let source = Source { text: &text, name };
     let mut layer = source.read(problems);
@@ -87,7 +90,7 @@ pub(crate) fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
 /// # Errors
 /// All problems found.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let text = Source { text, name }.without_faults(&mut problems);
     let source = Source { text: &text, name };
     let mut layer = source.read(&mut problems);
@@ -134,7 +137,7 @@ type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 impl<'a> Source<'a> {
     /// Returns the text with everything that isn't TOML blanked out, and adds the faults to
     /// `problems`.
-    fn without_faults(&self, problems: &mut Problems) -> String {
+    fn without_faults(&self, problems: &mut ErrorCollector) -> String {
         let readable = readable(self.text);
         for TomlFault {
             error,
@@ -149,7 +152,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the valid settings of the text.
-    fn read(&self, problems: &mut Problems) -> Layer {
+    fn read(&self, problems: &mut ErrorCollector) -> Layer {
         let (mut root, _) = DeTable::parse_recoverable(self.text);
         for entry in in_order(std::mem::take(root.get_mut())) {
             if let Some((name, value)) = self.usable(entry, problems) {
@@ -166,7 +169,11 @@ impl<'a> Source<'a> {
 
     /// Returns an entry of the file without its unreadable values. `None` if nothing of the entry
     /// is readable, or if it is the table [`NOTES`].
-    fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
+    fn usable(
+        &self,
+        (name, mut value): Entry<'a>,
+        problems: &mut ErrorCollector,
+    ) -> Option<Entry<'a>> {
         let at = name.span().start;
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
         match (&**name.get_ref(), fields) {
@@ -221,7 +228,7 @@ impl<'a> Source<'a> {
         &self,
         name: &Spanned<DeString<'a>>,
         value: &mut Spanned<DeValue<'a>>,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
     ) {
         let span = value.span();
         let DeValue::Array(seeds) = value.get_mut() else {
@@ -244,7 +251,7 @@ impl<'a> Source<'a> {
         &self,
         name: &Spanned<DeString<'a>>,
         value: &mut Spanned<DeValue<'a>>,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
     ) -> Option<()> {
         let span = value.span();
         let DeValue::Array(rules) = value.get_mut() else {
@@ -278,7 +285,7 @@ impl<'a> Source<'a> {
     }
 
     /// Compiles the rules for fields, and removes the rules with mistakes from the layer.
-    fn check_rules(&self, layer: &mut Layer, problems: &mut Problems) {
+    fn check_rules(&self, layer: &mut Layer, problems: &mut ErrorCollector) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let Some(rules) = &mut layer.extract else {
             return;
@@ -287,7 +294,7 @@ impl<'a> Source<'a> {
         let tables = tables.and_then(|rules| rules.get_ref().as_array());
         let tables: Vec<_> = tables.into_iter().flatten().collect();
         extract_rules::put_in_order(rules, &tables);
-        let Err(errors) = Rules::compile(rules) else {
+        let Err(errors) = CompiledRules::compile(rules) else {
             return;
         };
         for error in &errors {
@@ -316,7 +323,7 @@ impl<'a> Source<'a> {
         &self,
         (kind, fields): (&'static str, &[&'static str]),
         names: &mut DeTable<'a>,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
     ) {
         for (name, mut value) in in_order(std::mem::take(names)) {
             let table = format!("{kind}.\"{}\"", name.get_ref());
@@ -350,9 +357,9 @@ impl<'a> Source<'a> {
     fn keep_usable(
         &self,
         (table, fields): (&str, &[&'static str]),
-        named: Option<&NamedTable>,
+        named: Option<&ConfigTableName>,
         keys: &mut DeTable<'a>,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
         within: impl Fn(Entry<'a>) -> DeTable<'a>,
     ) {
         for (name, value) in in_order(std::mem::take(keys)) {
@@ -386,7 +393,7 @@ impl<'a> Source<'a> {
 
     /// Checks values whose text has a syntax of its own (regular expressions, contact and agent),
     /// and removes unusable values from the layer.
-    fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
+    fn check_values(&self, layer: &mut Layer, problems: &mut ErrorCollector) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
             let DeValue::Table(keys) = table.get_ref() else {
@@ -403,7 +410,7 @@ impl<'a> Source<'a> {
         field: &str,
         value: &Spanned<DeValue<'_>>,
         layer: &mut Layer,
-        problems: &mut Problems,
+        problems: &mut ErrorCollector,
     ) {
         let refuse = |value: &Spanned<DeValue<'_>>, message: String, hint: &str| {
             let problem = self.at(value.span().start, message).hint(hint);
@@ -478,7 +485,7 @@ impl<'a> Source<'a> {
         &self,
         at: usize,
         table: Option<(&str, &[&'static str])>,
-        named: Option<&NamedTable>,
+        named: Option<&ConfigTableName>,
         name: &str,
     ) -> CommandError {
         let refusal = self.at(
@@ -620,7 +627,7 @@ pub(crate) fn key_of(field: &str) -> String {
 
 impl Layer {
     /// Returns whether this layer sets a key of a named table.
-    pub(super) fn sets_key_of(&self, (kind, name): &NamedTable, key: &str) -> bool {
+    pub(super) fn sets_key_of(&self, (kind, name): &ConfigTableName, key: &str) -> bool {
         let tables = match *kind {
             sites::TABLE => serde_json::to_value(&self.site),
             _ => serde_json::to_value(&self.group),
@@ -650,7 +657,7 @@ fn table_of(name: &str) -> Option<&'static str> {
 
 /// Lists `fields`, which are keys of `table`, as settings that could not be read.
 fn keys_unread<'a>(
-    table: Option<&NamedTable>,
+    table: Option<&ConfigTableName>,
     fields: impl IntoIterator<Item = &'a str>,
 ) -> UnreadSettings {
     UnreadSettings::Keys {

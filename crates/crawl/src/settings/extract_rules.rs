@@ -1,10 +1,10 @@
 //! Rules for the fields of pages: the tables `[[extract]]` of a file.
 
-use crawl_fields::{FieldConfig, Fields, RuleConfig, RuleError, Rules};
+use crawl_fields::{CompiledRules, FieldConfig, FieldConfigList, RuleConfig, RuleError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, ErrorCollector};
 
 /// The name of the list of tables.
 pub(super) const TABLE: &str = "extract";
@@ -13,9 +13,9 @@ pub(super) const TABLE: &str = "extract";
 ///
 /// # Errors
 /// All mistakes in the rules.
-pub(super) fn compile(rules: &[RuleConfig]) -> Result<Rules, CommandError> {
-    let mut problems = Problems::default();
-    match Rules::compile(rules) {
+pub(super) fn compile(rules: &[RuleConfig]) -> Result<CompiledRules, CommandError> {
+    let mut problems = ErrorCollector::default();
+    match CompiledRules::compile(rules) {
         Ok(compiled) => Ok(compiled),
         Err(errors) => {
             for error in errors {
@@ -23,7 +23,7 @@ pub(super) fn compile(rules: &[RuleConfig]) -> Result<Rules, CommandError> {
                 let problem = CommandError::usage(message(&error, name)).hint(error.hint);
                 problems.note::<()>(Err(problem));
             }
-            problems.or(Rules::default())
+            problems.or(CompiledRules::default())
         }
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn put_in_order(rules: &mut [RuleConfig], tables: &[&Spanned<DeValue<
     }
 }
 
-fn order_fields(fields: &mut Fields, table: &DeTable<'_>) {
+fn order_fields(fields: &mut FieldConfigList, table: &DeTable<'_>) {
     let Some(table) = table
         .get("fields")
         .and_then(|fields| fields.get_ref().as_table())

@@ -1,11 +1,11 @@
 //! The pace that the settings allow.
 
 use super::setting_definitions::Settings;
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Returns the shortest minimum delay and the highest number of requests in flight that the
 /// settings allow for any host.
-pub(crate) fn fastest_pace(settings: &Settings) -> (Span, u32) {
+pub(crate) fn fastest_pace(settings: &Settings) -> (DurationSetting, u32) {
     let of_sites = settings.site.values().map(|site| &site.politeness);
     let of_groups = settings.group.values().map(|group| &group.politeness);
     let general = (settings.politeness.delay, settings.politeness.per_host);

@@ -16,16 +16,16 @@ use crate::values::{SchemaValue as _, Switch};
 /// A secret, or `env:NAME` for the environment variable that contains it. A literal secret is never
 /// displayed or written; `env:NAME` may be.
 #[derive(Clone, PartialEq, Deserialize)]
-pub(crate) struct Secret(String);
+pub(crate) struct SecretSetting(String);
 
 /// The credentials and header fields in one `[site]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct AccessSettings {
     plain_http: Option<Switch>,
-    basic_auth: Option<Secret>,
+    basic_auth: Option<SecretSetting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    headers: BTreeMap<String, Secret>,
+    headers: BTreeMap<String, SecretSetting>,
     #[serde(skip_serializing_if = "CookieTerms::are_none")]
     cookies: CookieTerms,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub(crate) struct AccessSettings {
 #[derive(Clone, Debug, PartialEq)]
 enum CookieTerms {
     /// Cookies to send with each request, by name.
-    Own(BTreeMap<String, Secret>),
+    Own(BTreeMap<String, SecretSetting>),
     /// Keep the cookies that the site sets.
     Keep,
 }
@@ -49,7 +49,7 @@ impl CookieTerms {
         matches!(self, CookieTerms::Own(own) if own.is_empty())
     }
 
-    fn own(&self) -> impl Iterator<Item = (&String, &Secret)> {
+    fn own(&self) -> impl Iterator<Item = (&String, &SecretSetting)> {
         let own = match self {
             CookieTerms::Own(own) => Some(own),
             CookieTerms::Keep => None,
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for CookieTerms {
 /// Names of the keys, with underscores.
 pub(super) const FIELDS: [&str; 5] = ["basic_auth", "headers", "cookies", "plain_http", "login"];
 
-impl Secret {
+impl SecretSetting {
     /// Returns the name of the environment variable that contains the secret. `None` if the value
     /// is the secret itself.
     fn variable(&self) -> Option<&str> {
@@ -121,13 +121,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.variable().map_or("[redacted]", |_| &self.0))
     }
 }
 
-impl Serialize for Secret {
+impl Serialize for SecretSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Write only references such as `env:NAME`. Literal secrets are removed before; `Debug`
         // would redact any that is left.
@@ -151,7 +151,7 @@ impl AccessSettings {
 
     /// Drops literal values and keeps references to the environment.
     pub(super) fn drop_literals(&mut self) {
-        let in_environment = |secret: &Secret| secret.variable().is_some();
+        let in_environment = |secret: &SecretSetting| secret.variable().is_some();
         self.basic_auth = self.basic_auth.take().filter(in_environment);
         self.headers.retain(|_, secret| in_environment(secret));
         if let CookieTerms::Own(own) = &mut self.cookies {

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{self, HostPoliteness};
-use crate::error::{CommandError, Problems};
-use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
+use crate::error::{CommandError, ErrorCollector};
+use crate::values::{ByteSize, Count, DurationSetting, HostListEntry, SchemaValue as _};
 
 /// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";
@@ -36,22 +36,22 @@ pub(super) const FIELDS: &[&str] = &[
 const MAX_NAME_BYTES: usize = 64;
 
 /// Groups by name.
-pub(crate) type HostGroups = BTreeMap<String, GroupSettings>;
+pub(crate) type HostGroups = BTreeMap<String, HostGroupSettings>;
 
 /// The hosts of a group, the budget they share, and the politeness of each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct GroupSettings {
-    pub(super) hosts: Vec<ListedHost>,
+pub(crate) struct HostGroupSettings {
+    pub(super) hosts: Vec<HostListEntry>,
     max_pages: Option<Count>,
-    max_bytes: Option<Size>,
-    max_server_time: Option<Span>,
+    max_bytes: Option<ByteSize>,
+    max_server_time: Option<DurationSetting>,
     /// The politeness settings, which apply to each host separately.
     #[serde(flatten)]
     pub(super) politeness: HostPoliteness,
 }
 
-impl GroupSettings {
+impl HostGroupSettings {
     /// Returns whether the hosts share a budget.
     pub(super) fn has_budget(&self) -> bool {
         self.max_pages.is_some() || self.max_bytes.is_some() || self.max_server_time.is_some()
@@ -68,10 +68,10 @@ impl GroupSettings {
             quiet_hours,
         ] = HostPoliteness::schemas();
         [
-            ("hosts", Vec::<ListedHost>::schema()),
+            ("hosts", Vec::<HostListEntry>::schema()),
             ("max_pages", Count::schema()),
-            ("max_bytes", Size::schema()),
-            ("max_server_time", Span::schema()),
+            ("max_bytes", ByteSize::schema()),
+            ("max_server_time", DurationSetting::schema()),
             delay,
             delay_factor,
             per_host,
@@ -86,7 +86,7 @@ impl GroupSettings {
             name: name.to_owned(),
             max_pages: self.max_pages.map(|pages| pages.0),
             max_bytes: self.max_bytes.map(|bytes| bytes.0),
-            max_server_time: self.max_server_time.map(Span::get),
+            max_server_time: self.max_server_time.map(DurationSetting::get),
         }
     }
 }
@@ -98,7 +98,7 @@ impl GroupSettings {
 pub(super) fn host_groups(
     groups: &HostGroups,
 ) -> Result<HostPatternMap<Arc<HostGroupBudget>>, CommandError> {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut table: HostPatternMap<Arc<HostGroupBudget>> = HostPatternMap::default();
     for (name, terms) in groups {
         let politeness = terms.politeness.check(&format!("[group.\"{name}\"]"));

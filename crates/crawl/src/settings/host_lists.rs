@@ -5,9 +5,9 @@ use std::path::Path;
 use crawl_weburl::{HostKey, HostPatternMap};
 
 use super::seed_list::{lines, without_bom};
-use crate::error::{CommandError, Problems, UnreadSettings};
+use crate::error::{CommandError, ErrorCollector, UnreadSettings};
 use crate::input::read_file;
-use crate::values::ListedHost;
+use crate::values::HostListEntry;
 
 /// Maximum size of a list of hosts, in bytes. It is limited because hosts are stored in
 /// `crawl.toml`, which is read whole.
@@ -18,21 +18,21 @@ const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lin
                          `#` are skipped";
 
 /// A key that lists hosts, with its value.
-pub(super) struct HostList<'l> {
+pub(super) struct HostListSetting<'l> {
     pub(super) key: &'static str,
     /// The name of the `[group]` table that contains the key. `None` if the key is not in a
     /// `[group]` table.
     pub(super) group: Option<&'l str>,
-    pub(super) hosts: &'l mut Vec<ListedHost>,
+    pub(super) hosts: &'l mut Vec<HostListEntry>,
 }
 
 /// Replaces each `@FILE` in the lists with the hosts in the file.
-pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
-    for HostList { key, group, hosts } in lists {
+pub(super) fn read_in(lists: Vec<HostListSetting<'_>>, problems: &mut ErrorCollector) {
+    for HostListSetting { key, group, hosts } in lists {
         let listed = std::mem::take(hosts).into_iter();
         let listed = listed.flat_map(|entry| match entry {
-            ListedHost::File(file) => {
-                let mut of_list = Problems::default();
+            HostListEntry::File(file) => {
+                let mut of_list = ErrorCollector::default();
                 let hosts = of_file(&file, &mut of_list);
                 problems.extend(of_list.map(|problem| hiding(key, group, problem)));
                 hosts
@@ -54,7 +54,7 @@ fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> Comm
 }
 
 /// Returns the readable hosts in a list file. Adds a problem for each unreadable line.
-fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
+fn of_file(file: &Path, problems: &mut ErrorCollector) -> Vec<HostListEntry> {
     let Some(list) = problems.note(read_file(file, MAX_HOST_LIST_BYTES + 1)) else {
         return Vec::new();
     };
@@ -69,11 +69,11 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
         return refuse(message, "list their parent domains instead, or remove some");
     }
     let read = |line: &str, _| match line.parse() {
-        Ok(ListedHost::File(_)) => Err(format!("`{line}`: a list can't include files").into()),
+        Ok(HostListEntry::File(_)) => Err(format!("`{line}`: a list can't include files").into()),
         Ok(host) => Ok(host),
         Err(_) => Err(format!("not a host name or address: `{line}`").into()),
     };
-    let mut of_lines = Problems::default();
+    let mut of_lines = ErrorCollector::default();
     let list = without_bom(&list);
     let hosts = lines(list, &name.to_string(), LINE_HINT, &mut of_lines, read);
     if hosts.is_empty() && of_lines.is_empty() {
@@ -84,7 +84,7 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
 }
 
 /// Returns the hosts of a list as a table, without duplicates.
-pub(crate) fn host_table(listed: &[ListedHost]) -> HostPatternMap<()> {
+pub(crate) fn host_table(listed: &[HostListEntry]) -> HostPatternMap<()> {
     let mut table = HostPatternMap::default();
     for name in names(listed) {
         // Inserting a duplicate fails, which is harmless.
@@ -94,7 +94,7 @@ pub(crate) fn host_table(listed: &[ListedHost]) -> HostPatternMap<()> {
 }
 
 /// Returns the hosts of a list as keys.
-pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
+pub(crate) fn host_keys(listed: &[HostListEntry]) -> Vec<HostKey> {
     names(listed)
         .filter_map(|name| HostKey::parse(name).ok())
         .collect()
@@ -102,20 +102,23 @@ pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
 
 /// Returns the names of hosts in a list. Skips entries that name a file. Such an entry is left only
 /// in a `crawl.toml` that was edited by hand, and the check of the settings reports it.
-pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
+pub(super) fn names(listed: &[HostListEntry]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
-        ListedHost::Host(name) => Some(&**name),
-        ListedHost::File(_) => None,
+        HostListEntry::Host(name) => Some(&**name),
+        HostListEntry::File(_) => None,
     })
 }
 
 /// Returns whether an entry names a host file.
-pub(super) fn is_file(entry: &ListedHost) -> bool {
-    matches!(entry, ListedHost::File(_))
+pub(super) fn is_file(entry: &HostListEntry) -> bool {
+    matches!(entry, HostListEntry::File(_))
 }
 
 /// Rejects a list that still names a file: `crawl.toml` must have the hosts themselves.
-pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<(), CommandError> {
+pub(super) fn check_read_in(
+    key: &'static str,
+    listed: &[HostListEntry],
+) -> Result<(), CommandError> {
     match listed.iter().find(|entry| is_file(entry)) {
         None => Ok(()),
         Some(file) => Err(CommandError::usage(format!(
@@ -132,7 +135,7 @@ pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<
 mod tests {
     use expect_test::expect;
 
-    use super::{Problems, read_in};
+    use super::{ErrorCollector, read_in};
     use crate::settings::config_file::parse;
 
     #[test]
@@ -148,7 +151,7 @@ mod tests {
         );
         let text = format!("[scope]\nhost = [\"a.example\", \"@{good}\"]\n");
         let mut layer = parse(&text, "x").unwrap();
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         read_in(layer.host_lists(), &mut problems);
         problems.or(()).unwrap();
         let hosts = layer.scope.host.unwrap();
@@ -162,7 +165,7 @@ mod tests {
         let none = file("none.txt", "# none\n");
         let text = format!("[scope]\nexclude-host = [\"@{bad}\", \"@{none}\"]\n");
         let mut layer = parse(&text, "x").unwrap();
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         read_in(layer.host_lists(), &mut problems);
         let message = problems.or(()).unwrap_err().to_string();
         let message = message.replace(&dir.path().display().to_string(), "DIR");

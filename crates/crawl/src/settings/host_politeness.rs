@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CommandError;
-use crate::values::{DayHours, Factor, SchemaValue as _, Span};
+use crate::values::{DayHours, DurationSetting, Factor, SchemaValue as _};
 
 /// Names of the keys, with underscores.
 pub(super) const FIELDS: [&str; 6] = [
@@ -24,11 +24,11 @@ pub(super) const FIELDS: [&str; 6] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HostPoliteness {
-    pub(super) delay: Option<Span>,
+    pub(super) delay: Option<DurationSetting>,
     delay_factor: Option<Factor>,
     pub(super) per_host: Option<u32>,
     per_site: Option<u32>,
-    site_delay: Option<Span>,
+    site_delay: Option<DurationSetting>,
     quiet_hours: Option<Vec<DayHours>>,
 }
 
@@ -36,11 +36,11 @@ impl HostPoliteness {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         [
-            (FIELDS[0], Span::schema()),
+            (FIELDS[0], DurationSetting::schema()),
             (FIELDS[1], Factor::schema()),
             (FIELDS[2], u32::schema()),
             (FIELDS[3], u32::schema()),
-            (FIELDS[4], Span::schema()),
+            (FIELDS[4], DurationSetting::schema()),
             (FIELDS[5], Vec::<DayHours>::schema()),
         ]
     }
@@ -59,7 +59,7 @@ impl HostPoliteness {
 
     /// Returns the longer of `delay` and `site_delay`. `None` if neither is set.
     pub(super) fn longest_delay(&self) -> Option<Duration> {
-        self.delay.max(self.site_delay).map(Span::get)
+        self.delay.max(self.site_delay).map(DurationSetting::get)
     }
 
     /// Merges two sets of settings: values of `self` win over those of `beneath`.
@@ -77,11 +77,11 @@ impl HostPoliteness {
     /// Converts these settings to the scheduler's type.
     fn politeness(&self) -> PolitenessOverride {
         PolitenessOverride {
-            delay: self.delay.map(Span::get),
+            delay: self.delay.map(DurationSetting::get),
             delay_factor: self.delay_factor.map(|factor| factor.0),
             per_host: self.per_host,
             per_site: self.per_site,
-            site_delay: self.site_delay.map(Span::get),
+            site_delay: self.site_delay.map(DurationSetting::get),
             quiet: self.quiet_hours.as_deref().map(hours),
         }
     }

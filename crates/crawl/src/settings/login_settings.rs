@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawl_engine::{BadSign, CredentialSource, LoginMethod, PageSign, SiteLogin};
+use crawl_engine::{CredentialSource, LoginMethod, PageSign, PageSignError, SiteLogin};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostPatternMap, canonicalize, class_of_host};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -66,7 +66,7 @@ struct SelectorTerm {
 }
 
 impl SignTerm {
-    fn sign(&self) -> Result<PageSign, BadSign> {
+    fn sign(&self) -> Result<PageSign, PageSignError> {
         match self {
             SignTerm::Text(text) => PageSign::text(text),
             SignTerm::Selector(term) => PageSign::selector(&term.select),

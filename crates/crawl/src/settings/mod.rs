@@ -8,8 +8,8 @@ mod ca_files;
 mod check;
 mod choices;
 mod config_file;
-mod config_mac;
-mod contact_checks;
+mod contact_and_pattern_checks;
+mod cookies_and_logins;
 #[cfg(test)]
 mod docs_page;
 mod extract_rules;
@@ -19,6 +19,7 @@ mod host_groups;
 mod host_lists;
 mod host_network_class;
 mod host_politeness;
+mod keyed_marks;
 mod link_check_defaults;
 mod listed_seed;
 mod listing;
@@ -26,12 +27,11 @@ mod login_settings;
 mod number_checks;
 mod placeholder_check;
 #[cfg(feature = "search")]
-mod reindex_rules;
+mod reindex_filter;
 mod replay;
 mod reread;
 mod schema;
 mod seed_list;
-mod sessions;
 mod setting_definitions;
 mod shared_crawl;
 mod signing;
@@ -47,17 +47,17 @@ pub(crate) use check::{
     CheckedSettings, check, check_agent, check_contact, check_seed, check_without_seeds,
     default_output, no_contact, render_config,
 };
-pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode, RenderName};
+pub(crate) use choices::{LogFormatChoice, ProfileName, ProgressMode, RenderName};
 pub(crate) use config_file::rules_of_file;
 #[cfg(any(test, fuzzing))]
 pub(crate) use config_file::usable;
 pub(crate) use config_file::{located, parse};
-pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
-pub(crate) use contact_checks::{CONTACT_HINT, read_contact, user_agent};
+pub(crate) use contact_and_pattern_checks::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use fastest_pace::fastest_pace;
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_network_class::{HostNetwork, reach};
 pub(crate) use host_politeness::hours;
+pub(crate) use keyed_marks::{MarkPurpose, MarkStatus, sign, verify};
 pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
@@ -65,9 +65,9 @@ pub(crate) use listing::{
     record, record_again, stored_seeds, with_browser,
 };
 #[cfg(feature = "search")]
-pub(crate) use reindex_rules::document_rules;
+pub(crate) use reindex_filter::document_rules;
 pub(crate) use replay::{fill_in, other_settings, replay_record};
-pub(crate) use reread::InitialLayers;
+pub(crate) use reread::InitialSettingsLayers;
 pub(crate) use schema::schema;
 pub(crate) use setting_definitions::{Display, Layer, OperatorLayer, Settings};
 pub(crate) use shared_crawl::shared_crawl;

@@ -5,20 +5,20 @@ use std::fmt::Display;
 use crawl_archive::MAX_BODY_BYTES;
 
 use super::setting_definitions::Settings;
-use crate::error::{CommandError, Problems};
-use crate::values::{Factor, Size, Span};
+use crate::error::{CommandError, ErrorCollector};
+use crate::values::{ByteSize, DurationSetting, Factor};
 
 /// Maximum jitter, the random part of a delay, as a fraction of the delay. A larger jitter would
 /// only cost time.
 const MAX_JITTER: f64 = 0.01;
 /// Minimum size at which a log file is rotated. With smaller files, the rotated files that are kept
 /// would cover too little time.
-const MIN_LOG_SIZE: Size = Size(64 << 10);
+const MIN_LOG_SIZE: ByteSize = ByteSize(64 << 10);
 /// Maximum age of a robots.txt copy (RFC 9309 section 2.4).
-const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
+const ROBOTS_MAX_AGE: DurationSetting = DurationSetting::from_secs(24 * 60 * 60);
 /// Maximum time to use the last valid robots.txt while the current one is unreachable (RFC 9309
 /// section 2.3.1.4).
-const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
+const ROBOTS_LAST_GOOD: DurationSetting = DurationSetting::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum steps of a walker. If all links are known, all steps are taken in one transaction.
 /// Beyond the limit: refused.
@@ -28,12 +28,12 @@ const MAX_STEPS: u64 = 1_000_000;
 /// Beyond the limit: refused.
 const MAX_WALKERS: u64 = 1_000;
 
-pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
+pub(super) fn check_numbers(settings: &Settings, problems: &mut ErrorCollector) {
     let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
     let (fetch, recrawl, render) = (&settings.fetch, &settings.recrawl, &settings.render);
     let no_fetch = "nothing could be fetched";
     let no_rest = "robots.txt would be fetched endlessly";
-    let is_zero = |span: Span| span == Span::ZERO;
+    let is_zero = |span: DurationSetting| span == DurationSetting::ZERO;
     for (flag, is_zero, message) in [
         ("per-host", politeness.per_host == 0, no_fetch),
         ("per-address", politeness.per_address == 0, no_fetch),
@@ -97,7 +97,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
                 .about("log-max-size"),
         ));
     }
-    if recrawl.every.0 == Some(Span::ZERO) {
+    if recrawl.every.0 == Some(DurationSetting::ZERO) {
         let message = "--every is 0, so rounds would follow endlessly";
         let problem = CommandError::usage(message).hint("`--every 1d` starts a round every day");
         problems.note(Err::<(), _>(problem.about("every")));
@@ -105,7 +105,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     let robots_hint = "a copy of robots.txt expires after that (RFC 9309 sections 2.3.1.4 and 2.4)";
     problems.note(at_most(
         ("max-body", fetch.max_body),
-        ("", Size(MAX_BODY_BYTES)),
+        ("", ByteSize(MAX_BODY_BYTES)),
         "longer archive records could not be read back",
     ));
     let size_hint = "no document could be kept";
@@ -170,7 +170,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
 }
 
 /// Checks the settings of the frame, which is the set of URLs from which a sample is drawn.
-fn check_frame(settings: &Settings, problems: &mut Problems) {
+fn check_frame(settings: &Settings, problems: &mut ErrorCollector) {
     let sample = &settings.sample;
     let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);
     if sample.sample.0.is_none() || sample.frame_depth == 0 || !is_sitemap {
@@ -188,7 +188,7 @@ fn check_frame(settings: &Settings, problems: &mut Problems) {
 }
 
 /// Checks the settings of a walk, if there is one.
-fn check_walk(settings: &Settings, problems: &mut Problems) {
+fn check_walk(settings: &Settings, problems: &mut ErrorCollector) {
     let sample = &settings.sample;
     let Some(steps) = sample.walk.0 else {
         return;

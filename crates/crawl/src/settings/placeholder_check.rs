@@ -4,7 +4,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::choices::CrawlKind;
 use super::setting_definitions::{Operator, Settings};
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, ErrorCollector};
 
 /// Domains reserved for examples (RFC 2606 section 3); mail sent there is never read.
 const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
@@ -20,7 +20,7 @@ const EXAMPLE_INSTITUTION: &str = "Your Institute";
 pub(super) fn check_placeholders(
     settings: &Settings,
     seeds: &[CanonicalUrl],
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) {
     let Operator {
         kind,

@@ -11,7 +11,7 @@ use super::config_file::{self, located};
 use super::listing::table_of;
 use super::setting_definitions::{Layer, Politeness, Scope, Settings};
 use super::{host_lists, sites};
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, ErrorCollector};
 use crate::settings::CheckedSettings;
 
 /// Stand-in for a table's name: the top level of the file, outside all tables.
@@ -19,7 +19,7 @@ const TOP: &str = "";
 
 /// The sources from which a running crawl's settings are reread, with their values at the start.
 #[derive(Clone, Debug)]
-pub(crate) struct InitialLayers {
+pub(crate) struct InitialSettingsLayers {
     /// Flags and the environment. Entries that name host files aren't replaced by the hosts yet.
     pub(super) flags: Layer,
     /// The file of `--config`, and its values at the start.
@@ -30,7 +30,7 @@ pub(crate) struct InitialLayers {
 
 /// The result of rereading the settings.
 #[derive(Clone, Debug)]
-pub(crate) struct RereadSettings {
+pub(crate) struct RereadResult {
     /// The settings in force from now on.
     pub(crate) settings: Settings,
     pub(crate) checked: CheckedSettings,
@@ -40,7 +40,7 @@ pub(crate) struct RereadSettings {
     pub(crate) later: Vec<String>,
 }
 
-impl InitialLayers {
+impl InitialSettingsLayers {
     /// Rereads the files, and checks the settings in them. `running` are the settings in force.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl InitialLayers {
         &self,
         running: &Settings,
         checked: &CheckedSettings,
-    ) -> Result<RereadSettings, CommandError> {
+    ) -> Result<RereadResult, CommandError> {
         let requested = self.requested(running)?;
         let located = |problem| match &self.config {
             Some((file, _)) => located(problem, file, &self.flags),
@@ -64,7 +64,7 @@ impl InitialLayers {
         let effective = differences(&before, &after);
         let later = differences(&after, &table_of(&requested.settings));
         let later = later.iter().map(Difference::name);
-        Ok(RereadSettings {
+        Ok(RereadResult {
             taken: effective.iter().map(Difference::to_line).collect(),
             later: requested.seeds.into_iter().chain(later).collect(),
             checked: CheckedSettings {
@@ -90,7 +90,7 @@ impl InitialLayers {
             seed.into_iter().chain(files).chain(maps).map(str::to_owned)
         });
         let seeds = seeds.collect();
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         for layer in [&mut flags, &mut config] {
             (layer.seed, layer.seed_file, layer.seed_sitemap) = (None, None, None);
             host_lists::read_in(layer.host_lists(), &mut problems);
@@ -228,19 +228,23 @@ mod tests {
     use expect_test::expect;
     use tempfile::TempDir;
 
-    use super::InitialLayers;
+    use super::InitialSettingsLayers;
     use crate::settings::config_file::{parse, read};
     use crate::settings::setting_definitions::Layer;
     use crate::settings::{Settings, check};
 
     const SEED: &str = "seed = [\"http://127.0.0.1:9/\"]\n";
 
-    fn sources(dir: &TempDir, flags: Layer, text: &str) -> (InitialLayers, PathBuf, Settings) {
+    fn sources(
+        dir: &TempDir,
+        flags: Layer,
+        text: &str,
+    ) -> (InitialSettingsLayers, PathBuf, Settings) {
         let file = dir.path().join("site.toml");
         std::fs::write(&file, format!("{SEED}{text}")).unwrap();
         let layer = read(&file).unwrap();
         let running = flags.clone().over(layer.clone()).settle();
-        let sources = InitialLayers {
+        let sources = InitialSettingsLayers {
             flags,
             config: Some((file.clone(), layer)),
             beneath: Layer::default(),
@@ -342,7 +346,7 @@ mod tests {
         std::fs::write(&list, "a.example\n").unwrap();
         let flags = format!("scope.exclude-host = [\"@{}\"]\n", list.display());
         let (sources, ..) = sources(&dir, parse(&flags, "flags").unwrap(), "");
-        let sources = InitialLayers {
+        let sources = InitialSettingsLayers {
             config: None,
             ..sources
         };
@@ -354,6 +358,6 @@ mod tests {
         let read = sources.read_again(&running, &checked).unwrap();
         assert_eq!(read.taken, ["[scope] exclude-host: 1 added, 0 removed"]);
         let flags = parse("scope.exclude-host = [\"a.example\"]\n", "flags").unwrap();
-        assert!(!InitialLayers { flags, ..sources }.has_files());
+        assert!(!InitialSettingsLayers { flags, ..sources }.has_files());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
 use super::extract_rules;
-use super::host_groups::{self, GroupSettings};
+use super::host_groups::{self, HostGroupSettings};
 use super::listed_seed::ListedSeed;
 use super::listing::{heading, table_of};
 use super::setting_definitions::{Layer, Settings, TABLES, schemas};
@@ -43,7 +43,7 @@ pub(crate) fn schema() -> String {
         sites::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": site }),
     );
-    let of_group = GroupSettings::schemas();
+    let of_group = HostGroupSettings::schemas();
     let of_group = of_group.map(|(field, schema)| (key_of(field), schema));
     let mut group = of_keys(of_group.into_iter().collect());
     group["description"] = "Hosts that share budgets and politeness settings".into();

@@ -4,7 +4,7 @@ use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 
 use super::listed_seed::{ListedSeed, SeedProblem};
 use super::typed_seed;
-use crate::error::{CommandError, Problems, UnreadSettings};
+use crate::error::{CommandError, ErrorCollector, UnreadSettings};
 use crate::input::read_file;
 use crate::values::FilePath;
 
@@ -27,7 +27,7 @@ pub(super) fn read_in(
     seeds: &mut Option<Vec<ListedSeed>>,
     sitemaps: Vec<String>,
     files: Vec<FilePath>,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
 ) {
     if !sitemaps.is_empty() {
         let sitemaps = sitemaps.into_iter().map(ListedSeed::sitemap);
@@ -39,7 +39,7 @@ pub(super) fn read_in(
             true => "stdin".to_owned(),
             false => file.display().to_string(),
         };
-        let mut of_list = Problems::default();
+        let mut of_list = ErrorCollector::default();
         if let Some(list) = of_list.note(list) {
             let listed = read_list(&list, &name, &mut of_list);
             seeds.get_or_insert_default().extend(listed);
@@ -54,7 +54,7 @@ pub(super) fn read_in(
 
 /// Reads the seeds of a list, or of a sitemap if the list starts with `<`. Adds all problems with
 /// their lines to `problems`. `name` is the list's name in messages.
-fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
+fn read_list(list: &[u8], name: &str, problems: &mut ErrorCollector) -> Vec<ListedSeed> {
     let list = without_bom(list);
     let mut refuse = |message: String, hint: &str| {
         problems.note::<()>(Err(
@@ -67,7 +67,7 @@ fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed
         let message = format!("the list of seeds is larger than {MAX_SEED_LIST_BYTES} bytes");
         return refuse(message, in_parts);
     }
-    let mut of_entries = Problems::default();
+    let mut of_entries = ErrorCollector::default();
     let seeds = match list.trim_ascii_start().first() {
         Some(b'<') => of_sitemap(list, name, &mut of_entries),
         _ => lines(list, name, LINE_HINT, &mut of_entries, |line, number| {
@@ -112,7 +112,7 @@ pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
     hint: &str,
-    problems: &mut Problems,
+    problems: &mut ErrorCollector,
     read: impl Fn(&str, u64) -> Result<T, LineProblems>,
 ) -> Vec<T> {
     let (mut entries, mut wrong) = (Vec::new(), 0);
@@ -193,7 +193,7 @@ fn column_of(line: &str, key: Option<&str>) -> usize {
 
 /// Returns the pages that a sitemap file lists. Adds a problem for each of the first
 /// `MAX_LINES_REPORTED` unusable URLs.
-fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
+fn of_sitemap(list: &[u8], name: &str, problems: &mut ErrorCollector) -> Vec<ListedSeed> {
     let sitemap = read_sitemap(list, None, &ReadingLimits::default());
     let mut refuse = |message: &str, hint: &str| {
         let problem = CommandError::usage(format!("{name}: {message}")).hint(hint.to_owned());
@@ -226,10 +226,10 @@ fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSee
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{CommandError, ListedSeed, Problems};
+    use super::{CommandError, ErrorCollector, ListedSeed};
 
     fn read_list(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         let seeds = super::read_list(list, name, &mut problems);
         problems.or(seeds)
     }

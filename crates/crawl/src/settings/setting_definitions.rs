@@ -6,25 +6,25 @@ use crawl_fields::RuleConfig;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    CrawlKind, ForbiddenName, LogFormatName, OffScopeMethodName, ProfileName, ProgressMode,
+    CrawlKind, ForbiddenName, LogFormatChoice, OffScopeMethodName, ProfileName, ProgressMode,
     PurposeName, RenderName, RenderResourcesName, ResourcesName, ScopeName, SignatureName,
     StratumName, WhenName,
 };
 use super::host_groups::HostGroups;
-use super::host_lists::HostList;
+use super::host_lists::HostListSetting;
 use super::host_politeness::HostPoliteness;
 use super::listed_seed::ListedSeed;
-use super::sites::Sites;
+use super::sites::SiteSettingsByName;
 use crate::values::DayHours;
-use crate::values::Interval;
-use crate::values::Language;
-use crate::values::ListedHost;
+use crate::values::HostListEntry;
+use crate::values::LanguagePattern;
 use crate::values::MediaTypePattern;
-use crate::values::NameServer;
-use crate::values::Surt;
+use crate::values::NameServerAddress;
+use crate::values::RepeatInterval;
+use crate::values::SurtPrefixSetting;
 use crate::values::{
-    AddressOverride, Count, Factor, FilePath, FrontierUrl, IndexTypes, Limit, ListenAddress,
-    SchemaValue, Size, Span, Switch,
+    AddressOverride, ByteSize, Count, DurationSetting, Factor, FilePath, FrontierConnectionString,
+    IndexTypes, ListenAddress, OptionalLimit, SchemaValue, Switch,
 };
 
 /// How a later run treats a key that the directory's crawl.toml sets.
@@ -209,13 +209,13 @@ impl Layer {
     }
 
     /// Returns all lists of hosts.
-    pub(super) fn host_lists(&mut self) -> Vec<HostList<'_>> {
+    pub(super) fn host_lists(&mut self) -> Vec<HostListSetting<'_>> {
         let of_scope = [
             ("host", &mut self.scope.host),
             ("exclude-host", &mut self.scope.exclude_host),
         ];
         let of_scope = of_scope.into_iter().filter_map(|(key, hosts)| {
-            hosts.as_mut().map(|hosts| HostList {
+            hosts.as_mut().map(|hosts| HostListSetting {
                 key,
                 group: None,
                 hosts,
@@ -225,7 +225,7 @@ impl Layer {
             .group
             .iter_mut()
             .flatten()
-            .map(|(name, terms)| HostList {
+            .map(|(name, terms)| HostListSetting {
                 key: "hosts",
                 group: Some(name),
                 hosts: &mut terms.hosts,
@@ -308,20 +308,20 @@ tables! {
         /// the start of a path, as in web archives. A leading `http://(` is allowed; http and https
         /// are treated alike. Pages there are fetched only if they are linked or are seeds.
         #[arg(value_name = "PREFIX")]
-        surt: Vec<Surt> = Vec::new(), GoesOn;
+        surt: Vec<SurtPrefixSetting> = Vec::new(), GoesOn;
         /// Add this host to the scope, or `@FILE` for a list of hosts (may be repeated)
         ///
         /// A host joins the scope as a seed's host does: with --scope domain its registrable
         /// domain, with --scope prefix all of its folders. Its pages are fetched only if they are
         /// linked or are seeds. A file has one host per line; lines starting with `#` are ignored.
         #[arg(value_name = "HOST")]
-        host: Vec<ListedHost> = Vec::new(), GoesOn;
+        host: Vec<HostListEntry> = Vec::new(), GoesOn;
         /// Never fetch from this host or its subdomains, or `@FILE` (may be repeated)
         ///
         /// Wins over --host and seeds. A robots.txt that redirects to such a host counts as
         /// unreachable.
         #[arg(value_name = "HOST")]
-        exclude_host: Vec<ListedHost> = Vec::new(), GoesOn;
+        exclude_host: Vec<HostListEntry> = Vec::new(), GoesOn;
         /// Fetch only URLs that match this regular expression (may be repeated)
         ///
         /// Matched anywhere in the canonical URL. One match is enough; seeds are always fetched.
@@ -358,62 +358,62 @@ tables! {
         ///
         /// Counted as received. Shorter pages are still read, and their links followed.
         #[arg(value_name = "SIZE")]
-        min_size: Size = Size(0), GoesOn;
+        min_size: ByteSize = ByteSize(0), GoesOn;
         /// Keep only documents whose body has at most this many bytes
         ///
         /// The transfer of a longer body stops there; it is not read, and its links are not
         /// followed. --max-body keeps the truncated body instead; this drops the whole document.
         #[arg(value_name = "SIZE")]
-        max_size: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        max_size: OptionalLimit<ByteSize> = OptionalLimit::UNLIMITED, GoesOn;
         /// Keep only pages in this language, such as de or de-AT (may be repeated)
         ///
         /// `de` includes de-AT. Links of pages in other languages are not followed. A page's
         /// declared language counts, unless its text is clearly in another. Pages of unknown
         /// language are kept, and so are seeds, except those from a sitemap.
         #[arg(value_name = "LANGUAGE")]
-        language: Vec<Language> = Vec::new(), GoesOn;
+        language: Vec<LanguagePattern> = Vec::new(), GoesOn;
         /// Maximum number of links to follow away from a seed
         ///
         /// A seed has depth 0. A redirect doesn't change the depth.
         #[arg(value_name = "N")]
-        max_depth: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        max_depth: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop after N pages
         ///
         /// Counts the rows of pages.jsonl over all runs of this crawl (of this round, with
         /// --recrawl). robots.txt files and excluded URLs don't count.
         #[arg(value_name = "N")]
-        max_pages: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        max_pages: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum pages to fetch per host
         ///
         /// Counted like --max-pages.
         #[arg(value_name = "N")]
-        max_pages_per_host: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        max_pages_per_host: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum body bytes to fetch per host
         ///
         /// Counted like --max-bytes. In-flight requests may exceed it.
         #[arg(value_name = "SIZE")]
-        max_bytes_per_host: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        max_bytes_per_host: OptionalLimit<ByteSize> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop once total server response time reaches this
         ///
         /// The sum of all response times, over all runs of this crawl.
         #[arg(value_name = "DURATION")]
-        max_server_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        max_server_time: OptionalLimit<DurationSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum total server response time per host
         #[arg(value_name = "DURATION")]
-        max_server_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        max_server_time_per_host: OptionalLimit<DurationSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop requesting from a host this long after a run's first request to it
         #[arg(value_name = "DURATION")]
-        max_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        max_time_per_host: OptionalLimit<DurationSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop after this much time
         ///
         /// Counted from each start of the crawl.
         #[arg(value_name = "DURATION")]
-        max_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
+        max_time: OptionalLimit<DurationSetting> = OptionalLimit::UNLIMITED, GoesOn;
         /// Stop after this many body bytes
         ///
         /// Counted as received, over all runs of this crawl.
         #[arg(value_name = "SIZE")]
-        max_bytes: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        max_bytes: OptionalLimit<ByteSize> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum number of consecutive redirects to follow
         ///
         /// Each redirect target is treated like a link: the scope applies, and the robots.txt and
@@ -431,7 +431,7 @@ tables! {
         ///
         /// Counted in each run. The row of a longer sitemap has `sitemap_limit`.
         #[arg(value_name = "N")]
-        max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000))),
+        max_sitemap_urls: OptionalLimit<Count> = OptionalLimit(Some(Count(250_000))),
             Guarded("could exhaust this machine's memory");
         /// Read feeds that pages link to (RSS, Atom, JSON Feed), on or off
         ///
@@ -458,7 +458,7 @@ tables! {
         /// their links. Each row has the probability of its page being drawn. A stratum with N
         /// pages or fewer is taken whole.
         #[arg(value_name = "N")]
-        sample: Limit<Count> = Limit::UNLIMITED, Kept;
+        sample: OptionalLimit<Count> = OptionalLimit::UNLIMITED, Kept;
         /// Strata of the sample: crawl, host, depth or path
         ///
         /// crawl: all pages are one stratum. host: one per host. depth: one per host and distance
@@ -481,7 +481,7 @@ tables! {
         /// restarts at a seed. Sitemaps are not read. The probability of reaching a page is
         /// unknown, and the rows state this; the steps are in walk.jsonl.
         #[arg(value_name = "STEPS")]
-        walk: Limit<Count> = Limit::UNLIMITED, Kept;
+        walk: OptionalLimit<Count> = OptionalLimit::UNLIMITED, Kept;
         /// Number of independent walkers
         #[arg(value_name = "N")]
         walkers: u32 = 4, Kept;
@@ -496,7 +496,7 @@ tables! {
         /// Measured from the end of one request to the start of the next. A longer Crawl-delay or
         /// Retry-After of the host is always respected.
         #[arg(value_name = "DURATION")]
-        delay: Span = Span::from_secs(1), GoesOn;
+        delay: DurationSetting = DurationSetting::from_secs(1), GoesOn;
         /// Minimum delay as a multiple of the host's smoothed response time
         ///
         /// 0 turns it off.
@@ -512,20 +512,20 @@ tables! {
         per_address: u32 = 8, GoesOn;
         /// Minimum delay between requests to one IP address
         #[arg(value_name = "DURATION")]
-        address_delay: Span = Span::ZERO, GoesOn;
+        address_delay: DurationSetting = DurationSetting::ZERO, GoesOn;
         /// Maximum requests per second to one IP address, evenly spaced
         ///
         /// 0 turns the limit off. Loopback addresses are exempt.
         #[arg(value_name = "X")]
-        address_rate: Limit<Factor> = Limit(Some(Factor(16.0))), GoesOn;
+        address_rate: OptionalLimit<Factor> = OptionalLimit(Some(Factor(16.0))), GoesOn;
         /// Maximum in-flight requests per site (registrable domain)
         ///
         /// Never less than --per-host.
         #[arg(value_name = "N")]
-        per_site: Limit<Count> = Limit::UNLIMITED, GoesOn;
+        per_site: OptionalLimit<Count> = OptionalLimit::UNLIMITED, GoesOn;
         /// Minimum delay between requests to one site (registrable domain)
         #[arg(value_name = "DURATION")]
-        site_delay: Span = Span::ZERO, GoesOn;
+        site_delay: DurationSetting = DurationSetting::ZERO, GoesOn;
         /// Lengthen each delay by a random fraction of up to this, at most 1%
         ///
         /// 0.01 is one percent; 0, the default, turns it off.
@@ -535,7 +535,7 @@ tables! {
         ///
         /// A longer one is shortened to this.
         #[arg(value_name = "DURATION")]
-        max_retry_after: Span = Span::from_secs(24 * 60 * 60),
+        max_retry_after: DurationSetting = DurationSetting::from_secs(24 * 60 * 60),
             Guarded("shortens waits that hosts request");
         /// UTC hours without requests, such as 08:00-18:00 (may be repeated)
         #[arg(value_name = "HH:MM-HH:MM")]
@@ -544,7 +544,7 @@ tables! {
         ///
         /// 0 means no limit.
         #[arg(value_name = "X")]
-        max_rate: Limit<Factor> = Limit::UNLIMITED, GoesOn;
+        max_rate: OptionalLimit<Factor> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum in-flight requests in total
         #[arg(value_name = "N")]
         concurrency: u32 = 256, GoesOn;
@@ -561,7 +561,7 @@ tables! {
         /// Such hosts demanded a wait or can't be reached. They are reported, and their pages stay
         /// pending for the next start.
         #[arg(value_name = "DURATION")]
-        wait_unreachable: Span = Span::from_secs(60), GoesOn;
+        wait_unreachable: DurationSetting = DurationSetting::from_secs(60), GoesOn;
         /// I run these hosts: allow a short delay and many parallel requests
         ///
         /// Required for a delay under 200ms or more than 4 in-flight requests per host outside
@@ -594,23 +594,23 @@ tables! {
         ///
         /// Shorter if the server's Cache-Control or Expires demands it.
         #[arg(value_name = "DURATION")]
-        robots_max_age: Span = Span::from_secs(24 * 60 * 60), GoesOn;
+        robots_max_age: DurationSetting = DurationSetting::from_secs(24 * 60 * 60), GoesOn;
         /// First wait before an unreachable robots.txt is retried
         ///
         /// Unreachable: 429, 5xx, a broken response or none. No page of its origin is fetched until
         /// then, unless the last good copy is still valid. Each further wait is twice as long. A
         /// longer Retry-After is respected.
         #[arg(value_name = "DURATION")]
-        robots_retry: Span = Span::from_secs(5 * 60), Guarded("sets how often robots.txt is fetched");
+        robots_retry: DurationSetting = DurationSetting::from_secs(5 * 60), Guarded("sets how often robots.txt is fetched");
         /// Maximum wait between retries of an unreachable robots.txt
         #[arg(value_name = "DURATION")]
-        robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
+        robots_retry_most: DurationSetting = DurationSetting::from_secs(6 * 60 * 60),
             Guarded("sets how often robots.txt is fetched");
         /// How long the last good copy of an unreachable robots.txt stays valid, at most 30d
         ///
         /// 0s turns it off.
         #[arg(value_name = "DURATION")]
-        robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
+        robots_last_good: DurationSetting = DurationSetting::from_secs(30 * 24 * 60 * 60), GoesOn;
     }
 
     names, "URL clean-up and traps", NamesLayer, Names {
@@ -682,17 +682,17 @@ tables! {
         /// The clock stops while the page waits for an answer. Delays between requests therefore
         /// don't change the page.
         #[arg(value_name = "DURATION")]
-        render_time: Span = Span::from_secs(10), GoesOn;
+        render_time: DurationSetting = DurationSetting::from_secs(10), GoesOn;
         /// Maximum time that the browser may work on a page
         ///
         /// Waiting for answers does not count. Beyond the limit, the page is read as it was sent.
         #[arg(value_name = "DURATION")]
-        render_timeout: Span = Span::from_secs(30), GoesOn;
+        render_timeout: DurationSetting = DurationSetting::from_secs(30), GoesOn;
         /// Maximum memory of the browser
         ///
         /// Beyond the limit, the browser is restarted, and its pages are read as they were sent.
         #[arg(value_name = "SIZE")]
-        render_memory: Size = Size(2 << 30), GoesOn;
+        render_memory: ByteSize = ByteSize(2 << 30), GoesOn;
         /// Resources that rendered pages may fetch: text or all
         ///
         /// text: scripts, style sheets, frames and data. all: images, media and fonts too.
@@ -719,7 +719,7 @@ tables! {
         ///
         /// Beyond the limit, requests are refused, and the page is rendered without them.
         #[arg(value_name = "SIZE")]
-        render_max_bytes: Size = Size(32 << 20), GoesOn;
+        render_max_bytes: ByteSize = ByteSize(32 << 20), GoesOn;
         /// Maximum number of hosts to fetch from per rendered page
         #[arg(value_name = "N")]
         render_max_hosts: u32 = 10, GoesOn;
@@ -741,13 +741,13 @@ tables! {
         /// limits each round. A signal during the wait ends the program with exit code 0. Never
         /// taken from crawl.toml.
         #[arg(value_name = "DURATION")]
-        every: Interval = Interval::NEVER, EachRun;
+        every: RepeatInterval = RepeatInterval::NEVER, EachRun;
         /// Minimum time between visits of a page
         #[arg(value_name = "DURATION")]
-        revisit_least: Span = Span::ZERO, GoesOn;
+        revisit_least: DurationSetting = DurationSetting::ZERO, GoesOn;
         /// Maximum time between visits of a page, even if it rarely changes
         #[arg(value_name = "DURATION")]
-        revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
+        revisit_most: DurationSetting = DurationSetting::from_secs(30 * 24 * 60 * 60), GoesOn;
     }
 
     frontier, "Shared frontier", FrontierLayer, FrontierPlace {
@@ -760,7 +760,7 @@ tables! {
         /// another group of engines, which serves a part of the hosts. Without it the frontier is
         /// in the crawl's directory.
         #[arg(value_name = "URL")]
-        frontier: Vec<FrontierUrl> = Vec::new(), Guarded("sets where the crawl's URLs are stored");
+        frontier: Vec<FrontierConnectionString> = Vec::new(), Guarded("sets where the crawl's URLs are stored");
         /// Name of the shared crawl; the host of the first seed by default
         #[arg(value_name = "NAME")]
         crawl: String = String::new(), GoesOn;
@@ -771,31 +771,31 @@ tables! {
         ///
         /// A worker that can't reach PostgreSQL for this long exits.
         #[arg(value_name = "DURATION")]
-        frontier_lease: Span = Span::from_secs(30), GoesOn;
+        frontier_lease: DurationSetting = DurationSetting::from_secs(30), GoesOn;
     }
 
     fetch, "Fetching", FetchLayer, Fetch {
         /// Timeout of a whole exchange
         #[arg(value_name = "DURATION")]
-        timeout: Span = Span::from_secs(60), GoesOn;
+        timeout: DurationSetting = DurationSetting::from_secs(60), GoesOn;
         /// Connection timeout
         #[arg(value_name = "DURATION")]
-        connect_timeout: Span = Span::from_secs(10), GoesOn;
+        connect_timeout: DurationSetting = DurationSetting::from_secs(10), GoesOn;
         /// Timeout from the connection to the first byte of the response
         #[arg(value_name = "DURATION")]
-        first_byte_timeout: Span = Span::from_secs(30), GoesOn;
+        first_byte_timeout: DurationSetting = DurationSetting::from_secs(30), GoesOn;
         /// Maximum pause within a response
         #[arg(value_name = "DURATION")]
-        idle_timeout: Span = Span::from_secs(20), GoesOn;
+        idle_timeout: DurationSetting = DurationSetting::from_secs(20), GoesOn;
         /// Maximum body size, at most 255MiB; longer bodies are truncated and marked
         #[arg(value_name = "SIZE")]
-        max_body: Size = Size(10 << 20), Guarded("could exhaust this machine's memory");
+        max_body: ByteSize = ByteSize(10 << 20), Guarded("could exhaust this machine's memory");
         /// Memory shared by long bodies; a fetch waits while it is in use
         ///
         /// The first 256 KiB of each body are free. Anything longer reserves its announced length,
         /// or --max-body, until it is written.
         #[arg(value_name = "SIZE")]
-        body_memory: Size = Size(128 << 20), Guarded("could exhaust this machine's memory");
+        body_memory: ByteSize = ByteSize(128 << 20), Guarded("could exhaust this machine's memory");
         /// Number of retries of a failed URL
         #[arg(value_name = "N")]
         retries: u32 = 3, GoesOn;
@@ -811,12 +811,12 @@ tables! {
         ///
         /// An address, with a port if it isn't 53. The hosts file is then ignored.
         #[arg(value_name = "ADDR")]
-        name_server: Vec<NameServer> = Vec::new(), Guarded("redirects requests");
+        name_server: Vec<NameServerAddress> = Vec::new(), Guarded("redirects requests");
         /// Maximum look-ups per second to each name server
         ///
         /// 0 turns the limit off. Name servers on loopback have no limit.
         #[arg(value_name = "X")]
-        name_server_rate: Limit<Factor> = Limit(Some(Factor(100.0))), GoesOn;
+        name_server_rate: OptionalLimit<Factor> = OptionalLimit(Some(Factor(100.0))), GoesOn;
         /// Also trust the certificates in this PEM file (may be repeated)
         ///
         /// For servers whose certificates are signed by your own CA.
@@ -877,13 +877,13 @@ tables! {
         index_types: IndexTypes = IndexTypes::default(), Kept;
         /// Maximum time to read one PDF or DOCX
         #[arg(value_name = "DURATION")]
-        document_timeout: Span = Span::from_secs(10), GoesOn;
+        document_timeout: DurationSetting = DurationSetting::from_secs(10), GoesOn;
         /// Maximum memory to read one PDF or DOCX
         #[arg(value_name = "SIZE")]
-        document_memory: Size = Size(512 << 20), GoesOn;
+        document_memory: ByteSize = ByteSize(512 << 20), GoesOn;
         /// Maximum text to read from a document that isn't HTML
         #[arg(value_name = "SIZE")]
-        document_text: Size = Size(8 << 20), GoesOn;
+        document_text: ByteSize = ByteSize(8 << 20), GoesOn;
         /// Write links.jsonl, on or off
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         links: Switch = Switch::Off, Kept;
@@ -892,13 +892,13 @@ tables! {
         /// Requests in flight finish and are kept. Fetching resumes once a tenth more is free. 0: a
         /// full disk ends the crawl with exit code 3, without data loss.
         #[arg(value_name = "SIZE")]
-        min_free: Size = Size(0), GoesOn;
+        min_free: ByteSize = ByteSize(0), GoesOn;
         /// Write finished work to disk within this time
         ///
         /// After a crash, only pages of this time are fetched again. While the disk is slower, no
         /// new requests are sent.
         #[arg(value_name = "DURATION")]
-        commit_within: Span = Span::from_secs(1), GoesOn;
+        commit_within: DurationSetting = DurationSetting::from_secs(1), GoesOn;
     }
 
     display, "Display", DisplayLayer, Display {
@@ -922,12 +922,12 @@ tables! {
         log: FilePath = FilePath::default(), EachRun;
         /// Format of --log: text or json
         #[arg(value_name = "text|json", value_enum, hide_possible_values = true)]
-        log_format: LogFormatName = LogFormatName::Text, EachRun;
+        log_format: LogFormatChoice = LogFormatChoice::Text, EachRun;
         /// Rotate --log before it grows longer than this
         ///
         /// FILE is renamed to FILE.1, FILE.1 to FILE.2, and so on. At least 64KiB, or unlimited.
         #[arg(value_name = "SIZE")]
-        log_max_size: Limit<Size> = Limit(Some(Size(100 << 20))), EachRun;
+        log_max_size: OptionalLimit<ByteSize> = OptionalLimit(Some(ByteSize(100 << 20))), EachRun;
         /// Number of rotated log files to keep; older ones are removed
         #[arg(value_name = "N")]
         log_keep: u32 = 9, EachRun;
@@ -959,7 +959,7 @@ impl Settings {
             .filter_map(HostPoliteness::longest_delay);
         [of_crawl.delay, of_crawl.address_delay, of_crawl.site_delay]
             .into_iter()
-            .map(Span::get)
+            .map(DurationSetting::get)
             .chain(of_hosts)
             .max()
             .unwrap_or_default()

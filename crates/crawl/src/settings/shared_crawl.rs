@@ -15,7 +15,7 @@ use super::listing::{table_of, without_secrets};
 use super::setting_definitions::Settings;
 #[cfg(feature = "shared-frontier")]
 use super::typed_seed;
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, ErrorCollector};
 use crate::shared_frontier::{check_url, opener};
 
 /// Minimum and maximum duration of a lease. With a shorter lease, a worker would lose its hosts
@@ -62,7 +62,7 @@ pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandErr
 }
 
 /// Adds the problems with the settings of a crawl that workers share.
-pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
+pub(super) fn check_shared(settings: &Settings, problems: &mut ErrorCollector) {
     let place = &settings.frontier;
     for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
         problems.note(check_name(key, name));
@@ -127,7 +127,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let spends = settings
         .group
         .values()
-        .any(super::host_groups::GroupSettings::has_budget);
+        .any(super::host_groups::HostGroupSettings::has_budget);
     let options = [
         ("sample", settings.sample.sample.0.is_some(), "--sample"),
         ("walk", settings.sample.walk.0.is_some(), "--walk"),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn refused(settings: &Settings) -> String {
-        let mut problems = Problems::default();
+        let mut problems = ErrorCollector::default();
         check_shared(settings, &mut problems);
         problems.or(()).unwrap_err().to_string()
     }
@@ -288,7 +288,9 @@ mod tests {
                 "needs --frontier",
             ),
             (
-                |settings| settings.frontier.frontier_lease = crate::values::Span::from_secs(1),
+                |settings| {
+                    settings.frontier.frontier_lease = crate::values::DurationSetting::from_secs(1)
+                },
                 "--frontier-lease 1s",
             ),
             (

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_fetcher::Signing;
+use crawl_fetcher::SigningSettings;
 use crawl_identity::DIRECTORY_PATH;
 use crawl_weburl::canonicalize;
 
@@ -15,14 +15,14 @@ use crate::identity::{KeySource, RotatingSigner};
 /// # Errors
 /// Signatures are on, but the keys can't be read, or the URL of the public keys is missing or
 /// wrong.
-pub(super) fn check_signing(operator: &Operator) -> Result<Option<Signing>, CommandError> {
+pub(super) fn check_signing(operator: &Operator) -> Result<Option<SigningSettings>, CommandError> {
     let Some(when) = operator.signature.meaning() else {
         return Ok(None);
     };
     let agent = key_url(operator)?;
     let source = KeySource::of(&operator.signature_key.0);
     let signer = Arc::new(RotatingSigner::new(source, agent)?);
-    Ok(Some(Signing { signer, when }))
+    Ok(Some(SigningSettings { signer, when }))
 }
 
 /// Returns the URL of the crawler's published keys. If `--signature-agent` is a URL without a path,

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::host_access::{self, AccessSettings};
 use super::host_politeness::{self, HostPoliteness};
-use crate::error::{CommandError, Problems};
-use crate::values::{Count, SchemaValue as _, Size, Span};
+use crate::error::{CommandError, ErrorCollector};
+use crate::values::{ByteSize, Count, DurationSetting, SchemaValue as _};
 
 /// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
@@ -36,7 +36,7 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 /// The `[site]` tables by name: a host, whose subdomains are included, or an address.
-pub(crate) type Sites = BTreeMap<String, SiteSettings>;
+pub(crate) type SiteSettingsByName = BTreeMap<String, SiteSettings>;
 
 /// Settings of the hosts that a `[site]` table covers. A key means the same as the key of this name
 /// in other tables. Limits apply to each host separately.
@@ -46,9 +46,9 @@ pub(crate) struct SiteSettings {
     #[serde(flatten)]
     pub(super) politeness: HostPoliteness,
     max_pages: Option<Count>,
-    max_bytes: Option<Size>,
-    max_server_time: Option<Span>,
-    max_time: Option<Span>,
+    max_bytes: Option<ByteSize>,
+    max_server_time: Option<DurationSetting>,
+    max_time: Option<DurationSetting>,
     /// Credentials and header fields, only for this exact host, not for its subdomains.
     #[serde(flatten)]
     pub(super) access: AccessSettings,
@@ -74,9 +74,9 @@ impl SiteSettings {
             site_delay,
             quiet_hours,
             ("max_pages", Count::schema()),
-            ("max_bytes", Size::schema()),
-            ("max_server_time", Span::schema()),
-            ("max_time", Span::schema()),
+            ("max_bytes", ByteSize::schema()),
+            ("max_server_time", DurationSetting::schema()),
+            ("max_time", DurationSetting::schema()),
             basic_auth,
             headers,
             cookies,
@@ -100,18 +100,21 @@ impl SiteSettings {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),
             max_bytes: self.max_bytes.map(|bytes| bytes.0),
-            max_server_time: self.max_server_time.map(Span::get),
-            max_time: self.max_time.map(Span::get),
+            max_server_time: self.max_server_time.map(DurationSetting::get),
+            max_time: self.max_time.map(DurationSetting::get),
         }
     }
 }
 
 /// Returns the sites of `read`, but with the credentials and header fields of `current`.
-pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
+pub(super) fn with_access_of(
+    current: &SiteSettingsByName,
+    read: &SiteSettingsByName,
+) -> SiteSettingsByName {
     let names: BTreeSet<&String> = current.keys().chain(read.keys()).collect();
     let merged = names.into_iter().filter_map(|name| {
         let is_in_both = current.contains_key(name) && read.contains_key(name);
-        let of = |sites: &Sites| sites.get(name).cloned().unwrap_or_default();
+        let of = |sites: &SiteSettingsByName| sites.get(name).cloned().unwrap_or_default();
         let terms = SiteSettings {
             access: of(current).access,
             ..of(read)
@@ -123,7 +126,7 @@ pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
 
 /// Returns the budgets by table name. Unusable names are ignored here, because [`by_name`] reports
 /// them.
-pub(crate) fn budgets(sites: &Sites) -> HostPatternMap<HostBudget> {
+pub(crate) fn budgets(sites: &SiteSettingsByName) -> HostPatternMap<HostBudget> {
     let mut table = HostPatternMap::default();
     for (name, terms) in sites {
         let _ = table.insert(name, terms.budget());
@@ -135,8 +138,10 @@ pub(crate) fn budgets(sites: &Sites) -> HostPatternMap<HostBudget> {
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn by_name(sites: &Sites) -> Result<HostPatternMap<&HostPoliteness>, CommandError> {
-    let mut problems = Problems::default();
+pub(super) fn by_name(
+    sites: &SiteSettingsByName,
+) -> Result<HostPatternMap<&HostPoliteness>, CommandError> {
+    let mut problems = ErrorCollector::default();
     let mut table = HostPatternMap::default();
     for (name, terms) in sites {
         let politeness = terms.politeness.check(&format!("[site.\"{name}\"]"));
@@ -157,8 +162,8 @@ pub(super) fn by_name(sites: &Sites) -> Result<HostPatternMap<&HostPoliteness>, 
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
-    let mut problems = Problems::default();
+pub(super) fn accesses(sites: &SiteSettingsByName) -> Result<Vec<HostAccess>, CommandError> {
+    let mut problems = ErrorCollector::default();
     let with_access = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
     let accesses = with_access.filter_map(|(host, terms)| {
         let wrong = match terms.access.access(host) {

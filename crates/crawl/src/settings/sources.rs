@@ -14,13 +14,15 @@ use super::check::{check_all, default_output};
 use super::config_file;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
-use super::reread::InitialLayers;
+use super::reread::InitialSettingsLayers;
 use super::seed_list;
 use super::setting_definitions::OperatorLayer;
 use super::setting_definitions::{Layer, Settings};
 use super::stored_config::StoredConfig;
 use super::user_folders::UserFolders;
-use crate::error::{AffectedSettings, CommandError, NamedTable, Problems, UnreadSettings};
+use crate::error::{
+    AffectedSettings, CommandError, ConfigTableName, ErrorCollector, UnreadSettings,
+};
 use crate::settings::typed_seed;
 
 /// Merges all sources. `flags` holds the command line and the environment.
@@ -38,7 +40,7 @@ pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
     environment: &UserFolders,
-) -> Result<(Settings, InitialLayers), CommandError> {
+) -> Result<(Settings, InitialSettingsLayers), CommandError> {
     gather_over(flags, config, environment, Layer::default())
 }
 
@@ -50,15 +52,15 @@ pub(crate) fn gather_over(
     config: Option<&Path>,
     environment: &UserFolders,
     defaults: Layer,
-) -> Result<(Settings, InitialLayers), CommandError> {
+) -> Result<(Settings, InitialSettingsLayers), CommandError> {
     let mut flags = flags.typed();
     let file = config;
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let mut config = config
         .map(|file| config_file::read_usable(file, &mut problems))
         .transpose()?
         .unwrap_or_default();
-    let mut sources = InitialLayers {
+    let mut sources = InitialSettingsLayers {
         flags: flags.clone(),
         config: file.map(|file| (file.to_owned(), config.clone())),
         beneath: Layer::default(),
@@ -106,8 +108,8 @@ pub(crate) fn gather_over(
 
 /// Adds further problems in the flags, the file and the user's own settings, so that all problems
 /// are reported at once. Skips problems that may only be a consequence of one in `problems`.
-fn note_further(problems: &mut Problems, explicit: Layer) {
-    let mut further = Problems::default();
+fn note_further(problems: &mut ErrorCollector, explicit: Layer) {
+    let mut further = ErrorCollector::default();
     check_all(&explicit.clone().settle(), &mut further);
     let unread: Vec<UnreadSettings> = problems
         .iter()
@@ -118,7 +120,7 @@ fn note_further(problems: &mut Problems, explicit: Layer) {
 
 /// Returns whether a problem may be only a consequence of a setting that could not be read.
 fn follows(subject: &AffectedSettings, unread: &[UnreadSettings], explicit: &Layer) -> bool {
-    let may_be = |of: Option<&NamedTable>, key: &str| {
+    let may_be = |of: Option<&ConfigTableName>, key: &str| {
         unread.iter().any(|unread| match unread {
             UnreadSettings::Nothing => false,
             UnreadSettings::Keys { table, keys } => {

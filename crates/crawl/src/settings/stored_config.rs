@@ -15,7 +15,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file::{self, NOTES};
-use super::config_mac::{self, MarkStatus};
+use super::keyed_marks::{self, MarkStatus};
 use super::listed_seed::ListedSeed;
 use super::listing::{mark_of, record_again, without_secrets};
 use super::replay::REPLAY_OF;
@@ -25,7 +25,7 @@ use super::user_folders::UserFolders;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::settings::typed_seed;
-use crate::values::ListedHost;
+use crate::values::HostListEntry;
 
 /// Stand-in for a table's name: the top level of the file, outside all tables.
 const TOP: &str = "";
@@ -169,7 +169,7 @@ impl StoredConfig {
     fn marked(&self, around: &UserFolders) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
-        config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
+        keyed_marks::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
     /// Returns the guarded settings (those that only the user may set) that have an effect and that
@@ -317,9 +317,9 @@ pub(crate) fn stored_without(
 /// subdomains.
 fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     let is_kept = |name: &str| !HostKey::parse(name).is_ok_and(|host| is_out(&host));
-    let is_kept_entry = |entry: &ListedHost| match entry {
-        ListedHost::Host(name) => is_kept(name),
-        ListedHost::File(_) => true,
+    let is_kept_entry = |entry: &HostListEntry| match entry {
+        HostListEntry::Host(name) => is_kept(name),
+        HostListEntry::File(_) => true,
     };
     settings.site.retain(|name, _| is_kept(name));
     settings.scope.host.retain(is_kept_entry);
@@ -336,7 +336,7 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &UserFolders) -> Option<String> {
     // A mark doesn't cover secrets, because this program never writes them to the file. A file with
     // a secret is therefore not proven to be the user's.
-    let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
+    let made = keyed_marks::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");
         tracing::warn!(

@@ -5,13 +5,13 @@
 //! rarely have a certificate. A continued crawl keeps the scheme it started with.
 
 use crawl_scope::SeedSettings;
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize, class_of_host, host_and_port};
 
 use crate::error::CommandError;
 
 /// A parsed seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seed {
+pub(crate) struct ParsedSeed {
     /// The URL where the crawl starts.
     pub(crate) url: CanonicalUrl,
     /// The http URL to fall back to if no https connection can be made. Set if the host was typed
@@ -23,10 +23,10 @@ pub(crate) struct Seed {
     pub(crate) is_sitemap: bool,
 }
 
-impl Seed {
-    fn plain(url: CanonicalUrl, stand_in: Option<CanonicalUrl>) -> Seed {
+impl ParsedSeed {
+    fn plain(url: CanonicalUrl, stand_in: Option<CanonicalUrl>) -> ParsedSeed {
         let terms = SeedSettings::default();
-        Seed {
+        ParsedSeed {
             url,
             stand_in,
             terms,
@@ -57,18 +57,20 @@ pub(crate) fn is_seed(word: &str) -> bool {
 ///
 /// # Errors
 /// The reason why a crawler can't fetch the seed.
-pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
+pub(crate) fn read(typed: &str) -> Result<ParsedSeed, UnusableUrlError> {
     let typed = typed.trim();
     if has_scheme(typed) || !is_seed(typed) {
-        return Ok(Seed::plain(canonicalize(None, typed)?, None));
+        return Ok(ParsedSeed::plain(canonicalize(None, typed)?, None));
     }
     let https = canonicalize(None, &format!("https://{typed}"))?;
     let http = canonicalize(None, &format!("http://{typed}"))?;
     let host = https.host();
     Ok(match host_and_port(authority(typed)).1 {
-        Some("443") => Seed::plain(https, None),
-        port if port == Some("80") || class_of_host(host).is_some() => Seed::plain(http, None),
-        _ => Seed::plain(https, Some(http)),
+        Some("443") => ParsedSeed::plain(https, None),
+        port if port == Some("80") || class_of_host(host).is_some() => {
+            ParsedSeed::plain(http, None)
+        }
+        _ => ParsedSeed::plain(https, Some(http)),
     })
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
 ///
 /// # Errors
 /// A message that quotes the input.
-pub(crate) fn read_page(typed: &str) -> Result<Seed, CommandError> {
+pub(crate) fn read_page(typed: &str) -> Result<ParsedSeed, CommandError> {
     read(typed).map_err(|why| {
         CommandError::usage(format!("unusable URL `{typed}`: {why}"))
             .hint("give a URL such as `https://example.org/page` or `example.org/page`")

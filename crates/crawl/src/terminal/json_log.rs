@@ -17,18 +17,18 @@ const AT: &str = "at";
 const LEVEL: &str = "level";
 
 /// Formats an event as a whole JSON log line.
-pub(super) struct JsonLogFormat;
+pub(super) struct JsonLogFormatter;
 
 /// Formats an event's fields as the members of a JSON object, without braces.
-pub(super) struct JsonMembers;
+pub(super) struct JsonFieldsFormatter;
 
-impl<S> FormatEvent<S, JsonMembers> for JsonLogFormat
+impl<S> FormatEvent<S, JsonFieldsFormatter> for JsonLogFormatter
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, JsonMembers>,
+        context: &FmtContext<'_, S, JsonFieldsFormatter>,
         mut line: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -37,7 +37,9 @@ where
             // Skip the span of the crawl. A process runs only one crawl, so this span's fields
             // would be the same on every line.
             if span.name() != "crawl"
-                && let Some(of_span) = span.extensions().get::<FormattedFields<JsonMembers>>()
+                && let Some(of_span) = span
+                    .extensions()
+                    .get::<FormattedFields<JsonFieldsFormatter>>()
             {
                 let members = serde_json::from_str(&format!("{{{}}}", of_span.fields));
                 fields.0.extend::<Map<_, _>>(members.unwrap_or_default());
@@ -57,7 +59,7 @@ where
     }
 }
 
-impl<'writer> FormatFields<'writer> for JsonMembers {
+impl<'writer> FormatFields<'writer> for JsonFieldsFormatter {
     fn format_fields<R: RecordFields>(
         &self,
         mut writer: Writer<'writer>,

@@ -15,10 +15,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, fmt};
 
 use super::Terminal;
-use super::json_log::{JsonLogFormat, JsonMembers};
+use super::json_log::{JsonFieldsFormatter, JsonLogFormatter};
 use super::log_file::LogFile;
 use crate::error::CommandError;
-use crate::settings::{Display, LogFormatName, Settings};
+use crate::settings::{Display, LogFormatChoice, Settings};
 
 /// Prefix of our crates' names, to which `-v` applies. Other crates log only warnings and errors.
 const OURS: &str = "crawl";
@@ -73,13 +73,13 @@ where
     })?;
     let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
     Ok(match display.log_format {
-        LogFormatName::Text => layer
+        LogFormatChoice::Text => layer
             .event_format(LogFormat)
             .with_filter(from(level))
             .boxed(),
-        LogFormatName::Json => layer
-            .fmt_fields(JsonMembers)
-            .event_format(JsonLogFormat)
+        LogFormatChoice::Json => layer
+            .fmt_fields(JsonFieldsFormatter)
+            .event_format(JsonLogFormatter)
             .with_filter(from(level))
             .boxed(),
     })
@@ -124,10 +124,10 @@ where
 }
 
 impl<'a> MakeWriter<'a> for Terminal {
-    type Writer = Line<'a>;
+    type Writer = LogLineWriter<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line {
+    fn make_writer(&'a self) -> LogLineWriter<'a> {
+        LogLineWriter {
             terminal: self,
             text: Vec::new(),
         }
@@ -136,12 +136,12 @@ impl<'a> MakeWriter<'a> for Terminal {
 
 /// Collects a log line, and writes it to the terminal on drop.
 #[derive(Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLineWriter<'a> {
     terminal: &'a Terminal,
     text: Vec<u8>,
 }
 
-impl Write for Line<'_> {
+impl Write for LogLineWriter<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(part);
         Ok(part.len())
@@ -152,7 +152,7 @@ impl Write for Line<'_> {
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for LogLineWriter<'_> {
     fn drop(&mut self) {
         if !self.text.is_empty() {
             self.terminal.write(&self.text);

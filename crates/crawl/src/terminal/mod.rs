@@ -1,13 +1,13 @@
 //! Output for people: progress, log, summary, and text or JSON on stdout.
 
-mod index_counts;
+mod index_count_descriptions;
 mod json_log;
 mod log;
 mod log_file;
 mod progress;
 mod status_line;
 mod summary;
-mod unreached;
+mod unreached_hosts;
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -19,12 +19,12 @@ use crate::error::{CommandError, FINISHED};
 use crate::settings::{ProgressMode, Settings};
 
 #[cfg(feature = "search")]
-pub(crate) use index_counts::index_counts;
+pub(crate) use index_count_descriptions::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 pub(crate) use status_line::StatusLine;
 pub(crate) use summary::{ConfigMarkPresence, closing, exit_code, quoted};
-pub(crate) use unreached::{nothing_reached, unreached_hosts};
+pub(crate) use unreached_hosts::{nothing_reached, unreached_hosts};
 
 /// Stderr, shared by progress, log lines and messages so that output doesn't break the bar. Clones
 /// write to the same terminal.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Phase, Progress};
+use crawl_engine::{CrawlPhase, ProgressSnapshot};
 use crawl_records::{counted, grouped, size};
 use serde_json::json;
 use tokio::sync::watch;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::Terminal;
 use super::status_line::columns;
 use crate::settings::ProgressMode;
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// How often to redraw the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const JSON_INTERVAL: Duration = Duration::from_secs(1);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Displays progress until the sender is dropped.
-pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progress>) {
+pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<ProgressSnapshot>) {
     let every = match terminal.mode {
         ProgressMode::Bar => BAR_INTERVAL,
         ProgressMode::Json => JSON_INTERVAL,
@@ -54,12 +54,12 @@ pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progr
 }
 
 /// Waits until the sender is dropped, and returns the last state.
-async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
+async fn gone(mut progress: watch::Receiver<ProgressSnapshot>) -> ProgressSnapshot {
     while progress.changed().await.is_ok() {}
     progress.borrow().clone()
 }
 
-fn draw(terminal: &Terminal, now: &Progress) {
+fn draw(terminal: &Terminal, now: &ProgressSnapshot) {
     match terminal.mode {
         ProgressMode::Bar => {
             let (has_bar, text) = fitted(now, columns());
@@ -94,7 +94,7 @@ enum Detail {
 }
 
 /// Formats the progress on one line.
-fn line(now: &Progress) -> String {
+fn line(now: &ProgressSnapshot) -> String {
     let mut parts = essentials(now, Detail::Full);
     parts.extend(extras(now));
     parts.join(", ")
@@ -103,7 +103,7 @@ fn line(now: &Progress) -> String {
 /// Formats the progress for a line of this many columns. Returns whether the bar fits too, and the
 /// text next to it. Narrow lines leave out first the least important parts, then the bar, and then
 /// the digits of large numbers.
-fn fitted(now: &Progress, columns: usize) -> (bool, String) {
+fn fitted(now: &ProgressSnapshot, columns: usize) -> (bool, String) {
     let room = columns.saturating_sub(SPINNER_COLUMNS);
     let mut text = essentials(now, Detail::Full).join(", ");
     let has_bar = text.chars().count() + BAR_COLUMNS <= room;
@@ -125,7 +125,7 @@ fn fitted(now: &Progress, columns: usize) -> (bool, String) {
 }
 
 /// Returns the parts that every line shows: pages, rate, time left or phase, pending and failed.
-fn essentials(now: &Progress, detail: Detail) -> Vec<String> {
+fn essentials(now: &ProgressSnapshot, detail: Detail) -> Vec<String> {
     let number = |count| match detail {
         Detail::Full => grouped(count),
         Detail::Short => rounded(count),
@@ -155,29 +155,31 @@ fn essentials(now: &Progress, detail: Detail) -> Vec<String> {
 
 /// Describes what the run waits for, or how long it will still take. `None` if the time left is
 /// unknown.
-fn phase(now: &Progress, detail: Detail) -> Option<String> {
+fn phase(now: &ProgressSnapshot, detail: Detail) -> Option<String> {
     let is_short = detail == Detail::Short;
     Some(match (now.phase, now.left) {
-        (Phase::Paused, _) => "paused".to_owned(),
-        (Phase::DiskLow, _) if is_short => "disk low".to_owned(),
-        (Phase::DiskLow, _) => format!(
+        (CrawlPhase::Paused, _) => "paused".to_owned(),
+        (CrawlPhase::DiskLow, _) if is_short => "disk low".to_owned(),
+        (CrawlPhase::DiskLow, _) => format!(
             "waiting for disk space: {} free, {} required",
             size(now.disk_free.unwrap_or_default()),
             size(now.min_free)
         ),
-        (Phase::WaitingForWorkers, _) if is_short => "waiting".to_owned(),
-        (Phase::WaitingForWorkers, _) => "waiting for other workers".to_owned(),
-        (Phase::Draining, _) => format!("stopping, {} in flight", now.in_flight),
-        (Phase::Writing, _) if is_short => "writing".to_owned(),
-        (Phase::Writing, _) => "writing the index".to_owned(),
-        (Phase::Crawling, Some(left)) if is_short => format!("{} left", roughly(whole_hours(left))),
-        (Phase::Crawling, Some(left)) => format!("about {} left", roughly(left)),
-        (Phase::Crawling, None) => return None,
+        (CrawlPhase::WaitingForWorkers, _) if is_short => "waiting".to_owned(),
+        (CrawlPhase::WaitingForWorkers, _) => "waiting for other workers".to_owned(),
+        (CrawlPhase::Draining, _) => format!("stopping, {} in flight", now.in_flight),
+        (CrawlPhase::Writing, _) if is_short => "writing".to_owned(),
+        (CrawlPhase::Writing, _) => "writing the index".to_owned(),
+        (CrawlPhase::Crawling, Some(left)) if is_short => {
+            format!("{} left", roughly(whole_hours(left)))
+        }
+        (CrawlPhase::Crawling, Some(left)) => format!("about {} left", roughly(left)),
+        (CrawlPhase::Crawling, None) => return None,
     })
 }
 
 /// Returns the parts that a line shows if it has room for them, the most important one first.
-fn extras(now: &Progress) -> Vec<String> {
+fn extras(now: &ProgressSnapshot) -> Vec<String> {
     let waiting = u64::from(now.hosts_waiting);
     let mut parts = vec![format!("{} waiting", counted(waiting, "host", "hosts"))];
     if now.hosts_resting > 0 {
@@ -185,7 +187,7 @@ fn extras(now: &Progress) -> Vec<String> {
         let count = grouped(u64::from(now.hosts_resting));
         parts.push(format!("{count} resting ({})", reasons.join(", ")));
     }
-    if now.is_left_by_slowest_host && now.left.is_some() && now.phase == Phase::Crawling {
+    if now.is_left_by_slowest_host && now.left.is_some() && now.phase == CrawlPhase::Crawling {
         parts.push("limited by the slowest host".to_owned());
     }
     parts.push(size(now.bytes));
@@ -214,15 +216,15 @@ fn whole_hours(time: Duration) -> Duration {
     }
 }
 
-fn object(now: &Progress) -> serde_json::Value {
+fn object(now: &ProgressSnapshot) -> serde_json::Value {
     json!({
         "phase": match now.phase {
-            Phase::Crawling => "crawling",
-            Phase::Paused => "paused",
-            Phase::DiskLow => "disk_low",
-            Phase::WaitingForWorkers => "waiting_for_workers",
-            Phase::Draining => "draining",
-            Phase::Writing => "writing",
+            CrawlPhase::Crawling => "crawling",
+            CrawlPhase::Paused => "paused",
+            CrawlPhase::DiskLow => "disk_low",
+            CrawlPhase::WaitingForWorkers => "waiting_for_workers",
+            CrawlPhase::Draining => "draining",
+            CrawlPhase::Writing => "writing",
         },
         "round": now.round,
         "pages": now.pages,
@@ -252,7 +254,7 @@ pub(crate) fn roughly(time: Duration) -> String {
         seconds if seconds >= 3600 => seconds / 60 * 60,
         seconds => seconds,
     };
-    Span::from_secs(seconds).to_string()
+    DurationSetting::from_secs(seconds).to_string()
 }
 
 fn millis(time: Duration) -> u64 {
@@ -267,17 +269,17 @@ fn millis(time: Duration) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use crawl_engine::{Phase, Progress};
+    use crawl_engine::{CrawlPhase, ProgressSnapshot};
     use expect_test::{Expect, expect};
 
     use super::{BAR_COLUMNS, SPINNER_COLUMNS, fitted, line, object, roughly, rounded};
 
-    fn check(now: &Progress, expect: Expect) {
+    fn check(now: &ProgressSnapshot, expect: Expect) {
         expect.assert_eq(&format!("{}\n{}", line(now), object(now)));
     }
 
-    fn moment() -> Progress {
-        Progress {
+    fn moment() -> ProgressSnapshot {
+        ProgressSnapshot {
             pages: 1234,
             pending: 56,
             hosts_waiting: 2,
@@ -285,7 +287,7 @@ mod tests {
             pages_per_second: 3.25,
             share_done: 0.25,
             elapsed: Duration::from_millis(61_500),
-            ..Progress::default()
+            ..ProgressSnapshot::default()
         }
     }
 
@@ -299,7 +301,7 @@ mod tests {
         );
         let left = Some(Duration::from_secs(3_700));
         check(
-            &Progress {
+            &ProgressSnapshot {
                 left,
                 failed: 1,
                 hosts_resting: 1,
@@ -311,9 +313,9 @@ mod tests {
                 1,234 pages, 3.2/s, about 1h1m left, 56 pending, 1 failed, 2 hosts waiting, 1 resting (retry_after), limited by the slowest host, 12.3 MB
                 {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_by":"slowest_host","left_ms":3700000,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{"retry_after":1},"round":0,"share_done":0.25}"#]],
         );
-        let phase = Phase::Draining;
+        let phase = CrawlPhase::Draining;
         check(
-            &Progress {
+            &ProgressSnapshot {
                 phase,
                 in_flight: 3,
                 ..moment()
@@ -326,10 +328,10 @@ mod tests {
 
     #[test]
     fn one_is_singular() {
-        let one = Progress {
+        let one = ProgressSnapshot {
             pages: 1,
             hosts_waiting: 1,
-            ..Progress::default()
+            ..ProgressSnapshot::default()
         };
         assert_eq!(
             line(&one),
@@ -339,12 +341,12 @@ mod tests {
 
     #[test]
     fn narrow_lines_show_rate_time_left_pending_and_failed() {
-        let small = Progress {
+        let small = ProgressSnapshot {
             left: Some(Duration::from_secs(3_700)),
             failed: 7,
             ..moment()
         };
-        let large = Progress {
+        let large = ProgressSnapshot {
             pages: 1_234_567,
             pages_per_second: 12.3,
             left: Some(Duration::from_secs(90_061)),

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crawl_engine::{EndReason, HasArchive, IndexFault, IndexSummary, RunSummary};
-use crawl_records::{PendingCounts, Report, RuleCounts, counted, grouped, size};
+use crawl_engine::{ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, RunSummary};
+use crawl_records::{CrawlReport, PendingCounts, RuleCounts, counted, grouped, size};
 use crawl_weburl::safe_line;
 
-use super::index_counts::{by_reason, index_counts};
+use super::index_count_descriptions::{by_reason, index_counts};
 use super::progress::roughly;
-use super::unreached::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
+use super::unreached_hosts::{MAX_NAMED, all_parked, hints, moment, name_unreached, outcome};
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
@@ -47,7 +47,7 @@ pub(crate) enum ConfigMarkPresence {
 /// check`. `mark` indicates whether the next start trusts the crawl's own crawl.toml.
 pub(crate) fn closing(
     summary: &RunSummary,
-    report: &Report,
+    report: &CrawlReport,
     exe: &str,
     mark: ConfigMarkPresence,
 ) -> String {
@@ -123,7 +123,12 @@ pub(crate) fn closing(
 
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
-fn go_on(summary: &RunSummary, report: &Report, exe: &str, mark: ConfigMarkPresence) -> String {
+fn go_on(
+    summary: &RunSummary,
+    report: &CrawlReport,
+    exe: &str,
+    mark: ConfigMarkPresence,
+) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
         ConfigMarkPresence::Yes | ConfigMarkPresence::Temporary => String::new(),
@@ -174,16 +179,16 @@ fn indexed(index: &IndexSummary, summary: &RunSummary) -> String {
         quoted(&summary.output.display().to_string())
     );
     match &index.fault {
-        Some((why, HasArchive::No)) => {
+        Some((why, ArchivePresence::No)) => {
             return format!("{why}: can't build it without an archive");
         }
-        Some((IndexFault::NotBuilt, HasArchive::Yes)) => {
+        Some((IndexRebuildReason::NotBuilt, ArchivePresence::Yes)) => {
             return format!(
                 "{}: the next start builds it, or {build}",
-                IndexFault::NotBuilt
+                IndexRebuildReason::NotBuilt
             );
         }
-        Some((damaged, HasArchive::Yes)) => return format!("{damaged}: run {build}"),
+        Some((damaged, ArchivePresence::Yes)) => return format!("{damaged}: run {build}"),
         None => {}
     }
     let mut words = index_counts(
@@ -209,7 +214,7 @@ fn indexed(index: &IndexSummary, summary: &RunSummary) -> String {
 }
 
 /// Formats the number of failed pages, with the command that lists links to them.
-fn failed(summary: &RunSummary, report: &Report) -> String {
+fn failed(summary: &RunSummary, report: &CrawlReport) -> String {
     let count = grouped(report.pages.failed);
     match report.broken.pages {
         0 => count,
@@ -258,7 +263,7 @@ fn name_problems(summary: &RunSummary, text: &mut String) {
 
 /// Lists the rules for fields, and the fields, that matched nothing in the whole crawl. Lists
 /// nothing for an interrupted crawl, which may still find matches.
-fn name_unmatched_rules(summary: &RunSummary, report: &Report, text: &mut String) {
+fn name_unmatched_rules(summary: &RunSummary, report: &CrawlReport, text: &mut String) {
     let rules = report.extraction.iter().flat_map(|fields| &fields.rules);
     let warnings: Vec<String> = rules.flat_map(RuleCounts::warnings).collect();
     let may_continue = matches!(
@@ -322,7 +327,7 @@ fn how(summary: &RunSummary) -> String {
 
 /// Formats the excluded URLs by reason. URLs that were not fetched because of a budget are pending,
 /// so they don't count.
-fn excluded(report: &Report) -> String {
+fn excluded(report: &CrawlReport) -> String {
     let reasons = report.excluded.by_decision();
     let named: Vec<String> = reasons
         .iter()
@@ -360,10 +365,10 @@ mod tests {
     use std::time::Duration;
 
     use crawl_engine::{
-        ChangeCounts, EndReason, HasArchive, IndexFault, IndexSummary, RunSummary, SeedFailure,
-        ServerReachability, UnreachableHost,
+        ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, PageChangeCounts, RunSummary,
+        SeedFailure, ServerReachability, UnreachableHost,
     };
-    use crawl_records::{Coverage, PendingCounts, Report};
+    use crawl_records::{CrawlReport, HostCoverage, PendingCounts};
     use crawl_scheduler::Tick;
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
@@ -379,7 +384,7 @@ mod tests {
             failed: 2,
             pending: 0,
             round: 1,
-            changes: ChangeCounts::default(),
+            changes: PageChangeCounts::default(),
             next_due: None,
             requests: 1300,
             robots_requests: 1,
@@ -400,13 +405,13 @@ mod tests {
     }
 
     /// Returns the report of a crawl with these pages and one complete host.
-    fn report(summary: &RunSummary) -> Report {
-        let mut report = Report::default();
+    fn report(summary: &RunSummary) -> CrawlReport {
+        let mut report = CrawlReport::default();
         report.pages.total = summary.pages;
         report.pages.failed = summary.failed;
         report.pages.bytes = summary.bytes;
         report.broken.pages = summary.changes.broken;
-        report.coverage.insert(Coverage::Whole, 1);
+        report.coverage.insert(HostCoverage::Whole, 1);
         report.excluded.by_reason =
             BTreeMap::from([("robots".to_owned(), 40), ("scope".to_owned(), 1005)]);
         report.excluded.total = 1045;
@@ -451,7 +456,7 @@ mod tests {
         let mut round = summary(EndReason::Finished);
         round.resumed = true;
         round.round = 3;
-        round.changes = ChangeCounts {
+        round.changes = PageChangeCounts {
             new: 3,
             changed: 51,
             same: 1178,
@@ -650,22 +655,22 @@ mod tests {
 
     #[test]
     fn an_incomplete_index_is_described() {
-        let damaged = || IndexFault::Damaged("meta.json is missing".to_owned());
+        let damaged = || IndexRebuildReason::Damaged("meta.json is missing".to_owned());
         for (fault, waiting_bytes, expected) in [
             (
-                Some((IndexFault::NotBuilt, HasArchive::Yes)),
+                Some((IndexRebuildReason::NotBuilt, ArchivePresence::Yes)),
                 0,
                 "not built yet with the pages of earlier runs: the next start builds it, or \
                  `crawl index crawl-e.example`",
             ),
             (
-                Some((IndexFault::NotBuilt, HasArchive::No)),
+                Some((IndexRebuildReason::NotBuilt, ArchivePresence::No)),
                 0,
                 "not built yet with the pages of earlier runs: can't build it without an \
                  archive",
             ),
             (
-                Some((damaged(), HasArchive::Yes)),
+                Some((damaged(), ArchivePresence::Yes)),
                 0,
                 "damaged: meta.json is missing: run `crawl index crawl-e.example`",
             ),

@@ -29,7 +29,7 @@ pub(crate) struct IndexTypes {
 
 /// Limits for reading one document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DocumentBounds {
+pub(crate) struct DocumentReadingLimits {
     pub(crate) timeout: Duration,
     /// Maximum memory of the process that reads the document, in bytes.
     pub(crate) memory: u64,
@@ -40,7 +40,7 @@ pub(crate) struct DocumentBounds {
 impl IndexTypes {
     /// Returns the engine's rules for these types. PDF and DOCX are read by a process of this same
     /// program.
-    pub(crate) fn rules(&self, bounds: &DocumentBounds) -> DocumentRules {
+    pub(crate) fn rules(&self, bounds: &DocumentReadingLimits) -> DocumentRules {
         DocumentRules {
             html: self.html,
             kinds: self.kinds.clone(),

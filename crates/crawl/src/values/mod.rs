@@ -5,42 +5,42 @@
 
 mod address_override;
 mod browser_settings;
+mod byte_size;
 mod day_hours;
+mod duration_setting;
 mod file_path;
-mod frontier_url;
+mod frontier_connection_string;
+mod host_list_entry;
 mod index_types;
-mod interval;
-mod language;
-mod listed_host;
+mod language_pattern;
 mod listen_address;
 mod media_type;
-mod name_server;
+mod name_server_address;
 mod number;
+mod number_with_unit;
+mod repeat_interval;
 mod schema;
-mod size;
-mod span;
-mod surt;
+mod surt_prefix_setting;
 mod switch;
 mod text_serde;
-mod unit;
 
 pub(crate) use address_override::AddressOverride;
 pub(crate) use browser_settings::BrowserSettings;
+pub(crate) use byte_size::ByteSize;
 pub(crate) use day_hours::DayHours;
+pub(crate) use duration_setting::DurationSetting;
 pub(crate) use file_path::FilePath;
-pub(crate) use frontier_url::FrontierUrl;
-pub(crate) use index_types::{DocumentBounds, IndexTypes};
-pub(crate) use interval::Interval;
-pub(crate) use language::Language;
-pub(crate) use listed_host::ListedHost;
+pub(crate) use frontier_connection_string::FrontierConnectionString;
+pub(crate) use host_list_entry::HostListEntry;
+pub(crate) use index_types::{DocumentReadingLimits, IndexTypes};
+pub(crate) use language_pattern::LanguagePattern;
 pub(crate) use listen_address::ListenAddress;
 pub(crate) use media_type::MediaTypePattern;
-pub(crate) use name_server::NameServer;
-pub(crate) use number::{Count, Factor, Limit};
+pub(crate) use name_server_address::NameServerAddress;
+pub(crate) use number::{Count, Factor, OptionalLimit};
+pub(crate) use repeat_interval::RepeatInterval;
 pub(crate) use schema::{SchemaValue, words};
-pub(crate) use size::Size;
-pub(crate) use span::Span;
-pub(crate) use surt::Surt;
+pub(crate) use surt_prefix_setting::SurtPrefixSetting;
 pub(crate) use switch::Switch;
 
 /// The error for a value that can't be parsed. The message is in lower case and quotes the value.
@@ -65,7 +65,9 @@ mod tests {
 
     use expect_test::{Expect, expect};
 
-    use super::{AddressOverride, BadValue, Count, Factor, Limit, Size, Span, Switch};
+    use super::{
+        AddressOverride, BadValue, ByteSize, Count, DurationSetting, Factor, OptionalLimit, Switch,
+    };
 
     fn check<T: FromStr<Err = BadValue> + Display>(inputs: &str, expect: Expect) {
         let read = |text: &str| match text.parse::<T>() {
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        check::<Span>(
+        check::<DurationSetting>(
             "500ms 2s 1h 1m30s 90s 1d 0 0s 1.5s 36h 250us 1d2h3m4s5ms 20 1s30 s 1x .5s 1.s 1.2.3s -1s 36501d 99999999999999999999s",
             expect![[r#"
                 500ms = 500ms
@@ -104,14 +106,14 @@ mod tests {
                 `99999999999999999999s` isn't a duration: not a number
             "#]],
         );
-        assert!("".parse::<Span>().is_err());
+        assert!("".parse::<DurationSetting>().is_err());
     }
 
     #[test]
     fn crawl_and_its_audit_read_the_same_durations() {
         for line in include_str!("../../../records/src/audit/durations.tsv").lines() {
             let (text, millis) = line.split_once('\t').unwrap();
-            let millis_read = text.parse::<Span>().ok();
+            let millis_read = text.parse::<DurationSetting>().ok();
             let millis_read =
                 millis_read.map(|span| u64::try_from(span.get().as_millis()).unwrap());
             assert_eq!(millis_read, millis.parse().ok(), "{text}");
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn sizes_count_bytes() {
-        check::<Size>(
+        check::<ByteSize>(
             "5MiB 10MB 512KiB 4096 5mib 1.5KiB 0 1GB 1024 1000 7 5M MB 1e3 99999999999999TiB",
             expect![[r#"
                 5MiB = 5MiB
@@ -145,18 +147,18 @@ mod tests {
     #[test]
     fn written_values_are_read_back() {
         for micros in [0, 1, 999, 1_000, 1_500_000, 59_999_999, 86_400_000_001] {
-            let span = Span::from_micros(micros);
+            let span = DurationSetting::from_micros(micros);
             assert_eq!(span.to_string().parse(), Ok(span));
         }
         for bytes in [0, 1, 1_000, 1_024, 1_536, 5 << 20, 10_000_000, u64::MAX] {
-            let size = Size(bytes);
+            let size = ByteSize(bytes);
             assert_eq!(size.to_string().parse(), Ok(size));
         }
     }
 
     #[test]
     fn limits_switches_numbers() {
-        check::<Limit<Count>>(
+        check::<OptionalLimit<Count>>(
             "unlimited 10 0 -1 9223372036854775808 none",
             expect![[r#"
                 unlimited = unlimited

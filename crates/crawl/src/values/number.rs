@@ -19,7 +19,7 @@ pub(crate) struct Factor(pub(crate) f64);
 
 /// An optional bound: `unlimited`, or the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit<T>(pub(crate) Option<T>);
+pub(crate) struct OptionalLimit<T>(pub(crate) Option<T>);
 
 read_from_text!(Count);
 read_from_text!(Factor);
@@ -62,22 +62,22 @@ impl fmt::Display for Factor {
     }
 }
 
-impl<T> Limit<T> {
-    pub(crate) const UNLIMITED: Limit<T> = Limit(None);
+impl<T> OptionalLimit<T> {
+    pub(crate) const UNLIMITED: OptionalLimit<T> = OptionalLimit(None);
 }
 
-impl<T: FromStr<Err = BadValue>> FromStr for Limit<T> {
+impl<T: FromStr<Err = BadValue>> FromStr for OptionalLimit<T> {
     type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Limit<T>, BadValue> {
+    fn from_str(text: &str) -> Result<OptionalLimit<T>, BadValue> {
         match text {
-            "unlimited" => Ok(Limit(None)),
-            _ => text.parse().map(Some).map(Limit),
+            "unlimited" => Ok(OptionalLimit(None)),
+            _ => text.parse().map(Some).map(OptionalLimit),
         }
     }
 }
 
-impl<T: fmt::Display> fmt::Display for Limit<T> {
+impl<T: fmt::Display> fmt::Display for OptionalLimit<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(bound) => bound.fmt(f),
@@ -86,7 +86,7 @@ impl<T: fmt::Display> fmt::Display for Limit<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Limit<T> {
+impl<T: Serialize> Serialize for OptionalLimit<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(bound) => bound.serialize(serializer),
@@ -95,8 +95,8 @@ impl<T: Serialize> Serialize for Limit<T> {
     }
 }
 
-impl<'de, T: FromStr<Err = BadValue>> Deserialize<'de> for Limit<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Limit<T>, D::Error> {
+impl<'de, T: FromStr<Err = BadValue>> Deserialize<'de> for OptionalLimit<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OptionalLimit<T>, D::Error> {
         read(deserializer)
     }
 }

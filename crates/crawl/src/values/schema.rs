@@ -4,9 +4,9 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    AddressOverride, Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Interval,
-    Language, Limit, ListedHost, ListenAddress, MediaTypePattern, NameServer, Size, Span, Surt,
-    Switch,
+    AddressOverride, ByteSize, Count, DayHours, DurationSetting, Factor, FilePath,
+    FrontierConnectionString, HostListEntry, IndexTypes, LanguagePattern, ListenAddress,
+    MediaTypePattern, NameServerAddress, OptionalLimit, RepeatInterval, SurtPrefixSetting, Switch,
 };
 
 /// A type of values in settings files, with its JSON Schema.
@@ -51,26 +51,26 @@ impl<T: SchemaValue> SchemaValue for Vec<T> {
     }
 }
 
-impl<T: SchemaValue> SchemaValue for Limit<T> {
+impl<T: SchemaValue> SchemaValue for OptionalLimit<T> {
     fn schema() -> Value {
         json!({ "anyOf": [T::schema(), { "const": "unlimited" }] })
     }
 }
 
-impl SchemaValue for Interval {
+impl SchemaValue for RepeatInterval {
     fn schema() -> Value {
-        json!({ "anyOf": [Span::schema(), { "const": "never" }] })
+        json!({ "anyOf": [DurationSetting::schema(), { "const": "never" }] })
     }
 }
 
-impl SchemaValue for Span {
+impl SchemaValue for DurationSetting {
     fn schema() -> Value {
         let written = text(r"^(0|([0-9]+([.][0-9]+)?(us|ms|s|m|h|d))+)$");
         json!({ "anyOf": [written, { "const": 0 }] })
     }
 }
 
-impl SchemaValue for Size {
+impl SchemaValue for ByteSize {
     fn schema() -> Value {
         let written = text(r"^[0-9]+([.][0-9]+)?\s*([kKmMgGtT][iI]?[bB]|[bB])?\s*$");
         json!({ "anyOf": [written, { "type": "number", "minimum": 0 }] })
@@ -97,7 +97,7 @@ impl SchemaValue for Switch {
     }
 }
 
-impl SchemaValue for FrontierUrl {
+impl SchemaValue for FrontierConnectionString {
     fn schema() -> Value {
         text("^postgres(ql)?://")
     }
@@ -115,13 +115,13 @@ impl SchemaValue for ListenAddress {
     }
 }
 
-impl SchemaValue for ListedHost {
+impl SchemaValue for HostListEntry {
     fn schema() -> Value {
         text(r"^(@.+|\[[^\]]+\](:[0-9]+)?|[^@/?#\\*\s:\[\]]+(:[0-9]+)?)$")
     }
 }
 
-impl SchemaValue for NameServer {
+impl SchemaValue for NameServerAddress {
     fn schema() -> Value {
         text(r"^([0-9.]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$")
     }
@@ -133,13 +133,13 @@ impl SchemaValue for MediaTypePattern {
     }
 }
 
-impl SchemaValue for Language {
+impl SchemaValue for LanguagePattern {
     fn schema() -> Value {
         text(r"^([*]|[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*)$")
     }
 }
 
-impl SchemaValue for Surt {
+impl SchemaValue for SurtPrefixSetting {
     fn schema() -> Value {
         text("[,)]")
     }

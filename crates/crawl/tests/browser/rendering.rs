@@ -1,6 +1,6 @@
 //! Crawls of pages that scripts build, with a real browser.
 
-mod addresses;
+mod forbidden_addresses;
 mod failures;
 mod mixed_site;
 mod npm_apps;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crawl_testweb::{HttpAnswer, LinkMix, Spec, TestWeb, gaps};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWebBuilder, TestWeb, gaps};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,7 +76,7 @@ fn script(text: &str) -> HttpAnswer {
 
 /// Returns the settings of a site whose pages, apart from a static one, are empty until scripts
 /// fill them.
-fn site(app: &str) -> Spec {
+fn site(app: &str) -> TestWebBuilder {
     let links: Vec<String> = (1..PAGES).map(|page| format!("\"/{page}\"")).collect();
     let mut spec = TestWeb::builder()
         .pages(1)

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{DigestAlgorithm, WarcRecord, read_record};
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
 /// Returns the record of a page's screenshot.
 fn screenshot(dir: &Dir, row: &PageRow) -> WarcRecord {
     let render = row.render.as_ref().unwrap();
-    let WarcPlace { file, offset } = row.warc.as_ref().unwrap();
+    let WarcRecordLocation { file, offset } = row.warc.as_ref().unwrap();
     let path = dir.file("c/archive").join(file);
     let record = read_record(&path, offset + render.screenshot_after.unwrap()).unwrap();
     assert_eq!(render.screenshot_bytes, Some(record.block.len() as u64));

@@ -6,9 +6,9 @@ use std::net::UdpSocket;
 use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReceivedRequest, ScriptedReply, TestWeb};
 use serde_json::Value;
 
-use crate::connections::serve_tls;
 use crate::harness::{Cmd, setup};
-use crate::unreached::closed_port;
+use crate::open_files_and_certificates::serve_tls;
+use crate::unreachable_seeds::closed_port;
 
 /// The hosts of the web: the site, a working host, one that refuses connections, and one whose
 /// robots.txt disallows everything.

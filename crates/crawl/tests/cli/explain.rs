@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{HttpAnswer, ScriptedReply, Spec, TestWeb};
+use crawl_testweb::{HttpAnswer, ScriptedReply, TestWeb, TestWebBuilder};
 
 use crate::harness::{Cmd, MAX_WAIT, setup};
 
@@ -13,7 +13,7 @@ fn explained(cmd: &Cmd, url: &str) -> String {
     text.lines().skip(1).collect::<Vec<_>>().join("\n")
 }
 
-fn web() -> Spec {
+fn web() -> TestWebBuilder {
     TestWeb::builder().hosts(1).sitemap(false)
 }
 

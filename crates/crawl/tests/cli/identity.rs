@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crawl_identity::{KeySet, SignableMessage, SignatureRequest, signature_fields};
+use crawl_identity::{SignableMessage, SignatureRequest, SigningKeySet, signature_fields};
 use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
 use serde_json::Value;
 
@@ -233,7 +233,12 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
 }
 
 /// Returns the fields that sign a request to `host`.
-fn signed(keys: &KeySet, host: &str, created: u64, nonce: &str) -> [(&'static str, String); 3] {
+fn signed(
+    keys: &SigningKeySet,
+    host: &str,
+    created: u64,
+    nonce: &str,
+) -> [(&'static str, String); 3] {
     let request = SignableMessage {
         authority: host.to_owned(),
         ..SignableMessage::default()
@@ -243,7 +248,7 @@ fn signed(keys: &KeySet, host: &str, created: u64, nonce: &str) -> [(&'static st
 }
 
 /// Returns a line of a JSON log: a request to `host`, signed at `created` and received at `at`.
-fn logged(keys: &KeySet, host: &str, created: u64, at: u64, nonce: &str) -> String {
+fn logged(keys: &SigningKeySet, host: &str, created: u64, at: u64, nonce: &str) -> String {
     let fields = signed(keys, host, created, nonce);
     let headers: serde_json::Map<String, Value> = fields
         .into_iter()
@@ -257,8 +262,8 @@ fn logged(keys: &KeySet, host: &str, created: u64, at: u64, nonce: &str) -> Stri
 fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
     let (dir, cmd) = setup("identity-verify");
     create_key(&dir, &cmd);
-    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
-    let mut strangers = KeySet::default();
+    let keys = SigningKeySet::parse(&dir.read("bot.key")).unwrap();
+    let mut strangers = SigningKeySet::default();
     strangers.add([9; 32], None);
     let own = |created, at, nonce| logged(&keys, "e.example", created, at, nonce);
     let log = [
@@ -318,7 +323,7 @@ fn verify_tells_replays_and_signatures_for_others_from_forgeries() {
 fn verify_reads_compressed_logs_and_the_combined_format() {
     let (dir, cmd) = setup("identity-logs");
     create_key(&dir, &cmd);
-    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
+    let keys = SigningKeySet::parse(&dir.read("bot.key")).unwrap();
     let directory = format!("{URL}=www/keys.json");
     let json = logged(&keys, "e.example", 1_700_000_000, 1_700_000_000, "a");
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -393,7 +398,7 @@ fn verify_reads_the_logs_that_nginx_writes() {
 fn verify_compares_the_host_of_an_archived_request_with_its_url() {
     let (dir, cmd) = setup("identity-warc-host");
     create_key(&dir, &cmd);
-    let keys = KeySet::parse(&dir.read("bot.key")).unwrap();
+    let keys = SigningKeySet::parse(&dir.read("bot.key")).unwrap();
     let fields = signed(&keys, "evil.example", 1_700_000_000, "a");
     let fields = fields.map(|(name, value)| format!("{name}: {value}\r\n"));
     let http = format!(

@@ -5,7 +5,7 @@ use expect_test::expect;
 use serde_json::Value;
 
 use crate::harness::setup;
-use crate::unreached::closed_port;
+use crate::unreachable_seeds::closed_port;
 
 const FILE: &str = "User-agent: *\nAllow: /private/press\nDisallow: /private\nCrawl-delay: 2\n\nUser-agent: gentle\nDisallow: /\n";
 

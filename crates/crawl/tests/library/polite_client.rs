@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl::{PoliteClient, PoliteError, PoliteResponse};
-use crawl_testweb::{HttpAnswer, Spec, TestWeb, gaps};
+use crawl_testweb::{HttpAnswer, TestWeb, TestWebBuilder, gaps};
 
 /// The gap between two requests to a host.
 const DELAY: Duration = Duration::from_millis(40);
@@ -13,7 +13,7 @@ fn client() -> PoliteClient {
     builder.allow_private(true).build().unwrap()
 }
 
-fn web() -> Spec {
+fn web() -> TestWebBuilder {
     TestWeb::builder().hosts(1).sitemap(false)
 }
 

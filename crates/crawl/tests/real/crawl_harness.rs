@@ -8,7 +8,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow};
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-use crate::walk::UrlStatuses;
+use crate::expected_files_walk::UrlStatuses;
 
 /// A crawl with its own directory, which is removed on drop.
 pub(crate) struct Crawl {

@@ -3,9 +3,9 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use crate::crawl_harness::Crawl;
+use crate::expected_files_walk::{Walk, differences};
 use crate::nginx::Nginx;
-use crate::walk::{Walk, differences};
-use crate::{archive, named};
+use crate::{archive_external_check, named};
 
 /// How many requests each run sends before it is killed: some runs have just started, others are
 /// well under way.
@@ -32,8 +32,8 @@ fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
     crawl.finish("last@example.org");
 
     let pages = crawl.pages();
-    archive::check_places(&crawl.output(), &pages);
-    archive::check(&crawl.output());
+    archive_external_check::check_places(&crawl.output(), &pages);
+    archive_external_check::check(&crawl.output());
     assert_eq!(
         differences(&crawl.url_statuses(&pages), &walk.end()),
         [""; 0]

@@ -6,13 +6,13 @@
 //! `CRAWL_PYTHON_BIN` (with warcio, FastWARC and cdxj-indexer).
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod archive;
+mod archive_external_check;
 mod crawl_harness;
+mod expected_files_walk;
+mod ipv6_and_http2;
 mod killed;
 mod nginx;
-mod protocols;
 mod uninterrupted_crawl;
-mod walk;
 
 use std::path::PathBuf;
 

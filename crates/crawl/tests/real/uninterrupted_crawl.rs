@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::crawl_harness::Crawl;
+use crate::expected_files_walk::{Walk, differences};
 use crate::nginx::Nginx;
-use crate::walk::{Walk, differences};
-use crate::{archive, named};
+use crate::{archive_external_check, named};
 
 /// The documentation of Java's module `java.base`: about 2,800 HTML files, including dead links and
 /// pages of 6 MB.
@@ -30,8 +30,8 @@ fn a_site_is_crawled_whole_and_each_url_once() {
     assert!(besides.iter().all(|path| requested.contains(*path)));
     assert_eq!(requested.len(), crawled.len() + besides.len());
 
-    archive::check_places(&crawl.output(), &pages);
-    archive::check(&crawl.output());
+    archive_external_check::check_places(&crawl.output(), &pages);
+    archive_external_check::check(&crawl.output());
 
     let walked = walk.end();
     assert_eq!(differences(&crawled, &walked), [""; 0]);

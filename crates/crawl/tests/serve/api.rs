@@ -3,8 +3,8 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::server::Server;
-use crate::site::{PAGES, Site};
+use crate::indexed_crawl_directory::{PAGES, Site};
+use crate::server_harness::Server;
 
 const ORIGIN: &str = "http://site.example";
 

@@ -8,8 +8,8 @@ use crawl_testweb::TestWeb;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::server::{Lines, PATIENCE, Server, program};
-use crate::site::Site;
+use crate::indexed_crawl_directory::Site;
+use crate::server_harness::{Lines, PATIENCE, Server, program};
 
 const ORIGIN: &str = "http://site.example";
 const TOKEN: &str = "0123456789abcdef";

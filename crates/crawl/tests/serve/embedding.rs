@@ -1,7 +1,7 @@
 //! The embedded snippet, and which sites may read results.
 
-use crate::server::Server;
-use crate::site::Site;
+use crate::indexed_crawl_directory::Site;
+use crate::server_harness::Server;
 
 const ORIGIN: &str = "http://site.example";
 const HOME: &str = "https://www.site.example";

@@ -2,12 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod api;
+mod client_rate_limits;
+mod consistent_counts;
 mod control;
 mod embedding;
-mod limits;
-mod numbers;
+mod indexed_crawl_directory;
 mod openapi;
 mod pages;
-mod server;
-mod site;
+mod server_harness;
 mod start;

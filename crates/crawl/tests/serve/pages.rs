@@ -2,8 +2,8 @@
 
 use expect_test::expect;
 
-use crate::server::{Reply, Server};
-use crate::site::Site;
+use crate::indexed_crawl_directory::Site;
+use crate::server_harness::{Reply, Server};
 
 const ORIGIN: &str = "http://site.example";
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 
-use crate::server::{Server, program};
-use crate::site::Site;
+use crate::indexed_crawl_directory::Site;
+use crate::server_harness::{Server, program};
 
 const ORIGIN: &str = "http://site.example";
 const TOKEN: &str = "0123456789abcdef";

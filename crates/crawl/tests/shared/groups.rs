@@ -5,8 +5,8 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, TestWeb};
 use serde_json::Value;
 
-use crate::crawl::{Crawl, repeated_paths};
 use crate::postgres::text;
+use crate::shared_crawl_harness::{Crawl, repeated_paths};
 
 /// Returns the buckets of hosts in an engine group that have pending URLs, as a list for `crawl
 /// frontier move`.

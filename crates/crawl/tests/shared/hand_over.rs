@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_testweb::TestWeb;
 
-use crate::crawl::Crawl;
+use crate::shared_crawl_harness::Crawl;
 
 /// Creates a crawl of a web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {

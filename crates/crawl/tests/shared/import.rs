@@ -6,7 +6,7 @@ use std::fs;
 use crawl_testweb::TestWeb;
 use serde_json::Value;
 
-use crate::crawl::{Crawl, Ended};
+use crate::shared_crawl_harness::{Crawl, Ended};
 
 const EVERYWHERE: &str = "--scope any --allow-private";
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crawl_testweb::TestWeb;
 use serde_json::Value;
 
-use crate::crawl::{Crawl, Ended};
+use crate::shared_crawl_harness::{Crawl, Ended};
 
 /// The maximum wait until a killed worker's lease has expired, on any machine.
 const MAX_LEASE: Duration = Duration::from_secs(240);

@@ -5,14 +5,14 @@
 //! test-with-servers` fetches PostgreSQL and runs them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod crawl;
-mod export;
+mod concurrent_workers;
+mod export_to_directory;
 mod groups;
 mod hand_over;
 mod import;
 mod lost_directory;
-mod refusals;
-mod together;
+mod shared_crawl_harness;
+mod worker_error_messages;
 
 #[path = "../../../shared-frontier/tests/shared/postgres.rs"]
 #[expect(dead_code, reason = "tests of the library ask the engine themselves")]

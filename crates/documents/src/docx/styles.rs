@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::xml::{Xml, XmlEvent};
+use super::xml::{XmlEvent, XmlReader};
 
 /// Maximum number of `basedOn` references to follow from a paragraph's style.
 const MAX_BASES: usize = 8;
@@ -31,7 +31,7 @@ struct Style {
 impl Styles {
     pub(super) fn read(xml: &str) -> Styles {
         let mut styles = Styles::default();
-        let mut steps = Xml::new(xml);
+        let mut steps = XmlReader::new(xml);
         let mut open: Option<(String, Style)> = None;
         while let Some(step) = steps.next() {
             match step {

@@ -6,7 +6,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::to_html;
-use crate::limits::{DocumentLimits, Unreadable};
+use crate::limits::{DocumentConversionError, DocumentLimits};
 
 const STYLES: &str = r#"<w:styles xmlns:w="w">
     <w:style w:type="paragraph" w:styleId="Titel"><w:name w:val="Title"/></w:style>
@@ -100,11 +100,11 @@ fn boxes_tables_and_lists_are_read_and_second_forms_are_not() {
 fn a_package_without_a_document_is_broken() {
     let limits = DocumentLimits::default();
     let no_document = package(&[("a.txt", "a")]);
-    let error = Unreadable::Broken("it has no word/document.xml".to_owned());
+    let error = DocumentConversionError::Broken("it has no word/document.xml".to_owned());
     assert_eq!(to_html(&no_document, &limits), Err(error));
     assert!(matches!(
         to_html(b"PK\x03\x04", &limits),
-        Err(Unreadable::Broken(_))
+        Err(DocumentConversionError::Broken(_))
     ));
 }
 

@@ -7,20 +7,20 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 
-pub(super) struct Xml<'a> {
+pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
 }
 
 pub(super) enum XmlEvent<'a> {
-    Start(Tag<'a>),
+    Start(XmlStartTag<'a>),
     /// The end tag of an element. Contains the element's name without prefix.
     End(String),
     Text(Cow<'a, str>),
 }
 
-pub(super) struct Tag<'a>(BytesStart<'a>);
+pub(super) struct XmlStartTag<'a>(BytesStart<'a>);
 
-impl Tag<'_> {
+impl XmlStartTag<'_> {
     /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         self.0.local_name().into_inner()
@@ -40,19 +40,19 @@ impl Tag<'_> {
     }
 }
 
-impl<'a> Xml<'a> {
-    pub(super) fn new(text: &'a str) -> Xml<'a> {
+impl<'a> XmlReader<'a> {
+    pub(super) fn new(text: &'a str) -> XmlReader<'a> {
         let mut reader = Reader::from_str(text);
         let config = reader.config_mut();
         config.expand_empty_elements = true;
         config.check_end_names = false;
-        Xml { reader }
+        XmlReader { reader }
     }
 
     pub(super) fn next(&mut self) -> Option<XmlEvent<'a>> {
         loop {
             return Some(match self.reader.read_event().ok()? {
-                Event::Start(tag) => XmlEvent::Start(Tag(tag)),
+                Event::Start(tag) => XmlEvent::Start(XmlStartTag(tag)),
                 Event::End(tag) => XmlEvent::End(tag.local_name().into_inner().to_owned()),
                 Event::Text(text) => XmlEvent::Text(text.into_inner()),
                 Event::CData(text) => XmlEvent::Text(text.into_inner()),

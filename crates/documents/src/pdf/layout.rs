@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::lines::Line;
+use super::lines::TextLine;
 
 /// Maximum characters of a heading line.
 const MAX_HEADING_CHARS: usize = 200;
@@ -17,7 +17,7 @@ const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
 
 /// A paragraph or heading.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Block {
+pub(super) struct TextBlock {
     pub(super) text: String,
     /// The level of the heading, from 1. `None` if the block is a paragraph.
     pub(super) level: Option<usize>,
@@ -27,26 +27,26 @@ pub(super) struct Block {
 
 /// The blocks of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Layout {
-    pub(super) blocks: Vec<Block>,
+pub(super) struct DocumentLayout {
+    pub(super) blocks: Vec<TextBlock>,
     /// The page headers and footers (running lines), without repetitions.
     pub(super) beside: Vec<String>,
     /// The title: the first heading in the largest font size on the first page.
     pub(super) title: Option<String>,
 }
 
-impl Layout {
+impl DocumentLayout {
     /// Groups lines into blocks. `outline` contains the levels and titles of the document's
     /// outline.
-    pub(super) fn of(lines: Vec<Line>, outline: &[(usize, String)]) -> Layout {
+    pub(super) fn of(lines: Vec<TextLine>, outline: &[(usize, String)]) -> DocumentLayout {
         let (lines, beside) = without_running_lines(lines);
         let headings = Headings::of(&lines, outline);
-        let mut layout = Layout {
+        let mut layout = DocumentLayout {
             beside,
             title: headings.title.clone(),
-            ..Layout::default()
+            ..DocumentLayout::default()
         };
-        let mut last: Option<&Line> = None;
+        let mut last: Option<&TextLine> = None;
         for line in &lines {
             let level = headings.level(line);
             let continues = last.is_some_and(|last| {
@@ -68,7 +68,7 @@ impl Layout {
                 {
                     join(&mut block.text, &line.text);
                 }
-                _ => layout.blocks.push(Block {
+                _ => layout.blocks.push(TextBlock {
                     text: line.text.clone(),
                     level,
                     page: line.page,
@@ -106,7 +106,7 @@ struct Headings {
 }
 
 impl Headings {
-    fn of(lines: &[Line], outline: &[(usize, String)]) -> Headings {
+    fn of(lines: &[TextLine], outline: &[(usize, String)]) -> Headings {
         let titles = outline.iter().map(|(level, title)| (key(title), *level));
         let titles: HashMap<String, usize> = titles.filter(|(key, _)| !key.is_empty()).collect();
         let is_by_outline = lines
@@ -120,7 +120,7 @@ impl Headings {
             .iter()
             .max_by_key(|(size, letters)| (**letters, **size));
         let body = largest.map_or(0.0, |(size, _)| *size as f64 / 4.0);
-        let may_head = |line: &&Line| line.size >= body * HEADING_SIZE && is_name(&line.text);
+        let may_head = |line: &&TextLine| line.size >= body * HEADING_SIZE && is_name(&line.text);
         let mut sizes: Vec<i64> = lines
             .iter()
             .filter(may_head)
@@ -152,7 +152,7 @@ impl Headings {
         }
     }
 
-    fn level(&self, line: &Line) -> Option<usize> {
+    fn level(&self, line: &TextLine) -> Option<usize> {
         if self.is_by_outline {
             return self.outline.get(&key(&line.text)).copied();
         }
@@ -182,7 +182,7 @@ fn key(text: &str) -> String {
 /// Separates running lines (page headers and footers) from the other lines. A running line is the
 /// first or last line of many pages, and only its digits may differ from page to page. Returns the
 /// other lines, and each running line once.
-fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
+fn without_running_lines(lines: Vec<TextLine>) -> (Vec<TextLine>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {
             let page = |at: usize| lines.get(at).map(|line| line.page);
@@ -190,7 +190,7 @@ fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
         })
         .collect();
     let without_digits =
-        |line: &Line| -> String { line.text.chars().filter(|c| !c.is_ascii_digit()).collect() };
+        |line: &TextLine| -> String { line.text.chars().filter(|c| !c.is_ascii_digit()).collect() };
     let mut pages_with: HashMap<String, HashSet<u32>> = HashMap::new();
     for (line, _) in lines.iter().zip(&is_edge).filter(|(_, is_edge)| **is_edge) {
         let pages = pages_with.entry(without_digits(line)).or_default();
@@ -201,7 +201,7 @@ fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
         .map(|line| line.page)
         .collect::<HashSet<_>>()
         .len();
-    let is_running = |line: &Line| {
+    let is_running = |line: &TextLine| {
         let on = pages_with
             .get(&without_digits(line))
             .map_or(0, HashSet::len);

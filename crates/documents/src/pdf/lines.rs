@@ -11,7 +11,7 @@ const LINE_GAP: f64 = 0.6;
 
 /// A line of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) text: String,
     /// The page number, from 1.
     pub(super) page: u32,
@@ -22,9 +22,9 @@ pub(super) struct Line {
 }
 
 /// Collects the lines of pages.
-pub(super) struct LineReader {
-    lines: Vec<Line>,
-    line: Line,
+pub(super) struct GlyphLineBuilder {
+    lines: Vec<TextLine>,
+    line: TextLine,
     page: u32,
     /// The position after the last glyph: its right edge, and its height above the bottom of the
     /// page. `None` at the start of a line.
@@ -34,12 +34,12 @@ pub(super) struct LineReader {
     max_bytes: usize,
 }
 
-impl LineReader {
+impl GlyphLineBuilder {
     /// Creates a reader that stops after about `max_bytes` bytes of text.
-    pub(super) fn new(max_bytes: usize) -> LineReader {
-        LineReader {
+    pub(super) fn new(max_bytes: usize) -> GlyphLineBuilder {
+        GlyphLineBuilder {
             lines: Vec::new(),
-            line: Line::default(),
+            line: TextLine::default(),
             page: 0,
             last: None,
             is_first_of_word: false,
@@ -52,7 +52,7 @@ impl LineReader {
         self.bytes >= self.max_bytes
     }
 
-    pub(super) fn finish(mut self) -> Vec<Line> {
+    pub(super) fn finish(mut self) -> Vec<TextLine> {
         self.end_of_line();
         self.lines
     }
@@ -61,13 +61,13 @@ impl LineReader {
         let line = std::mem::take(&mut self.line);
         let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
         if !text.is_empty() {
-            self.lines.push(Line { text, ..line });
+            self.lines.push(TextLine { text, ..line });
         }
         self.last = None;
     }
 }
 
-impl OutputDev for LineReader {
+impl OutputDev for GlyphLineBuilder {
     fn begin_page(
         &mut self,
         page: u32,

@@ -1,7 +1,7 @@
 //! Tests with PDF documents that are assembled here, object by object.
 
 use super::{iso_date, titled, to_html};
-use crate::limits::{DocumentLimits, Unreadable};
+use crate::limits::{DocumentConversionError, DocumentLimits};
 
 /// Builds a document from objects. The first object is the catalogue. Objects refer to others by
 /// number, such as `4 0 R` for the fourth object.
@@ -199,7 +199,7 @@ fn a_damaged_document_is_broken() {
     let limits = DocumentLimits::default();
     assert!(matches!(
         to_html(b"%PDF-1.4 and no more", &limits),
-        Err(Unreadable::Broken(_))
+        Err(DocumentConversionError::Broken(_))
     ));
     let whole = pages(&[&[(11, 700, "words")]], &[], "<< >>");
     assert!(to_html(&whole[..whole.len() / 2], &limits).is_err());

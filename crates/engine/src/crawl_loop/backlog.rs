@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
-use super::disk_floor::DiskFloor;
-use super::waiting_documents::WaitingDocuments;
+use super::free_space_limit::FreeSpaceLimit;
+use super::waiting_documents::WaitingDocumentTracker;
 use crate::config::Config;
 
 /// Maximum unsettled items, or twice the maximum requests in flight if that is more. Bounds the
@@ -46,7 +46,7 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 /// Emits no effects. Some methods return origins to wake. The caller asks
 /// [`has_room`](Self::has_room) before each permit.
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub(super) struct CommitBacklogTracker {
     max_unsettled: u64,
     /// The maximum time that a finished item may wait for its commit.
     commit_within: Duration,
@@ -66,15 +66,15 @@ pub(super) struct Backlog {
     committed_at: Tick,
     /// Rows of committed pages that the program running the crawl has not taken yet.
     undelivered: usize,
-    documents: WaitingDocuments,
+    documents: WaitingDocumentTracker,
     /// Pages that are being rendered or wait for it, a part of `unsettled`.
     rendering: u64,
-    disk: DiskFloor,
+    disk: FreeSpaceLimit,
 }
 
-impl Backlog {
-    pub(super) fn new(config: &Config, now: Tick) -> Backlog {
-        Backlog {
+impl CommitBacklogTracker {
+    pub(super) fn new(config: &Config, now: Tick) -> CommitBacklogTracker {
+        CommitBacklogTracker {
             // Room for all requests in flight, and for a group of finished ones.
             max_unsettled: MAX_UNSETTLED.max(2 * u64::from(config.politeness.concurrency)),
             commit_within: config.commit_within,
@@ -86,9 +86,9 @@ impl Backlog {
             max_unread_bytes: MAX_UNREAD_BYTES,
             committed_at: now,
             undelivered: 0,
-            documents: WaitingDocuments::default(),
+            documents: WaitingDocumentTracker::default(),
             rendering: 0,
-            disk: DiskFloor::new(config.min_free),
+            disk: FreeSpaceLimit::new(config.min_free),
         }
     }
 
@@ -246,7 +246,7 @@ impl Backlog {
     }
 
     /// Returns the waiting documents, to give them up after a stop.
-    pub(super) fn documents_mut(&mut self) -> &mut WaitingDocuments {
+    pub(super) fn documents_mut(&mut self) -> &mut WaitingDocumentTracker {
         &mut self.documents
     }
 
@@ -255,7 +255,7 @@ impl Backlog {
         self.disk.note_free_space(free);
     }
 
-    pub(super) fn disk(&self) -> &DiskFloor {
+    pub(super) fn disk(&self) -> &FreeSpaceLimit {
         &self.disk
     }
 
@@ -294,20 +294,21 @@ mod tests {
 
     use super::super::fixtures::{at, config};
     use super::{
-        Backlog, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED, MAX_UNSETTLED_BYTES,
+        CommitBacklogTracker, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED,
+        MAX_UNSETTLED_BYTES,
     };
 
-    fn backlog() -> Backlog {
+    fn backlog() -> CommitBacklogTracker {
         let mut config = config();
         config.commit_within = Duration::from_secs(10);
         config.min_free = 10;
         config.politeness.concurrency = 1;
-        Backlog::new(&config, at(20))
+        CommitBacklogTracker::new(&config, at(20))
     }
 
     #[test]
     fn each_limit_is_respected() {
-        type Fill = fn(&mut Backlog);
+        type Fill = fn(&mut CommitBacklogTracker);
         let fills: [(Fill, bool); 9] = [
             (|_| {}, true),
             (|backlog| backlog.written(MAX_UNSETTLED - 1, 0), true),
@@ -336,7 +337,7 @@ mod tests {
     fn the_item_limit_has_room_for_all_requests_and_a_group() {
         let mut config = config();
         config.politeness.concurrency = 300;
-        let mut backlog = Backlog::new(&config, at(20));
+        let mut backlog = CommitBacklogTracker::new(&config, at(20));
         backlog.written(599, 0);
         assert!(backlog.has_room_behind(0) && !backlog.has_room_behind(1));
     }

@@ -1,6 +1,6 @@
 //! Commands of an operator to a running crawl.
 
-use crawl_archive::rows::CommandTaken;
+use crawl_archive::rows::OperatorCommand;
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, class_of_host};
 
@@ -8,7 +8,7 @@ use super::Coordinator;
 use super::robots::may_be_anothers;
 use crate::config::Config;
 use crate::control::{
-    AnswerSender, Command, CommandAnswer, CommandRefusal, LiveState, PostedCommand,
+    AnswerSender, CommandAnswer, CommandRefusal, CrawlCommand, LiveState, PostedCommand,
 };
 use crate::messages::{Effect, PostedDurableCommand, WriterMessage};
 use crate::time::millis;
@@ -23,20 +23,20 @@ impl Coordinator {
         let PostedCommand { command, answer } = posted;
         let entry = self.log_entry(now, &command);
         let order = match command {
-            Command::Pause => {
+            CrawlCommand::Pause => {
                 self.end.pause(now);
                 return reply(answer, Ok(CommandAnswer::Done));
             }
-            Command::Resume => {
+            CrawlCommand::Resume => {
                 self.end.resume(now);
                 return reply(answer, Ok(CommandAnswer::Done));
             }
-            Command::State => {
+            CrawlCommand::State => {
                 let state = Box::new(self.live(now));
                 return reply(answer, Ok(CommandAnswer::State(state)));
             }
-            Command::Rules(rules) => return self.take_rules(now, *rules, answer, out),
-            Command::Delay { host, delay } => {
+            CrawlCommand::Rules(rules) => return self.take_rules(now, *rules, answer, out),
+            CrawlCommand::Delay { host, delay } => {
                 let row = self.hosts.set_delay(now, host.as_ref(), delay);
                 if row.is_ok() && self.hosts.is_quick(delay) {
                     self.robots.be_quick();
@@ -50,10 +50,10 @@ impl Coordinator {
                     }),
                 );
             }
-            Command::Add(url) => usable(&url, &self.config)
+            CrawlCommand::Add(url) => usable(&url, &self.config)
                 .and_then(|url| self.scope.add_seed(&url, &*self.frontier)),
-            Command::Park(host) => self.hosts.park(now, &host),
-            Command::Unpark(host) => {
+            CrawlCommand::Park(host) => self.hosts.park(now, &host),
+            CrawlCommand::Unpark(host) => {
                 let is_login_retried = self.retry_login(now, &host);
                 match self.hosts.unpark(now, &host) {
                     Err(_) if is_login_retried => Ok(self.hosts.parked_order()),
@@ -76,18 +76,21 @@ impl Coordinator {
     /// Returns the log entry with which a replay repeats a command. `None` for a pause, since a
     /// replay follows the recorded times of requests. `None` for new rules, since they are recorded
     /// with the settings.
-    fn log_entry(&self, now: Tick, command: &Command) -> Option<Effect> {
+    fn log_entry(&self, now: Tick, command: &CrawlCommand) -> Option<Effect> {
         let (command, about, delay) = match command {
-            Command::Add(url) => ("add", Some(url.clone()), None),
-            Command::Delay { host, delay } => {
+            CrawlCommand::Add(url) => ("add", Some(url.clone()), None),
+            CrawlCommand::Delay { host, delay } => {
                 let host = host.as_ref().map(ToString::to_string);
                 ("delay", host, Some(millis(*delay)))
             }
-            Command::Park(host) => ("park", Some(host.to_string()), None),
-            Command::Unpark(host) => ("unpark", Some(host.to_string()), None),
-            Command::Pause | Command::Resume | Command::Rules(_) | Command::State => return None,
+            CrawlCommand::Park(host) => ("park", Some(host.to_string()), None),
+            CrawlCommand::Unpark(host) => ("unpark", Some(host.to_string()), None),
+            CrawlCommand::Pause
+            | CrawlCommand::Resume
+            | CrawlCommand::Rules(_)
+            | CrawlCommand::State => return None,
         };
-        Some(Effect::NoteCommand(CommandTaken {
+        Some(Effect::NoteCommand(OperatorCommand {
             at: now.as_millis(),
             command: command.to_owned(),
             about,

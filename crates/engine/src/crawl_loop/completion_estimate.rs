@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::config::Budgets;
+use crate::config::CrawlBudgets;
 
 /// Maximum number of pending URLs for which the estimate considers the budgets of hosts. With more
 /// URLs, visiting all hosts would take too long, since progress is reported several times a second.
@@ -49,7 +49,7 @@ pub(crate) struct CompletionEstimate {
 
 /// Estimates when the run ends: when a budget is used up or when all known URLs are fetched,
 /// whichever comes first.
-pub(crate) fn estimate(work: &WorkDoneAndLeft, budgets: &Budgets) -> CompletionEstimate {
+pub(crate) fn estimate(work: &WorkDoneAndLeft, budgets: &CrawlBudgets) -> CompletionEstimate {
     let pages = work.pages.of_round;
     let all_pages = pages + work.pages_left;
     let server_time = budgets.max_server_time.map(micros);
@@ -125,7 +125,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{RoundAndRunTotal, WorkDoneAndLeft, estimate};
-    use crate::config::Budgets;
+    use crate::config::CrawlBudgets;
 
     /// Returns the state of a run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs
     /// pending. No earlier run fetched anything.
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(work: &WorkDoneAndLeft, budgets: &Budgets, share_done: f64, left: Option<u64>) {
+    fn check(work: &WorkDoneAndLeft, budgets: &CrawlBudgets, share_done: f64, left: Option<u64>) {
         let estimated = estimate(work, budgets);
         assert!(
             (estimated.share_done - share_done).abs() < 0.000_1,
@@ -157,30 +157,30 @@ mod tests {
 
     #[test]
     fn the_budget_that_ends_first_counts() {
-        let none = Budgets::default();
+        let none = CrawlBudgets::default();
         check(&work(), &none, 0.05, Some(1900));
-        let pages = Budgets {
+        let pages = CrawlBudgets {
             max_pages: Some(150),
             ..none.clone()
         };
         check(&work(), &pages, 1.0 / 3.0, Some(200));
-        let bytes = Budgets {
+        let bytes = CrawlBudgets {
             max_bytes: Some(100_000),
             ..pages.clone()
         };
         check(&work(), &bytes, 0.5, Some(100));
-        let server = Budgets {
+        let server = CrawlBudgets {
             max_server_time: Some(Duration::from_secs(16)),
             ..none.clone()
         };
         check(&work(), &server, 0.625, Some(60));
-        let time = Budgets {
+        let time = CrawlBudgets {
             max_time: Some(Duration::from_secs(125)),
             ..bytes
         };
         check(&work(), &time, 0.8, Some(25));
         // Budgets that the crawl can't use up have no effect.
-        let ample = Budgets {
+        let ample = CrawlBudgets {
             max_pages: Some(1_000_000),
             ..none
         };
@@ -194,10 +194,10 @@ mod tests {
                 slowest_host: Some(Duration::from_secs(seconds)),
                 ..work()
             };
-            let budgets = Budgets {
+            let budgets = CrawlBudgets {
                 max_pages,
                 max_time: max_time.map(Duration::from_secs),
-                ..Budgets::default()
+                ..CrawlBudgets::default()
             };
             let estimated = estimate(&work, &budgets);
             (
@@ -215,7 +215,7 @@ mod tests {
             slowest_host: Some(Duration::from_secs(6)),
             ..WorkDoneAndLeft::default()
         };
-        let estimated = estimate(&none_yet, &Budgets::default());
+        let estimated = estimate(&none_yet, &CrawlBudgets::default());
         assert_eq!(estimated.left, Some(Duration::from_secs(6)));
     }
 
@@ -225,12 +225,12 @@ mod tests {
             pages_left: 3,
             ..WorkDoneAndLeft::default()
         };
-        check(&nothing, &Budgets::default(), 0.0, None);
+        check(&nothing, &CrawlBudgets::default(), 0.0, None);
         let over = WorkDoneAndLeft {
             pages_left: 0,
             ..work()
         };
-        check(&over, &Budgets::default(), 1.0, Some(0));
+        check(&over, &CrawlBudgets::default(), 1.0, Some(0));
         // Pages of earlier runs count as done, but are left out of the rate of this run.
         let resumed = WorkDoneAndLeft {
             pages: RoundAndRunTotal {
@@ -239,6 +239,6 @@ mod tests {
             },
             ..work()
         };
-        check(&resumed, &Budgets::default(), 0.05, Some(3800));
+        check(&resumed, &CrawlBudgets::default(), 0.05, Some(3800));
     }
 }

@@ -2,7 +2,7 @@
 //! robots.txt of that host names the sitemap.
 
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason};
+use crawl_frontier::{Frontier, FrontierError, Lease, NotFetchedReason, Reason};
 use crawl_weburl::CanonicalUrl;
 
 use crate::priority::{Priority, is_foreign_entry, may_list};
@@ -25,7 +25,7 @@ pub(super) fn judge(
     lease: &mut Lease,
     rules: &CompiledRobots,
     frontier: &dyn Frontier,
-) -> Result<Option<Exclusion>, FrontierError> {
+) -> Result<Option<NotFetchedReason>, FrontierError> {
     if !is_foreign_entry(lease) {
         return Ok(None);
     }
@@ -40,19 +40,19 @@ pub(super) fn judge(
         parent = frontier.found_on(&sitemap)?;
     }
     let sitemap = lease.via.as_ref().map_or("a sitemap", CanonicalUrl::as_str);
-    Ok(Some(Exclusion {
+    Ok(Some(NotFetchedReason {
         rule: Some(format!(
             "{} does not name {sitemap}",
             lease.origin.robots_url()
         )),
-        ..Exclusion::of(Reason::Sitemap)
+        ..NotFetchedReason::of(Reason::Sitemap)
     }))
 }
 
 #[cfg(test)]
 mod tests {
     use crawl_frontier::{
-        Admission, Frontier as _, LeaseOutcome, MemoryFrontier, Reason, UrlKind, Visit,
+        Admission, Frontier as _, LastVisit, LeaseOutcome, MemoryFrontier, Reason, UrlKind,
     };
     use crawl_weburl::canonicalize;
 
@@ -76,7 +76,7 @@ mod tests {
                 ..Admission::link(pair[0].clone(), 0, pair[1].clone())
             };
             let lease = leased(&frontier, sitemap);
-            let visit = Visit {
+            let visit = LastVisit {
                 at: 1,
                 due: 2,
                 bytes: Vec::new(),

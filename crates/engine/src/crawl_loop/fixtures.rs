@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::Validators;
-use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsCopyState, TdmReservationFile};
+use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsRulesState, TdmReservationCopy};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
@@ -16,9 +16,9 @@ use crawl_weburl::{Origin, canonicalize};
 use super::Coordinator;
 use super::run_statistics::RunStatistics;
 use crate::config::Config;
-use crate::counters::CommitStatistics;
 use crate::messages::page::FetchContext;
-use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::revisit::visit::{RevisitRules, Round};
+use crate::run_counters::CommitStatistics;
 use crate::totals::CrawlTotals;
 
 pub(super) fn at(second: u64) -> Tick {
@@ -64,7 +64,7 @@ pub(super) fn run_report(
     totals: CrawlTotals,
 ) -> RunStatistics {
     let mut run = RunStatistics::new(at_start, at(10));
-    run.enter_round(&RevisitSchedule {
+    run.enter_round(&RevisitRules {
         round: Round {
             number: round,
             before,
@@ -102,7 +102,7 @@ pub(super) fn open_to_all() -> RobotsState {
 pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
     RobotsCopy {
         origin: origin.clone(),
-        state: RobotsCopyState::Rules,
+        state: RobotsRulesState::Rules,
         status: Some(200),
         fetched_at: at(10),
         expires: at(100),
@@ -111,7 +111,7 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
         good_at: Some(at(10)),
         url: origin.robots_url(),
         validators: Validators::default(),
-        tdmrep: TdmReservationFile::default(),
+        tdmrep: TdmReservationCopy::default(),
     }
 }
 

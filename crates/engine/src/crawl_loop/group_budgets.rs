@@ -30,7 +30,7 @@ struct GroupSpending {
 
 /// Whether a group has budget left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GroupBudgetState {
+pub(super) enum GroupBudgetAvailability {
     HasRoom,
     /// Leased URLs use up the remaining budget. There is room again if one of these URLs doesn't
     /// count as a page.
@@ -81,7 +81,7 @@ impl GroupBudgetTracker {
     /// Notes an origin that gets no permit because its group's budget is full.
     pub(super) fn turn_away(&mut self, origin: &Origin) {
         let host = origin.host_key();
-        if self.state(&host) == GroupBudgetState::Leased
+        if self.state(&host) == GroupBudgetAvailability::Leased
             && let Some(spent) = self.spending(&host)
         {
             spent.turned_away.insert(origin.clone());
@@ -92,8 +92,10 @@ impl GroupBudgetTracker {
     /// another page now.
     pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         match self.state(host) {
-            GroupBudgetState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
-            GroupBudgetState::Leased | GroupBudgetState::Spent(_) => None,
+            GroupBudgetAvailability::HasRoom => {
+                self.spending(host).map(|spent| &mut spent.turned_away)
+            }
+            GroupBudgetAvailability::Leased | GroupBudgetAvailability::Spent(_) => None,
         }
         .map(std::mem::take)
         .unwrap_or_default()
@@ -101,28 +103,28 @@ impl GroupBudgetTracker {
 
     /// Returns whether a host's group has room for another page. Requests in flight don't count
     /// towards budgets of bytes and time, so spending may exceed these budgets.
-    pub(super) fn state(&self, host: &HostKey) -> GroupBudgetState {
+    pub(super) fn state(&self, host: &HostKey) -> GroupBudgetAvailability {
         match self.group(host) {
             Some(group) => self.state_of(group),
-            None => GroupBudgetState::HasRoom,
+            None => GroupBudgetAvailability::HasRoom,
         }
     }
 
-    fn state_of(&self, group: &HostGroupBudget) -> GroupBudgetState {
+    fn state_of(&self, group: &HostGroupBudget) -> GroupBudgetAvailability {
         let Some(spent) = self.spent.get(&group.name) else {
-            return GroupBudgetState::HasRoom;
+            return GroupBudgetAvailability::HasRoom;
         };
         let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
         if reached(spent.pages, group.max_pages) {
-            GroupBudgetState::Spent("max-pages")
+            GroupBudgetAvailability::Spent("max-pages")
         } else if reached(spent.bytes, group.max_bytes) {
-            GroupBudgetState::Spent("max-bytes")
+            GroupBudgetAvailability::Spent("max-bytes")
         } else if group.max_server_time.is_some_and(|max| spent.served >= max) {
-            GroupBudgetState::Spent("max-server-time")
+            GroupBudgetAvailability::Spent("max-server-time")
         } else if reached(spent.pages + spent.leases, group.max_pages) {
-            GroupBudgetState::Leased
+            GroupBudgetAvailability::Leased
         } else {
-            GroupBudgetState::HasRoom
+            GroupBudgetAvailability::HasRoom
         }
     }
 
@@ -130,8 +132,8 @@ impl GroupBudgetTracker {
     pub(super) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let group = self.group(host)?;
         match self.state_of(group) {
-            GroupBudgetState::Spent(budget) => Some(in_words(budget, &group.name)),
-            GroupBudgetState::HasRoom | GroupBudgetState::Leased => None,
+            GroupBudgetAvailability::Spent(budget) => Some(in_words(budget, &group.name)),
+            GroupBudgetAvailability::HasRoom | GroupBudgetAvailability::Leased => None,
         }
     }
 
@@ -140,8 +142,8 @@ impl GroupBudgetTracker {
         let spent = self.groups.iter().filter_map(|(_, group)| {
             let state = self.state_of(group);
             match state {
-                GroupBudgetState::Spent(budget) => Some(in_words(budget, &group.name)),
-                GroupBudgetState::HasRoom | GroupBudgetState::Leased => None,
+                GroupBudgetAvailability::Spent(budget) => Some(in_words(budget, &group.name)),
+                GroupBudgetAvailability::HasRoom | GroupBudgetAvailability::Leased => None,
             }
         });
         spent.min()
@@ -156,7 +158,7 @@ impl GroupBudgetTracker {
             .get(&group.name)
             .map_or((0, 0), |spent| (spent.pages, spent.leases));
         let room = match (self.state_of(group), group.max_pages) {
-            (GroupBudgetState::Spent(_), _) => 0,
+            (GroupBudgetAvailability::Spent(_), _) => 0,
             (_, Some(most)) => most.saturating_sub(pages + leases),
             (_, None) => return None,
         };
@@ -189,7 +191,7 @@ mod tests {
 
     use crawl_weburl::{HostKey, HostPatternMap, Origin, canonicalize};
 
-    use super::{GroupBudgetState, GroupBudgetTracker};
+    use super::{GroupBudgetAvailability, GroupBudgetTracker};
     use crate::config::HostGroupBudget;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -238,7 +240,7 @@ mod tests {
             for page in ["a.example", "www.b.example", "a.example"] {
                 assert_eq!(
                     budgets.state(&host(page)),
-                    GroupBudgetState::HasRoom,
+                    GroupBudgetAvailability::HasRoom,
                     "{name}"
                 );
                 assert_eq!(budgets.spent(), None);
@@ -249,12 +251,15 @@ mod tests {
             }
             let expected = Some(format!("{name} of group g"));
             for page in ["b.example", "x.a.example"] {
-                assert_eq!(budgets.state(&host(page)), GroupBudgetState::Spent(name));
+                assert_eq!(
+                    budgets.state(&host(page)),
+                    GroupBudgetAvailability::Spent(name)
+                );
                 assert_eq!(budgets.spent_by(&host(page)), expected);
             }
             assert_eq!(budgets.spent(), expected);
             for page in ["c.example", "d.example"] {
-                assert_eq!(budgets.state(&host(page)), GroupBudgetState::HasRoom);
+                assert_eq!(budgets.state(&host(page)), GroupBudgetAvailability::HasRoom);
                 assert_eq!(budgets.spent_by(&host(page)), None);
             }
         }
@@ -269,7 +274,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         assert!(budgets.with_room_again(&b).is_empty(), "there was room");
         budgets.leased(&b);
-        assert_eq!(budgets.state(&a), GroupBudgetState::Leased);
+        assert_eq!(budgets.state(&a), GroupBudgetAvailability::Leased);
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
@@ -277,7 +282,7 @@ mod tests {
         // room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
-        assert_eq!(budgets.state(&b), GroupBudgetState::Leased);
+        assert_eq!(budgets.state(&b), GroupBudgetAvailability::Leased);
         assert!(budgets.with_room_again(&a).is_empty());
         budgets.lease_ended(&b);
         let again: Vec<Origin> = budgets.with_room_again(&b).into_iter().collect();
@@ -288,7 +293,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.unsettled(&b);
         assert!(budgets.with_room_again(&b).is_empty(), "it was spent");
-        assert_eq!(budgets.state(&a), GroupBudgetState::HasRoom);
+        assert_eq!(budgets.state(&a), GroupBudgetAvailability::HasRoom);
         assert_eq!(budgets.room(&host("d.example")), None);
     }
 }

@@ -8,8 +8,8 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::group_budgets::{GroupBudgetState, GroupBudgetTracker};
-use crate::config::{Budgets, HostBudget};
+use super::group_budgets::{GroupBudgetAvailability, GroupBudgetTracker};
+use crate::config::{CrawlBudgets, HostBudget};
 use crate::messages::StoredSpending;
 use crate::summary::EndReason;
 
@@ -23,7 +23,7 @@ use crate::summary::EndReason;
 /// [`with_room_again`](Self::with_room_again). The spending is stored with the state of a host
 /// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
 pub(crate) struct HostBudgetTracker {
-    budgets: Budgets,
+    budgets: CrawlBudgets,
     by_host: HashMap<HostKey, HostSpending>,
     groups: GroupBudgetTracker,
     /// Hosts that have spent a budget, with the name of that budget.
@@ -66,7 +66,7 @@ impl HostSpending {
 }
 
 impl HostBudgetTracker {
-    pub(crate) fn new(budgets: &Budgets) -> HostBudgetTracker {
+    pub(crate) fn new(budgets: &CrawlBudgets) -> HostBudgetTracker {
         HostBudgetTracker {
             budgets: budgets.clone(),
             by_host: HashMap::new(),
@@ -102,7 +102,7 @@ impl HostBudgetTracker {
 
     /// Replaces the budgets. Past spending counts towards the new budgets. Call
     /// [`share`](Self::share) next if hosts share a budget.
-    pub(crate) fn set_budgets(&mut self, budgets: &Budgets) {
+    pub(crate) fn set_budgets(&mut self, budgets: &CrawlBudgets) {
         self.budgets = budgets.clone();
         self.groups = GroupBudgetTracker::new(&budgets.groups);
         self.full.clear();
@@ -298,7 +298,7 @@ impl HostBudgetTracker {
             // A host can be full although its budget isn't spent: its remaining pages may all be
             // leased, or its group may be full.
             return reached(account.pages + account.leases, budget.max_pages)
-                || self.groups.state(host) != GroupBudgetState::HasRoom;
+                || self.groups.state(host) != GroupBudgetAvailability::HasRoom;
         };
         self.full.insert(host.clone(), spent);
         true

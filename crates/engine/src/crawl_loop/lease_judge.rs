@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crawl_frontier::{Exclusion, Frontier, FrontierError, KnownState, Lease, Reason, UrlKind};
-use crawl_traps::Disposition;
+use crawl_frontier::{
+    Frontier, FrontierError, KnownState, Lease, NotFetchedReason, Reason, UrlKind,
+};
+use crawl_traps::UrlDisposition;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use foldhash::HashMap as FoldHashMap;
 use foldhash::HashMapExt as _;
@@ -18,8 +20,8 @@ use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
-use crate::sampling::{SampleVerdict, Sampling};
-use crate::shared_traps::{SharedTraps, put_aside};
+use crate::sampling::{SampleState, SampleVerdict};
+use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 
 /// Decides what happens to a leased URL that scope and robots.txt allow: by traps, by the sample of
 /// a crawl, and by whether the program died while reading it.
@@ -44,8 +46,8 @@ pub(crate) struct LeaseJudge {
     /// Whether URLs in traps are requested with HEAD, or deferred (`Get`).
     of_traps: OffScopeMethod,
     /// The trap detector's state, which the writer updates with each commit.
-    shared: SharedTraps,
-    sampling: Option<Sampling>,
+    shared: SharedTrapDetector,
+    sampling: Option<SampleState>,
     suspects: CrashSuspects,
     /// The number of uncommitted leases of each origin. Their pages are not in `shared` yet.
     out: FoldHashMap<Origin, u32>,
@@ -85,7 +87,7 @@ impl LeaseJudge {
         LeaseJudge {
             rules,
             of_traps,
-            shared: SharedTraps::new(&TrapAvoidance::OFF, None),
+            shared: SharedTrapDetector::new(&TrapAvoidance::OFF, None),
             sampling: None,
             suspects: CrashSuspects::default(),
             out: FoldHashMap::new(),
@@ -94,18 +96,18 @@ impl LeaseJudge {
     }
 
     /// Sets the trap detector's state, which is shared with the writer.
-    pub(super) fn share_traps(&mut self, shared: SharedTraps) {
+    pub(super) fn share_traps(&mut self, shared: SharedTrapDetector) {
         self.shared = shared;
     }
 
     /// Restricts fetching to a sample of pages, if the crawl draws one.
-    pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
+    pub(super) fn sample(&mut self, sampling: Option<SampleState>) {
         self.sampling = sampling;
     }
 
     /// Returns true, once only, if the sampling frame is complete and the sample must be drawn now.
     pub(super) fn is_to_draw(&mut self) -> bool {
-        self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
+        self.sampling.as_mut().is_some_and(SampleState::is_to_draw)
     }
 
     /// Takes the origins that waited for the commit that has just ended.
@@ -141,10 +143,14 @@ impl LeaseJudge {
     /// Removes the parameters that the site's `Clean-param` lines declare irrelevant. Returns the
     /// resulting URL, and the exclusion with which to settle the leased URL. `None` if the leased
     /// URL has no such parameter.
-    fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
+    fn cleaned(
+        &self,
+        lease: &Lease,
+        context: &FetchContext,
+    ) -> Option<(CanonicalUrl, NotFetchedReason)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
-        let exclusion = Exclusion {
+        let exclusion = NotFetchedReason {
             line: Some(cleaned.line),
             ..put_aside(Reason::Duplicate, cleaned.rule)
         };
@@ -292,31 +298,35 @@ impl LeaseJudge {
         let disposition = traps.disposition(&lease.url, lease.via.as_ref(), at.level());
         drop(traps);
         Ok(match disposition {
-            Disposition::Fetch => LeaseDisposition::Fetch(lease),
+            UrlDisposition::Fetch => LeaseDisposition::Fetch(lease),
             // The URL is already behind all others in the queue.
-            Disposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
-            Disposition::Later(level) => LeaseDisposition::Later(lease, Priority::at_level(level)),
-            Disposition::Defer(_) if self.of_traps == OffScopeMethod::Head => {
+            UrlDisposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
+            UrlDisposition::Later(level) => {
+                LeaseDisposition::Later(lease, Priority::at_level(level))
+            }
+            UrlDisposition::Defer(_) if self.of_traps == OffScopeMethod::Head => {
                 LeaseDisposition::CheckStatus(lease)
             }
-            Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
+            UrlDisposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
                 lease,
                 exclusion: put_aside(Reason::Trap, rule),
             }),
-            Disposition::SameAs(url, why) if lease.redirects == 0 => {
+            UrlDisposition::SameAs(url, why) if lease.redirects == 0 => {
                 LeaseDisposition::Settle(WriterMessage::SameAs {
                     lease,
                     url,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Disposition::Mirror(twin, why) if is_fetched_or_pending(frontier, &twin)? => {
+            UrlDisposition::Mirror(twin, why) if is_fetched_or_pending(frontier, &twin)? => {
                 LeaseDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Disposition::SameAs(..) | Disposition::Mirror(..) => LeaseDisposition::Fetch(lease),
+            UrlDisposition::SameAs(..) | UrlDisposition::Mirror(..) => {
+                LeaseDisposition::Fetch(lease)
+            }
         })
     }
 }
@@ -346,7 +356,7 @@ mod tests {
     use crate::config::{OffScopeMethod, TrapAvoidance};
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
-    use crate::shared_traps::SharedTraps;
+    use crate::shared_trap_detector::SharedTrapDetector;
 
     fn url(path: &str) -> CanonicalUrl {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
@@ -418,7 +428,7 @@ mod tests {
         ] {
             let frontier = MemoryFrontier::new();
             let mut gate = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
-            gate.share_traps(SharedTraps::new(&TrapAvoidance::default(), None));
+            gate.share_traps(SharedTrapDetector::new(&TrapAvoidance::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
                 ..link(path)

@@ -1,16 +1,16 @@
 //! Uses permits for logins, and acts on their results.
 
-use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Exclusion, FrontierError, Lease, Reason};
+use crawl_fetcher::{Exchange, ExchangeFailure};
+use crawl_frontier::{FrontierError, Lease, NotFetchedReason, Reason};
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
-use super::logins::{LoggedOutPageAction, LoginReaction, LoginRequirement, Logins};
+use super::logins::{LoggedOutPageRetry, LoginPermitDecision, LoginReaction, LoginTracker};
 use super::robots::RobotsAvailability;
 use crate::login::learn_passwords;
-use crate::messages::login::{LoginRequest, PageSession};
+use crate::messages::login::{LoginStepRequest, PageSession};
 use crate::messages::{Effect, Job};
 
 /// What a permit for a page is used for. A login takes precedence over the page.
@@ -30,7 +30,7 @@ impl Coordinator {
     pub(crate) fn log_in(&mut self) {
         let config = &self.config;
         let unusable = learn_passwords(&config.logins, &config.fetch.sessions);
-        let logins = Logins::new(&config.logins, &config.fetch.sessions, config.retries);
+        let logins = LoginTracker::new(&config.logins, &config.fetch.sessions, config.retries);
         self.logins = logins.proxied(config.fetch.proxy.is_some());
         for (site, why) in unusable {
             self.logins.fail(&site, why);
@@ -63,10 +63,12 @@ impl Coordinator {
         let (gate, reaction) = self.logins.gate(origin);
         self.react_to_login(now, reaction, out);
         match gate {
-            LoginRequirement::Open => return Ok(LoginPermitUse::Page),
-            LoginRequirement::Login(request) => return self.login_job(now, origin, request, out),
-            LoginRequirement::Wait => self.hosts.set_pending(now, origin, 0),
-            LoginRequirement::Failed(why) => {
+            LoginPermitDecision::Open => return Ok(LoginPermitUse::Page),
+            LoginPermitDecision::Login(request) => {
+                return self.login_job(now, origin, request, out);
+            }
+            LoginPermitDecision::Wait => self.hosts.set_pending(now, origin, 0),
+            LoginPermitDecision::Failed(why) => {
                 self.hosts.stop_for_login(now, &origin.host_key(), &why);
             }
         }
@@ -78,7 +80,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         origin: &Origin,
-        request: LoginRequest,
+        request: LoginStepRequest,
         out: &mut Vec<Effect>,
     ) -> Result<LoginPermitUse, FrontierError> {
         let is_allowed = match self.robots.standing(origin)? {
@@ -103,8 +105,8 @@ impl Coordinator {
     pub(super) fn login_answered(
         &mut self,
         now: Tick,
-        request: &LoginRequest,
-        result: &Result<Exchange, Failure>,
+        request: &LoginStepRequest,
+        result: &Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) {
         let reaction = self.logins.answered(request, result);
@@ -133,20 +135,20 @@ impl Coordinator {
         now: Tick,
         session: &PageSession,
         url: &CanonicalUrl,
-        result: &mut Result<Box<Exchange>, Failure>,
+        result: &mut Result<Box<Exchange>, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) -> bool {
         let reaction = self.logins.page_ended(session, url);
         let page = reaction.page;
         self.react_to_login(now, reaction, out);
         if let Err(failure) = result {
-            failure.retry |= page == LoggedOutPageAction::Later;
-            if page == LoggedOutPageAction::SetAside {
+            failure.retry |= page == LoggedOutPageRetry::Later;
+            if page == LoggedOutPageRetry::SetAside {
                 let contrast = ", but other pages of the site are logged in";
                 failure.detail.push_str(contrast);
             }
         }
-        page != LoggedOutPageAction::Again
+        page != LoggedOutPageRetry::Again
     }
 
     /// Returns whether URLs that look like actions are excluded on the URL's site, because a
@@ -163,12 +165,12 @@ impl Coordinator {
 
     /// Returns the exclusion of a URL that looks like an action on a site with a login, because a
     /// log-out would end the session. `None` for other URLs.
-    pub(super) fn action_at_login(&self, lease: &Lease) -> Option<Exclusion> {
+    pub(super) fn action_at_login(&self, lease: &Lease) -> Option<NotFetchedReason> {
         let is_skipped = self.skips_actions_at_login(&lease.url);
         let action = is_skipped.then(|| action(&lease.url)).flatten()?;
-        (!lease.is_seed).then(|| Exclusion {
+        (!lease.is_seed).then(|| NotFetchedReason {
             rule: Some(action.to_string()),
-            ..Exclusion::of(Reason::Action)
+            ..NotFetchedReason::of(Reason::Action)
         })
     }
 

@@ -1,21 +1,21 @@
 //! Which sites are logged in, and the next request of each login.
 
-mod session_evidence;
+mod site_session_tracker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crawl_extractor::{DecodedPage, read_post_forms};
-use crawl_fetcher::{CredentialsDigest, Exchange, Failure, SiteSessions};
+use crawl_fetcher::{CredentialsDigest, Exchange, ExchangeFailure, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostPatternMap, Origin, class_of_host};
 
-use self::session_evidence::{SessionConclusion, SessionEvidence};
+use self::site_session_tracker::{SessionConclusion, SiteSessionTracker};
 use crate::login::refused_credentials::{digest_of, is_same, refused_before};
 use crate::login::{
     LoginFailure, LoginForm, LoginMethod, SessionStatus, SiteLogin, decoded, judge, login_form,
 };
-use crate::messages::login::{LoginRequest, LoginStep, PageSession};
+use crate::messages::login::{LoginStep, LoginStepRequest, PageSession};
 
 /// Maximum redirects in a login.
 /// Beyond the limit: the login fails, and its hosts are parked.
@@ -33,7 +33,7 @@ const MAX_LOGOUTS: u32 = 100;
 /// [`credentials_read`](Self::credentials_read). For each page of the site,
 /// [`page_ended`](Self::page_ended) records whether the page looks logged in.
 #[derive(Debug, Default)]
-pub(super) struct Logins {
+pub(super) struct LoginTracker {
     /// The sites with a session, including sites without a login.
     by_site: HostPatternMap<String>,
     sites: BTreeMap<String, SiteState>,
@@ -50,7 +50,7 @@ struct SiteState {
     /// The number of successful logins in this run, plus one if an earlier run had logged in. A
     /// page that was requested before the last login shows nothing about the current session.
     generation: u32,
-    evidence: SessionEvidence,
+    evidence: SiteSessionTracker,
     /// The digest of the credentials that were sent last.
     tried: Option<CredentialsDigest>,
     /// Origins whose pages wait for the login.
@@ -66,7 +66,7 @@ enum Phase {
     /// form login that first compares the credentials with the ones that the site refused.
     Credentials(Option<LoginForm>),
     /// The next login request, which was not sent yet.
-    Request(LoginRequest),
+    Request(LoginStepRequest),
     InFlight,
     /// The login failed for this reason.
     Failed(LoginFailure),
@@ -74,11 +74,11 @@ enum Phase {
 
 /// What a permit for a page is used for.
 #[derive(Debug)]
-pub(super) enum LoginRequirement {
+pub(super) enum LoginPermitDecision {
     /// Fetch a page.
     Open,
     /// Send this login request.
-    Login(LoginRequest),
+    Login(LoginStepRequest),
     /// Don't use the permit: the pages of the host wait for the login.
     Wait,
     /// Don't use the permit: the login failed for this reason.
@@ -97,12 +97,12 @@ pub(super) struct LoginReaction {
     /// The site whose login just succeeded.
     pub(super) logged_in: Option<String>,
     /// When to fetch the page again, if it looks logged out.
-    pub(super) page: LoggedOutPageAction,
+    pub(super) page: LoggedOutPageRetry,
 }
 
 /// When to fetch a page again that looks logged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum LoggedOutPageAction {
+pub(super) enum LoggedOutPageRetry {
     /// After the next login, because the session was over. The attempt doesn't count.
     #[default]
     Again,
@@ -112,14 +112,14 @@ pub(super) enum LoggedOutPageAction {
     SetAside,
 }
 
-impl Logins {
+impl LoginTracker {
     /// Creates the states of all sites with a login, at the start of a run. `sessions` contains the
     /// sessions that earlier runs stored.
     pub(super) fn new(
         logins: &[Arc<SiteLogin>],
         sessions: &SiteSessions,
         max_retries: u32,
-    ) -> Logins {
+    ) -> LoginTracker {
         // A subdomain whose `[site]` table keeps cookies has its own session. Pages of the
         // subdomain then don't need the login of the domain above.
         let mut by_site = HostPatternMap::default();
@@ -137,14 +137,14 @@ impl Logins {
                     Phase::Due
                 },
                 generation: u32::from(may_be_in),
-                evidence: SessionEvidence::new(may_be_in),
+                evidence: SiteSessionTracker::new(may_be_in),
                 tried: None,
                 waiting: BTreeSet::new(),
             };
             (login.site.clone(), state)
         });
         let sites = states.collect();
-        Logins {
+        LoginTracker {
             by_site,
             sites,
             sessions: sessions.clone(),
@@ -154,8 +154,8 @@ impl Logins {
     }
 
     /// Sets whether requests go to a proxy. If so, plain http to loopback counts as unprotected.
-    pub(super) fn proxied(self, is_proxied: bool) -> Logins {
-        Logins { is_proxied, ..self }
+    pub(super) fn proxied(self, is_proxied: bool) -> LoginTracker {
+        LoginTracker { is_proxied, ..self }
     }
 
     /// Makes the login of a site fail before its first request.
@@ -218,35 +218,35 @@ impl Logins {
     }
 
     /// Decides what a permit of an origin is used for.
-    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginRequirement, LoginReaction) {
+    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginPermitDecision, LoginReaction) {
         let mut reaction = LoginReaction::default();
         let site = self.by_site.find(&origin.host_key()).map(|(_, site)| site);
         let Some(state) = site.and_then(|site| self.sites.get_mut(site)) else {
-            return (LoginRequirement::Open, reaction);
+            return (LoginPermitDecision::Open, reaction);
         };
         if matches!(state.phase, Phase::Due) {
             reaction = state.begin(&self.sessions);
             reaction.wake.retain(|woken| woken != origin);
         }
         let gate = match &state.phase {
-            Phase::LoggedIn => LoginRequirement::Open,
-            Phase::Failed(why) => LoginRequirement::Failed(why.clone()),
+            Phase::LoggedIn => LoginPermitDecision::Open,
+            Phase::Failed(why) => LoginPermitDecision::Failed(why.clone()),
             Phase::Request(request) if request.url.origin() == *origin => {
                 let request = request.clone();
                 state.waiting.insert(origin.clone());
                 state.phase = Phase::InFlight;
-                LoginRequirement::Login(request)
+                LoginPermitDecision::Login(request)
             }
             Phase::Due | Phase::Request(_) | Phase::Credentials(_) | Phase::InFlight => {
                 state.waiting.insert(origin.clone());
-                LoginRequirement::Wait
+                LoginPermitDecision::Wait
             }
         };
         (gate, reaction)
     }
 
     /// Puts a request back that [`gate`](Self::gate) returned, because it was not sent.
-    pub(super) fn put_back(&mut self, request: LoginRequest) {
+    pub(super) fn put_back(&mut self, request: LoginStepRequest) {
         if let Some(state) = self.sites.get_mut(&request.login.site) {
             state.phase = Phase::Request(request);
         }
@@ -254,7 +254,7 @@ impl Logins {
 
     /// Ends a login because robots.txt disallows its next request. The login fails, unless only the
     /// page that follows the login is disallowed: then the login counts as successful.
-    pub(super) fn disallowed(&mut self, request: &LoginRequest) -> LoginReaction {
+    pub(super) fn disallowed(&mut self, request: &LoginStepRequest) -> LoginReaction {
         self.change(&request.login.site, |_| match request.step {
             LoginStep::Landing => Ok(Phase::LoggedIn),
             LoginStep::Page | LoginStep::Submit => {
@@ -286,11 +286,11 @@ impl Logins {
         };
         match state.evidence.note_logged_out(url) {
             SessionConclusion::Undecided => LoginReaction {
-                page: LoggedOutPageAction::Later,
+                page: LoggedOutPageRetry::Later,
                 ..LoginReaction::default()
             },
             SessionConclusion::SetAside => LoginReaction {
-                page: LoggedOutPageAction::SetAside,
+                page: LoggedOutPageRetry::SetAside,
                 ..LoginReaction::default()
             },
             SessionConclusion::LoginFailed => {
@@ -334,7 +334,7 @@ impl Logins {
                 return Err(refused_before(&refused));
             }
             if let (LoginMethod::Form { url, .. }, None) = (&state.login.method, form) {
-                let request = LoginRequest::new(&state.login, LoginStep::Page, url.clone());
+                let request = LoginStepRequest::new(&state.login, LoginStep::Page, url.clone());
                 return Ok(Phase::Request(request));
             }
             let is_secret = |name: &str| form.as_ref().is_none_or(|form| form.is_secret(name));
@@ -345,9 +345,9 @@ impl Logins {
             sessions.set_secret_fields(site, secret.map(|(name, _)| name.clone()).collect());
             state.tried = digest_of(now, &state.login, &credentials);
             match (&state.login.method, form) {
-                (_, Some(form)) => Ok(Phase::Request(LoginRequest {
+                (_, Some(form)) => Ok(Phase::Request(LoginStepRequest {
                     form: Some(form.filled_in(&credentials)),
-                    ..LoginRequest::new(&state.login, LoginStep::Submit, form.action.clone())
+                    ..LoginStepRequest::new(&state.login, LoginStep::Submit, form.action.clone())
                 })),
                 (LoginMethod::Form { .. }, None) => Ok(Phase::Due),
                 (LoginMethod::Token { header }, None) => {
@@ -364,8 +364,8 @@ impl Logins {
     /// Handles the result of a login request.
     pub(super) fn answered(
         &mut self,
-        request: &LoginRequest,
-        result: &Result<Exchange, Failure>,
+        request: &LoginStepRequest,
+        result: &Result<Exchange, ExchangeFailure>,
     ) -> LoginReaction {
         // Send credentials only once, because repeated attempts could lock the account.
         let may_retry = request.step != LoginStep::Submit && request.tries < self.max_retries;
@@ -449,7 +449,7 @@ impl SiteState {
         let mut reaction = LoginReaction::default();
         match &self.login.method {
             LoginMethod::Form { url, .. } if sessions.refused(&self.login.site).is_none() => {
-                let request = LoginRequest::new(&self.login, LoginStep::Page, url.clone());
+                let request = LoginStepRequest::new(&self.login, LoginStep::Page, url.clone());
                 self.phase = Phase::Request(request);
                 reaction.wake.push(url.origin());
             }
@@ -462,9 +462,9 @@ impl SiteState {
     }
 }
 
-impl LoginRequest {
-    fn new(login: &Arc<SiteLogin>, step: LoginStep, url: CanonicalUrl) -> LoginRequest {
-        LoginRequest {
+impl LoginStepRequest {
+    fn new(login: &Arc<SiteLogin>, step: LoginStep, url: CanonicalUrl) -> LoginStepRequest {
+        LoginStepRequest {
             login: Arc::clone(login),
             step,
             url,
@@ -482,9 +482,9 @@ impl LoginRequest {
             LoginMethod::Form { url, .. } => url.clone(),
             LoginMethod::Token { .. } => self.url.clone(),
         };
-        Phase::Request(LoginRequest {
+        Phase::Request(LoginStepRequest {
             tries: self.tries + 1,
-            ..LoginRequest::new(&self.login, LoginStep::Page, url)
+            ..LoginStepRequest::new(&self.login, LoginStep::Page, url)
         })
     }
 }
@@ -495,7 +495,7 @@ impl LoginRequest {
 /// Why the login failed.
 fn next_phase(
     login: &Arc<SiteLogin>,
-    request: &LoginRequest,
+    request: &LoginStepRequest,
     answer: &Exchange,
     bounds: &Bounds<'_>,
 ) -> Result<Phase, LoginFailure> {
@@ -541,11 +541,11 @@ fn next_phase(
 
 /// Returns the request that follows a redirect: a GET, or the form again after a 307 or 308.
 fn redirected(
-    request: &LoginRequest,
+    request: &LoginStepRequest,
     answer: &Exchange,
     target: CanonicalUrl,
     bounds: &Bounds<'_>,
-) -> Result<LoginRequest, LoginFailure> {
+) -> Result<LoginStepRequest, LoginFailure> {
     bounds.check_target(&target)?;
     if request.redirects >= MAX_LOGIN_REDIRECTS {
         return Err(format!("it redirects more than {MAX_LOGIN_REDIRECTS} times").into());
@@ -568,12 +568,12 @@ fn redirected(
         LoginStep::Submit if is_repeated => LoginStep::Submit,
         LoginStep::Submit | LoginStep::Landing => LoginStep::Landing,
     };
-    Ok(LoginRequest {
+    Ok(LoginStepRequest {
         form: request.form.clone().filter(|_| is_repeated),
         redirects: request.redirects + 1,
         is_resent: is_repeated,
         tries: request.tries,
-        ..LoginRequest::new(&request.login, step, target)
+        ..LoginStepRequest::new(&request.login, step, target)
     })
 }
 

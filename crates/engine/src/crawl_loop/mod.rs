@@ -6,10 +6,10 @@ mod commands;
 mod completion_estimate;
 mod crash_suspects;
 mod cross_submission;
-mod disk_floor;
 mod file_byte_lock;
 #[cfg(test)]
 mod fixtures;
+mod free_space_limit;
 mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
@@ -18,10 +18,11 @@ mod lease_judge;
 mod login_requests;
 mod logins;
 mod page_requests;
+mod pending_url_rows;
 mod permits;
 mod progress;
 mod render_requests;
-mod renders;
+mod render_tracker;
 pub(crate) mod replayed_turns;
 mod request_results;
 pub(crate) mod request_rows;
@@ -40,7 +41,6 @@ mod tests;
 mod turn_tracker;
 mod unread_pages;
 mod waiting_documents;
-mod waiting_rows;
 mod worker_coordination;
 
 use std::sync::Arc;
@@ -51,14 +51,14 @@ use crawl_scheduler::Tick;
 use crawl_scope::Scope;
 use crawl_weburl::{HostKey, Origin};
 
-use self::backlog::Backlog;
+use self::backlog::CommitBacklogTracker;
 use self::commands::reply;
 use self::hosts::Hosts;
 use self::lease_judge::LeaseJudge;
-use self::logins::Logins;
-use self::renders::Renders;
+use self::logins::LoginTracker;
+use self::render_tracker::RenderTracker;
 use self::robots::RobotsStates;
-use self::run_end::RunEnd;
+use self::run_end::RunEndTracker;
 use self::run_scope::RunScope;
 use self::run_statistics::RunStatistics;
 use self::turn_tracker::TurnTracker;
@@ -66,10 +66,10 @@ use self::worker_coordination::{NewsReaction, WorkerCoordination};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::messages::sharing::SharedNews;
-use crate::messages::{CommittedGroup, Effect, Event, WriterMessage};
+use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage};
 use crate::summary::EndReason;
 use crate::totals::CrawlTotals;
-use crate::trace_events::TraceEvents;
+use crate::trace_events::TraceEventEmitter;
 
 /// The crawl loop: passes events to the parts that own the state of a crawl, and the effects of
 /// these parts to the driver. Never waits or sleeps.
@@ -91,16 +91,16 @@ pub(crate) struct Coordinator {
     frontier: Arc<dyn Frontier>,
     hosts: Hosts,
     robots: RobotsStates,
-    logins: Logins,
-    renders: Renders,
+    logins: LoginTracker,
+    renders: RenderTracker,
     scope: RunScope,
     gate: LeaseJudge,
     shared: WorkerCoordination,
     turns: TurnTracker,
-    backlog: Backlog,
-    end: RunEnd,
+    backlog: CommitBacklogTracker,
+    end: RunEndTracker,
     report: RunStatistics,
-    events: TraceEvents,
+    events: TraceEventEmitter,
     /// The secrets of all hosts, for example passwords and cookies.
     secrets: Secrets,
 }
@@ -128,16 +128,16 @@ impl Coordinator {
         Coordinator {
             hosts: Hosts::new(&config, &frontier, seed),
             robots: RobotsStates::new(&config, &frontier),
-            logins: Logins::default(),
-            renders: Renders::new(&config),
+            logins: LoginTracker::default(),
+            renders: RenderTracker::new(&config),
             scope: RunScope::new(scope, config.resources),
             gate: LeaseJudge::new(config.traps, config.off_scope_method),
             shared: WorkerCoordination::default(),
             turns: TurnTracker::new(totals),
-            backlog: Backlog::new(&config, now),
-            end: RunEnd::new(&config.budgets, now),
+            backlog: CommitBacklogTracker::new(&config, now),
+            end: RunEndTracker::new(&config.budgets, now),
             report: RunStatistics::new(totals, now),
-            events: TraceEvents::new(&config),
+            events: TraceEventEmitter::new(&config),
             secrets: config.fetch.secrets(),
             config,
             frontier,
@@ -270,7 +270,7 @@ impl Coordinator {
         self.end.fail(error.into());
     }
 
-    fn committed(&mut self, now: Tick, committed: CommittedGroup) {
+    fn committed(&mut self, now: Tick, committed: GroupCommitResult) {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
         for origin in &committed.ended {

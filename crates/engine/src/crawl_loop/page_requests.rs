@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crawl_archive::rows::READER_KILLED;
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{FrontierError, Lease, UrlKind};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -17,7 +17,7 @@ use super::robots::{RobotsAvailability, RobotsJudgement};
 use crate::config::OffScopeMethod;
 use crate::content_filter::declared_length;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
-use crate::messages::render::RenderingStatus;
+use crate::messages::render::PageSourceToRead;
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
@@ -290,7 +290,7 @@ impl Coordinator {
         now: Tick,
         lease: Lease,
         context: FetchContext,
-        mut result: Result<Box<Exchange>, Failure>,
+        mut result: Result<Box<Exchange>, ExchangeFailure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,
     ) {
@@ -347,7 +347,7 @@ impl Coordinator {
                     exchange,
                     scope: Arc::clone(self.scope.current()),
                     host,
-                    rendering: RenderingStatus::default(),
+                    rendering: PageSourceToRead::default(),
                 };
                 self.take_on(now, page, out);
             }
@@ -379,7 +379,7 @@ impl Coordinator {
 /// Returns whether the result of a HEAD request for `url` must be confirmed with GET, since only a
 /// GET shows that a link is broken. Some servers answer HEAD with a redirect that leads nowhere.
 /// Others answer every HEAD with the same empty 200.
-fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, Failure>) -> bool {
+fn needs_get(url: &CanonicalUrl, result: &Result<Box<Exchange>, ExchangeFailure>) -> bool {
     match result {
         Ok(exchange) => match exchange.redirect_target() {
             Some(Ok(target)) => target == *url,

@@ -2,7 +2,7 @@
 
 use crawl_archive::rows::RenderMessageRow;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Permit, Purpose, Tick};
+use crawl_scheduler::{Permit, RequestPurpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
 use super::login_requests::LoginPermitUse;
@@ -37,11 +37,11 @@ impl Coordinator {
             return None;
         }
         match permit.purpose() {
-            Purpose::Hop { of } if self.scope.is_left_out(&of.host_key()) => None,
-            Purpose::Robots { origin } => Some(origin.robots_url()),
-            Purpose::Hop { of } => self.robots.pending_hop(of).cloned(),
-            Purpose::Page { .. } if self.hosts.has_address(permit.host()) => None,
-            Purpose::Page { origin } => Some(origin.url("/")),
+            RequestPurpose::Hop { of } if self.scope.is_left_out(&of.host_key()) => None,
+            RequestPurpose::Robots { origin } => Some(origin.robots_url()),
+            RequestPurpose::Hop { of } => self.robots.pending_hop(of).cloned(),
+            RequestPurpose::Page { .. } if self.hosts.has_address(permit.host()) => None,
+            RequestPurpose::Page { origin } => Some(origin.url("/")),
         }
     }
 
@@ -108,7 +108,7 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         match permit.purpose().clone() {
-            Purpose::Page { origin } => match self.login_turn(now, &origin, out) {
+            RequestPurpose::Page { origin } => match self.login_turn(now, &origin, out) {
                 Ok(LoginPermitUse::Page) => {
                     let job = match self.render_turn(now, &origin, out) {
                         Ok(RenderPermitUse::Page) => {
@@ -128,17 +128,17 @@ impl Coordinator {
                 Ok(LoginPermitUse::Nothing) => Ok(None),
                 Err(error) => Err(error),
             },
-            Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
+            RequestPurpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
                 self.hosts.set_robots(now, &origin, never_fetched());
                 self.scope.leave_out(&origin);
                 Ok(None)
             }
-            Purpose::Robots { origin } => {
+            RequestPurpose::Robots { origin } => {
                 let url = origin.robots_url();
                 let job = self.robots.job(origin, url, 0);
                 job.map(Some)
             }
-            Purpose::Hop { of } => {
+            RequestPurpose::Hop { of } => {
                 let scope = &self.scope;
                 let job = self.robots.pending_job(of.clone(), scope);
                 if matches!(job, Ok(None)) {
@@ -155,16 +155,16 @@ mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
 
-    use crawl_scheduler::{Permit, PollOutcome, Purpose, Tick};
+    use crawl_scheduler::{Permit, PollOutcome, RequestPurpose, Tick};
     use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
     use super::super::fixtures::{at, config, coordinator, open_to_all, pages, run_report};
     use super::super::host_locks::HostLocks;
-    use super::super::robots::RobotsFollowUp;
+    use super::super::robots::RobotsFollowUpRequest;
     use crate::config::Config;
-    use crate::control::{Command, PostedCommand, StopRequest};
+    use crate::control::{CrawlCommand, PostedCommand, StopUrgency};
     use crate::messages::{Effect, Event};
     use crate::summary::EndReason;
 
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    fn send(coordinator: &mut Coordinator, command: Command) {
+    fn send(coordinator: &mut Coordinator, command: CrawlCommand) {
         let (answer, _) = oneshot::channel();
         coordinator.command(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
@@ -222,7 +222,7 @@ mod tests {
         let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
             (|coordinator| coordinator.end.end(EndReason::Finished), true),
-            (|coordinator| coordinator.end.stop(StopRequest::Drain), true),
+            (|coordinator| coordinator.end.stop(StopUrgency::Drain), true),
             (
                 |coordinator| coordinator.backlog.written(u64::from(u32::MAX), 0),
                 true,
@@ -231,7 +231,7 @@ mod tests {
                 |coordinator| coordinator.report = run_report(1, pages(0), pages(0), pages(7)),
                 true,
             ),
-            (|coordinator| send(coordinator, Command::Pause), true),
+            (|coordinator| send(coordinator, CrawlCommand::Pause), true),
             (
                 |coordinator| {
                     coordinator
@@ -303,7 +303,7 @@ mod tests {
         // Only one request may be in flight, so the other two permits wait. Their addresses are not
         // looked up again.
         assert_eq!((requests, coordinator.hosts.requests().found()), (1, 2));
-        coordinator.end.stop(StopRequest::Drain);
+        coordinator.end.stop(StopUrgency::Drain);
         let _ = coordinator.advance(at(20), &mut out);
         assert_eq!(coordinator.hosts.requests().found(), 0);
     }
@@ -356,14 +356,14 @@ mod tests {
 
     #[test]
     fn a_hop_follows_the_redirect_or_starts_again() {
-        let hop = RobotsFollowUp::Hop(url("/rules"), 1);
+        let hop = RobotsFollowUpRequest::Hop(url("/rules"), 1);
         for (pending, expected) in [(Some(hop), Some("/rules")), (None, None)] {
             let mut coordinator = coordinator(|_| {});
             let of = origin();
             if let Some(pending) = pending {
                 coordinator.robots.set_pending_fetch(&of, pending);
             }
-            let purpose = Purpose::Hop { of: of.clone() };
+            let purpose = RequestPurpose::Hop { of: of.clone() };
             let scheduler = coordinator.hosts.scheduler();
             scheduler.set_pending(at(20), &of, 1);
             scheduler.set_robots(at(20), &of, open_to_all());
@@ -381,7 +381,7 @@ mod tests {
                     Effect::FindAddress { permit, .. } => Some(permit.purpose().clone()),
                     _ => None,
                 });
-                assert_eq!(next, Some(Purpose::Robots { origin: of }));
+                assert_eq!(next, Some(RequestPurpose::Robots { origin: of }));
             }
         }
     }

@@ -9,12 +9,12 @@ use super::Coordinator;
 use super::completion_estimate::{
     CompletionEstimate, MAX_URLS_BY_HOST, RoundAndRunTotal, WorkDoneAndLeft, estimate,
 };
-use crate::control::{Phase, Progress};
+use crate::control::{CrawlPhase, ProgressSnapshot};
 use crate::totals::CrawlTotals;
 
 impl Coordinator {
     #[must_use]
-    pub(crate) fn progress(&self, now: Tick) -> Progress {
+    pub(crate) fn progress(&self, now: Tick) -> ProgressSnapshot {
         let counts = self.frontier.counts();
         let resting = self.hosts.summary(now);
         let elapsed = self.end.elapsed(now);
@@ -26,17 +26,17 @@ impl Coordinator {
             left,
             is_of_slowest_host,
         } = self.estimate(now, elapsed, &of_round);
-        Progress {
+        ProgressSnapshot {
             phase: if self.end.is_stopping() {
-                Phase::Draining
+                CrawlPhase::Draining
             } else if self.end.is_paused() {
-                Phase::Paused
+                CrawlPhase::Paused
             } else if self.backlog.disk().is_low() {
-                Phase::DiskLow
+                CrawlPhase::DiskLow
             } else if self.shared.rests() {
-                Phase::WaitingForWorkers
+                CrawlPhase::WaitingForWorkers
             } else {
-                Phase::Crawling
+                CrawlPhase::Crawling
             },
             is_paused: self.end.is_paused(),
             round: self.report.round().number,

@@ -1,19 +1,21 @@
 //! Renders pages, and uses permits for their resources.
 
 use crawl_archive::rows::{RenderMessageRow, RenderResult};
-use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Admission, Exclusion, FrontierError, Reason, RequestedState, UrlKind};
+use crawl_fetcher::{Exchange, ExchangeFailure};
+use crawl_frontier::{Admission, FrontierError, NotFetchedReason, Reason, RequestedState, UrlKind};
 use crawl_scheduler::{PollOutcome, RobotsState, Tick};
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;
-use super::renders::{QueuedPageDestination, ResourceAccess, ResourceRequestState, is_short};
+use super::render_tracker::{
+    QueuedPageDestination, ResourceAccess, ResourceRequestState, is_short,
+};
 use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    PageShell, RenderId, ResourceFetch, VisibleContentSize, WantedResource,
+    RenderId, ResourceFetch, UnrenderedPageSummary, VisibleContentSize, WantedResource,
 };
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
@@ -32,7 +34,7 @@ pub(super) enum RenderPermitUse {
 /// How to record a page's request that the crawl's own rules refuse.
 enum Barred {
     /// `excluded.jsonl` lists the URL.
-    Listed(Exclusion),
+    Listed(NotFetchedReason),
     /// Only a counter in the page's row records the request.
     Counted,
 }
@@ -46,7 +48,7 @@ impl Coordinator {
                 self.hand_to_readers(page, out);
             }
             None => {
-                self.renders.add(page, PageShell::default());
+                self.renders.add(page, UnrenderedPageSummary::default());
                 self.fill_tabs(now, out);
             }
         }
@@ -57,7 +59,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         page: FetchedPage,
-        shell: PageShell,
+        shell: UnrenderedPageSummary,
         out: &mut Vec<Effect>,
     ) {
         let step = RenderMessageRow {
@@ -231,9 +233,9 @@ impl Coordinator {
             return Some(Barred::Counted);
         }
         if let Some(rule) = self.scope.current().excluded(url) {
-            return Some(Barred::Listed(Exclusion {
+            return Some(Barred::Listed(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
+                ..NotFetchedReason::of(Reason::Scope)
             }));
         }
         if let Some(exclusion) = self.action_of_page(url) {
@@ -249,12 +251,12 @@ impl Coordinator {
 
     /// Returns the exclusion of a resource whose URL looks like an action. `None` if the URL
     /// doesn't look like an action, or if actions may be requested on its site.
-    fn action_of_page(&self, url: &CanonicalUrl) -> Option<Exclusion> {
+    fn action_of_page(&self, url: &CanonicalUrl) -> Option<NotFetchedReason> {
         let is_skipped = self.config.traps.skip_actions || self.skips_actions_at_login(url);
         let action = is_skipped.then(|| action(url)).flatten()?;
-        Some(Exclusion {
+        Some(NotFetchedReason {
             rule: Some(action.to_string()),
-            ..Exclusion::of(Reason::Action)
+            ..NotFetchedReason::of(Reason::Action)
         })
     }
 
@@ -330,7 +332,7 @@ impl Coordinator {
         &mut self,
         url: CanonicalUrl,
         page: CanonicalUrl,
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
         out: &mut Vec<Effect>,
     ) {
         let admission = Admission {
@@ -351,7 +353,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         request: &ResourceFetch,
-        result: Result<Exchange, Failure>,
+        result: Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
         let key = &request.key;
@@ -367,9 +369,9 @@ impl Coordinator {
                 if failure.kind.is_refusal() {
                     // The host name had an allowed address when robots.txt was fetched, but has
                     // another one now.
-                    let exclusion = Exclusion {
+                    let exclusion = NotFetchedReason {
                         rule: Some(failure.detail.clone()),
-                        ..Exclusion::of(Reason::Address)
+                        ..NotFetchedReason::of(Reason::Address)
                     };
                     let (url, page) = (key.url.clone(), request.page.clone());
                     self.list_refused(url, page, exclusion, out);

@@ -2,7 +2,7 @@
 //! the turn does is decided again.
 
 use crawl_archive::rows::HostTurn;
-use crawl_scheduler::{PollOutcome, Purpose, Tick};
+use crawl_scheduler::{PollOutcome, RequestPurpose, Tick};
 use crawl_weburl::Origin;
 
 use super::Coordinator;
@@ -44,9 +44,9 @@ impl Coordinator {
             PollOutcome::Idle => return TurnAttempt::Nothing,
         };
         let is_recorded = match permit.purpose() {
-            Purpose::Page { origin: of } => turn.purpose == "page" && of == origin,
-            Purpose::Robots { origin: of } => turn.purpose == "robots" && of == origin,
-            Purpose::Hop { of } => turn.purpose == "hop" && of == origin,
+            RequestPurpose::Page { origin: of } => turn.purpose == "page" && of == origin,
+            RequestPurpose::Robots { origin: of } => turn.purpose == "robots" && of == origin,
+            RequestPurpose::Hop { of } => turn.purpose == "hop" && of == origin,
         };
         if !is_recorded {
             self.hosts.give_back(now, permit);

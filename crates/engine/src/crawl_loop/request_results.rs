@@ -1,14 +1,14 @@
 //! Handles the results of requests, and takes the next step to get an origin's rules.
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{RobotsState, Tick};
 use crawl_weburl::Origin;
 
 use super::robots::{RobotsReaction, RobotsStep};
 use super::{Coordinator, request_rows};
-use crate::counters::EndedRequest;
 use crate::messages::{Effect, EndedExchange, Job, SideExchange, WriterMessage};
+use crate::run_counters::EndedRequest;
 use crate::time::millis;
 
 impl Coordinator {
@@ -33,7 +33,7 @@ impl Coordinator {
         self.report.request_ended(EndedRequest {
             purpose: request_rows::purpose(&job),
             status: line.row().status,
-            failure: result.as_ref().err().map(Failure::name),
+            failure: result.as_ref().err().map(ExchangeFailure::name),
             waited: spent.waited(),
             took: signal.response_time,
             bytes: bytes as u64,
@@ -85,7 +85,7 @@ impl Coordinator {
         &mut self,
         now: Tick,
         job: &Job,
-        result: Result<Exchange, Failure>,
+        result: Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
         // Take the host's state before the new rules change it.

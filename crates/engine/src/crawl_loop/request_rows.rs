@@ -2,8 +2,8 @@
 
 use crawl_archive::SerializedRequestRow;
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
-use crawl_fetcher::{Exchange, Failure};
-use crawl_frontier::{Exclusion, Reason, UrlKind};
+use crawl_fetcher::{Exchange, ExchangeFailure};
+use crawl_frontier::{NotFetchedReason, Reason, UrlKind};
 use crawl_policy::RuleVerdict;
 use crawl_scheduler::{OutcomeKind, SpentPermit};
 use tracing::Span;
@@ -12,14 +12,14 @@ use crate::login::{SessionStatus, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
 use crate::time::millis;
-use crate::totals::CommitPoint;
+use crate::totals::CommitCounts;
 use crate::usage_preferences::rule_text;
 
 /// Creates the event that reports the end of an exchange.
 pub(crate) fn ended(
     job: Job,
     spent: SpentPermit,
-    result: Result<Exchange, Failure>,
+    result: Result<Exchange, ExchangeFailure>,
     span: Span,
 ) -> Event {
     let signal = match &result {
@@ -49,8 +49,8 @@ pub(crate) fn ended(
 /// page.
 fn judge_session(
     mut job: Job,
-    result: Result<Exchange, Failure>,
-) -> (Job, Result<Exchange, Failure>) {
+    result: Result<Exchange, ExchangeFailure>,
+) -> (Job, Result<Exchange, ExchangeFailure>) {
     let Job::Page { context, .. } = &mut job else {
         return (job, result);
     };
@@ -59,7 +59,7 @@ fn judge_session(
     };
     session.shown = judge(&session.login, answer);
     let failure = match &session.shown {
-        SessionStatus::LoggedOut(why) => Failure::logged_out(answer, why.clone()),
+        SessionStatus::LoggedOut(why) => ExchangeFailure::logged_out(answer, why.clone()),
         SessionStatus::LoggedIn | SessionStatus::Unknown => return (job, result),
     };
     (job, Err(failure))
@@ -69,7 +69,7 @@ fn judge_session(
 fn row(
     job: &Job,
     spent: &SpentPermit,
-    result: &Result<Exchange, Failure>,
+    result: &Result<Exchange, ExchangeFailure>,
     signal: &OutcomeKind,
 ) -> RequestRow {
     let (started, ended, address, status, failure) = match result {
@@ -105,7 +105,7 @@ fn row(
         why: <&str>::from(spent.why()).to_owned(),
         wait_asked,
         after: match job {
-            Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
+            Job::Page { lease, .. } => Some(CommitCounts::of(lease.after).row()),
             Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) | Job::Render(_) => None,
         },
         signed: match result {
@@ -164,8 +164,8 @@ pub(crate) fn robots_verdict(verdict: &RuleVerdict<'_>) -> RobotsVerdict {
 }
 
 /// Returns the exclusion of a URL that robots.txt disallows.
-pub(crate) fn robots_exclusion(verdict: &RuleVerdict<'_>) -> Exclusion {
-    Exclusion {
+pub(crate) fn robots_exclusion(verdict: &RuleVerdict<'_>) -> NotFetchedReason {
+    NotFetchedReason {
         reason: Reason::Robots,
         rule: verdict.rule.as_ref().map(|rule| rule_text(&rule.text)),
         line: verdict.rule.as_ref().map(|rule| rule.line),
@@ -179,7 +179,9 @@ mod tests {
 
     use crawl_archive::rows::RequestRow;
     use crawl_fetcher::robots::TDMREP_PATH;
-    use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault, FetchRequest, Validators};
+    use crawl_fetcher::{
+        ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchRequest, Validators,
+    };
     use crawl_frontier::{Admission, MemoryFrontier, UrlKind};
     use crawl_scheduler::{OutcomeKind, PollOutcome};
     use crawl_weburl::canonicalize;
@@ -245,10 +247,10 @@ mod tests {
             of: origin,
             hop: 0,
         };
-        let failure = Failure {
+        let failure = ExchangeFailure {
             kind: FailureKind::Timeout,
             phase: FailurePhase::FirstByte,
-            fault: Fault::Url,
+            fault: FaultyParty::Url,
             retry: true,
             started: at(20),
             ended: at(22),

@@ -1,6 +1,6 @@
 //! Which URLs are retried after an answer or a failure.
 
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::HostKey;
 use foldhash::{HashSet, HashSetExt as _};
@@ -11,16 +11,16 @@ use foldhash::{HashSet, HashSetExt as _};
 /// [`is_tried_again`](Self::is_tried_again), and evicted hosts, in [`forget`](Self::forget). Emits
 /// no effects.
 #[derive(Debug)]
-pub(super) struct Retries {
+pub(super) struct RetryTracker {
     /// Maximum retries of a URL.
     max_retries: u32,
     /// Hosts whose last answer to a page request was a 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 
-impl Retries {
-    pub(super) fn new(max_retries: u32) -> Retries {
-        Retries {
+impl RetryTracker {
+    pub(super) fn new(max_retries: u32) -> RetryTracker {
+        RetryTracker {
             max_retries,
             silent_hosts: HashSet::new(),
         }
@@ -36,7 +36,7 @@ impl Retries {
         attempt: u32,
         host: &HostKey,
         kind: OutcomeKind,
-        result: &Result<Box<Exchange>, Failure>,
+        result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         let is_left = attempt <= self.max_retries;
         match kind {
@@ -61,7 +61,7 @@ impl Retries {
 }
 
 /// Returns whether a retry may succeed.
-fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
+fn is_worth_a_retry(result: &Result<Box<Exchange>, ExchangeFailure>) -> bool {
     match result {
         Ok(exchange) => exchange.challenged || matches!(exchange.status, 500 | 502 | 504),
         Err(failure) => failure.retry,
@@ -72,21 +72,21 @@ fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault};
+    use crawl_fetcher::{ExchangeFailure, FailureKind, FailurePhase, FaultyParty};
     use crawl_scheduler::OutcomeKind;
     use crawl_weburl::HostKey;
 
     use super::super::fixtures::at;
-    use super::Retries;
+    use super::RetryTracker;
 
     #[test]
     fn a_429_settles_no_url_of_a_silent_host() {
-        let mut retries = Retries::new(3);
+        let mut retries = RetryTracker::new(3);
         let host = HostKey::parse("a.example").unwrap();
-        let failure = Failure {
+        let failure = ExchangeFailure {
             kind: FailureKind::Timeout,
             phase: FailurePhase::Request,
-            fault: Fault::Url,
+            fault: FaultyParty::Url,
             retry: false,
             started: at(20),
             ended: at(20),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 
 use super::waiting_documents::GiveUpTime;
-use crate::config::Budgets;
-use crate::control::StopRequest;
+use crate::config::CrawlBudgets;
+use crate::control::StopUrgency;
 use crate::error::EngineError;
 use crate::summary::EndReason;
 
@@ -28,13 +28,13 @@ const GRACE: Duration = Duration::from_millis(500);
 /// time of the requests in flight. After the last step, [`outcome`](Self::outcome) returns the end.
 /// Emits no effects.
 #[derive(Debug)]
-pub(super) struct RunEnd {
-    budgets: Budgets,
+pub(super) struct RunEndTracker {
+    budgets: CrawlBudgets,
     started: Tick,
     paused_since: Option<Tick>,
     /// Total length of the pauses that have ended.
     paused: Duration,
-    stop: StopRequest,
+    stop: StopUrgency,
     ended: Option<EndReason>,
     failure: Option<EngineError>,
     /// Whether requests in flight and unread pages were given up.
@@ -55,21 +55,21 @@ pub(super) struct Spent {
     pub(super) server_time: Duration,
 }
 
-impl RunEnd {
-    pub(super) fn new(budgets: &Budgets, now: Tick) -> RunEnd {
-        RunEnd {
+impl RunEndTracker {
+    pub(super) fn new(budgets: &CrawlBudgets, now: Tick) -> RunEndTracker {
+        RunEndTracker {
             budgets: budgets.clone(),
             started: now,
             paused_since: None,
             paused: Duration::ZERO,
-            stop: StopRequest::No,
+            stop: StopUrgency::No,
             ended: None,
             failure: None,
             is_given_up: false,
         }
     }
 
-    pub(super) fn set_budgets(&mut self, budgets: &Budgets) {
+    pub(super) fn set_budgets(&mut self, budgets: &CrawlBudgets) {
         self.budgets = budgets.clone();
     }
 
@@ -139,7 +139,7 @@ impl RunEnd {
     }
 
     /// Stops the run. A later call can only make it stop sooner.
-    pub(super) fn stop(&mut self, stop: StopRequest) {
+    pub(super) fn stop(&mut self, stop: StopUrgency) {
         self.stop = self.stop.max(stop);
     }
 
@@ -155,8 +155,8 @@ impl RunEnd {
 
     /// Begins a step of the loop. Returns true if the run must end at once, without this step.
     pub(super) fn begin_step(&mut self) -> bool {
-        let is_over = self.failure.is_some() || self.stop == StopRequest::Now;
-        if is_over || self.stop == StopRequest::Drain {
+        let is_over = self.failure.is_some() || self.stop == StopUrgency::Now;
+        if is_over || self.stop == StopUrgency::Drain {
             self.end(EndReason::Interrupted);
         }
         is_over
@@ -169,12 +169,12 @@ impl RunEnd {
 
     /// Returns whether the run is ending, or a stop was requested since the last step.
     pub(super) fn is_stopping(&self) -> bool {
-        self.is_ending() || self.stop != StopRequest::No
+        self.is_ending() || self.stop != StopUrgency::No
     }
 
     /// Returns whether the run must end without saving.
     pub(super) fn is_stopped_at_once(&self) -> bool {
-        self.stop == StopRequest::Now
+        self.stop == StopUrgency::Now
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -219,21 +219,21 @@ mod tests {
 
     use super::super::fixtures::at;
     use super::super::waiting_documents::GiveUpTime;
-    use super::{GRACE, RunEnd, Spent};
-    use crate::config::Budgets;
-    use crate::control::StopRequest;
+    use super::{GRACE, RunEndTracker, Spent};
+    use crate::config::CrawlBudgets;
+    use crate::control::StopUrgency;
     use crate::error::EngineError;
     use crate::summary::EndReason;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Creates a run that starts at second 10.
-    fn run(max_time: Option<Duration>) -> RunEnd {
-        let budgets = Budgets {
+    fn run(max_time: Option<Duration>) -> RunEndTracker {
+        let budgets = CrawlBudgets {
             max_time,
-            ..Budgets::default()
+            ..CrawlBudgets::default()
         };
-        RunEnd::new(&budgets, at(10))
+        RunEndTracker::new(&budgets, at(10))
     }
 
     fn thread(what: &str) -> EngineError {
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(end.outcome().unwrap(), EndReason::Finished);
         end.end(EndReason::Budget("max-time"));
         end.end(EndReason::HandedOver);
-        end.stop(StopRequest::Drain);
+        end.stop(StopUrgency::Drain);
         assert!(!end.begin_step());
         assert_eq!(end.outcome().unwrap(), EndReason::Budget("max-time"));
         end.fail(thread("first"));
@@ -263,13 +263,13 @@ mod tests {
         for (stops, is_over, ended) in [
             (vec![], false, None),
             (
-                vec![StopRequest::Drain],
+                vec![StopUrgency::Drain],
                 false,
                 Some(EndReason::Interrupted),
             ),
-            (vec![StopRequest::Now], true, Some(EndReason::Interrupted)),
+            (vec![StopUrgency::Now], true, Some(EndReason::Interrupted)),
             (
-                vec![StopRequest::Now, StopRequest::Drain],
+                vec![StopUrgency::Now, StopUrgency::Drain],
                 true,
                 Some(EndReason::Interrupted),
             ),
@@ -366,11 +366,11 @@ mod tests {
             (all_spent, Some(99), None, None, Some("max-pages")),
             (some_left, Some(1), None, None, None),
         ] {
-            let budgets = Budgets {
+            let budgets = CrawlBudgets {
                 max_pages: pages,
                 max_bytes: bytes,
                 max_server_time: seconds.map(|seconds| seconds * SECOND),
-                ..Budgets::default()
+                ..CrawlBudgets::default()
             };
             let mut end = run(None);
             end.set_budgets(&budgets);

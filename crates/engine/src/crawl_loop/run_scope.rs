@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use crawl_fetcher::Secrets;
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, KnownState, Lease, Reason, RequestedState, UrlKind,
+    Admission, Frontier, KnownState, Lease, NotFetchedReason, Reason, RequestedState, UrlKind,
 };
 use crawl_policy::AgentRules;
-use crawl_scope::{BadScopePattern, OutReason, Scope, ScopeVerdict};
+use crawl_scope::{BadScopePattern, OutOfScopeReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Origin, canonicalize};
 
-use crate::admissions::{seed_admission, sitemap_admission, sitemap_guess};
-use crate::config::ResourcePolicy;
+use crate::config::EmbeddedResourcePolicy;
 use crate::control::CommandRefusal;
 use crate::messages::DurableCommand;
 use crate::secret_redaction::SECRET_IN_URL;
+use crate::seed_and_sitemap_admissions::{seed_admission, sitemap_admission, sitemap_guess};
 
 /// The name under which out-of-scope sitemaps on another host are counted.
 const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
@@ -34,7 +34,7 @@ const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 #[derive(Debug)]
 pub(super) struct RunScope {
     current: Arc<Scope>,
-    resources: ResourcePolicy,
+    resources: EmbeddedResourcePolicy,
     /// Whether pending URLs may be out of scope, because they were admitted under another scope.
     judges_again: bool,
     /// Origins whose robots.txt is not fetched because their host is excluded.
@@ -42,7 +42,7 @@ pub(super) struct RunScope {
 }
 
 impl RunScope {
-    pub(super) fn new(scope: Scope, resources: ResourcePolicy) -> RunScope {
+    pub(super) fn new(scope: Scope, resources: EmbeddedResourcePolicy) -> RunScope {
         RunScope {
             current: Arc::new(scope),
             resources,
@@ -108,15 +108,15 @@ impl RunScope {
 
     /// Judges a leased URL by the scope in force. Returns why the URL must not be fetched; `None`
     /// if it may be.
-    pub(super) fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
+    pub(super) fn out_of_scope(&self, lease: &Lease) -> Option<NotFetchedReason> {
         if !self.judges_again {
             return None;
         }
         if lease.is_seed {
             let rule = self.current.excluded(&lease.url)?.clone();
-            return Some(Exclusion {
+            return Some(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
+                ..NotFetchedReason::of(Reason::Scope)
             });
         }
         let host = lease.url.host_key();
@@ -124,16 +124,16 @@ impl RunScope {
             return None;
         }
         let is_exempt = lease.kind == UrlKind::Resource
-            && self.resources == ResourcePolicy::All
+            && self.resources == EmbeddedResourcePolicy::All
             && self.current.excluded(&lease.url).is_none();
         match (self.current).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
             ScopeVerdict::Out {
-                reason: OutReason::Scope,
+                reason: OutOfScopeReason::Scope,
                 rule,
-            } => Some(Exclusion {
+            } => Some(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
+                ..NotFetchedReason::of(Reason::Scope)
             }),
             // The URL is only too deep. It stays pending, since a later run may go deeper, but
             // would not reconsider a settled URL.
@@ -179,9 +179,9 @@ impl RunScope {
                 ScopeVerdict::Out { rule, .. } => rule,
                 ScopeVerdict::In => "hops-off-scope".to_owned(),
             };
-            sitemap.state = RequestedState::Excluded(Exclusion {
+            sitemap.state = RequestedState::Excluded(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
+                ..NotFetchedReason::of(Reason::Scope)
             });
         }
         // An out-of-scope `/sitemap.xml` that was only guessed is dropped without a record, since
@@ -252,7 +252,7 @@ mod tests {
 
     use super::super::fixtures::leased;
     use super::RunScope;
-    use crate::config::ResourcePolicy;
+    use crate::config::EmbeddedResourcePolicy;
 
     fn url(url: &str) -> CanonicalUrl {
         canonicalize(None, url).unwrap()
@@ -264,7 +264,7 @@ mod tests {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
         scope.add_seed(&seed);
         let (page, sitemap, part) = (UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource);
-        let all = ResourcePolicy::All;
+        let all = EmbeddedResourcePolicy::All;
         for (host, path, kind, resources, is_out) in [
             ("a", "/page", page, all, false),
             ("a", "/x", page, all, true),
@@ -272,7 +272,7 @@ mod tests {
             ("b", "/map", sitemap, all, false),
             ("b", "/x", sitemap, all, true),
             ("b", "/part", part, all, false),
-            ("b", "/part", part, ResourcePolicy::Own, true),
+            ("b", "/part", part, EmbeddedResourcePolicy::Own, true),
             ("b", "/x", part, all, true),
         ] {
             let shown = format!("{host} {path} {kind:?} {resources:?}");
@@ -304,7 +304,7 @@ mod tests {
     fn a_sitemap_is_read_if_its_host_names_it_or_it_is_in_scope() {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], None).unwrap();
         scope.add_seed(&url("http://a.example/"));
-        let run = RunScope::new(scope, ResourcePolicy::Off);
+        let run = RunScope::new(scope, EmbeddedResourcePolicy::Off);
         for (sitemap, host, is_read) in [
             ("http://a.example/s", "a.example", true),
             ("http://a.example/x", "a.example", false),
@@ -324,7 +324,7 @@ mod tests {
     fn a_bad_pattern_changes_no_exclusions() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
-            ResourcePolicy::Off,
+            EmbeddedResourcePolicy::Off,
         );
         let bad = run.set_exclusions(&[], &["(".to_owned()], HostPatternMap::default());
         assert!(bad.is_err() && !run.judges_again());
@@ -340,7 +340,7 @@ mod tests {
     fn origins_that_are_left_out_are_returned_once() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
-            ResourcePolicy::Off,
+            EmbeddedResourcePolicy::Off,
         );
         let origin = Origin::parse("http://a.example").unwrap();
         run.leave_out(&origin);

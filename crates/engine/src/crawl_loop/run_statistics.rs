@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
-use crate::control::LatestPage;
-use crate::counters::{CommitStatistics, Counters, EndedRequest};
-use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::control::RecentPage;
+use crate::revisit::visit::{RevisitRules, Round};
+use crate::run_counters::{CommitStatistics, EndedRequest, RunCounters};
 use crate::summary::SeedFailure;
 use crate::totals::CrawlTotals;
 
@@ -27,12 +27,12 @@ pub(super) struct RunStatistics {
     totals: CrawlTotals,
     at_start: CrawlTotals,
     round: Round,
-    counters: Counters,
+    counters: RunCounters,
     robots_requests: u64,
     /// Numbers of links that don't lead to a fetchable URL, by reason.
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
-    latest: VecDeque<LatestPage>,
+    latest: VecDeque<RecentPage>,
 }
 
 impl RunStatistics {
@@ -42,7 +42,7 @@ impl RunStatistics {
             totals: at_start,
             at_start,
             round: Round::first(crate::time::seconds(now)),
-            counters: Counters::default(),
+            counters: RunCounters::default(),
             robots_requests: 0,
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
@@ -51,7 +51,7 @@ impl RunStatistics {
     }
 
     /// Sets the round that this run belongs to.
-    pub(super) fn enter_round(&mut self, visits: &RevisitSchedule) {
+    pub(super) fn enter_round(&mut self, visits: &RevisitRules) {
         self.round = visits.round;
     }
 
@@ -74,7 +74,7 @@ impl RunStatistics {
     pub(super) fn settled(&mut self, url: &CanonicalUrl, status: Option<u16>, at: Tick) {
         self.latest.truncate(MAX_LATEST_PAGES - 1);
         let url = url.clone();
-        self.latest.push_front(LatestPage { url, status, at });
+        self.latest.push_front(RecentPage { url, status, at });
     }
 
     /// Records a commit, with the new totals of all runs.
@@ -111,7 +111,7 @@ impl RunStatistics {
         &self.round
     }
 
-    pub(super) fn counters(&self) -> &Counters {
+    pub(super) fn counters(&self) -> &RunCounters {
         &self.counters
     }
 
@@ -120,7 +120,7 @@ impl RunStatistics {
     }
 
     /// Returns the latest settled pages, the last one first.
-    pub(super) fn latest(&self) -> Vec<LatestPage> {
+    pub(super) fn latest(&self) -> Vec<RecentPage> {
         self.latest.iter().cloned().collect()
     }
 
@@ -143,8 +143,8 @@ mod tests {
 
     use super::super::fixtures::{at, config, pages};
     use super::{MAX_LATEST_PAGES, RunStatistics};
-    use crate::counters::CommitStatistics;
-    use crate::revisit::visit::{RevisitSchedule, Round};
+    use crate::revisit::visit::{RevisitRules, Round};
+    use crate::run_counters::CommitStatistics;
     use crate::summary::SeedFailure;
 
     fn url(path: u16) -> CanonicalUrl {
@@ -179,7 +179,7 @@ mod tests {
     fn totals_are_summed_by_run_and_by_round() {
         let mut report = RunStatistics::new(pages(110), at(10));
         assert_eq!(report.round().number, 1);
-        report.enter_round(&RevisitSchedule {
+        report.enter_round(&RevisitRules {
             round: Round {
                 number: 2,
                 before: pages(100),

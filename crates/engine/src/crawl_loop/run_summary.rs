@@ -106,7 +106,7 @@ mod tests {
     use crawl_frontier::{Admission, LeaseOutcome};
 
     use super::super::fixtures::{coordinator, leased, pages, run_report};
-    use crate::counters::CommitStatistics;
+    use crate::run_counters::CommitStatistics;
     use crate::summary::{EndReason, RunSummary, SeedFailure};
     use crate::totals::CrawlTotals;
 

@@ -11,27 +11,27 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::Coordinator;
 use super::host_locks::HostLocks;
-use crate::admissions::{seed_admission, seed_sitemap_admission};
 use crate::messages::sharing::HostOwnership;
 use crate::messages::{Effect, WriterMessage};
-use crate::revisit::visit::RevisitSchedule;
-use crate::sampling::Sampling;
-use crate::shared_traps::SharedTraps;
+use crate::revisit::visit::RevisitRules;
+use crate::sampling::SampleState;
+use crate::seed_and_sitemap_admissions::{seed_admission, seed_sitemap_admission};
+use crate::shared_trap_detector::SharedTrapDetector;
 
 impl Coordinator {
     /// Sets the round that this run belongs to.
-    pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
+    pub(crate) fn enter_round(&mut self, visits: RevisitRules) {
         self.report.enter_round(&visits);
         self.hosts.enter_round(visits.round.number);
     }
 
     /// Restricts fetching to a sample of pages, if the crawl draws one.
-    pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
+    pub(crate) fn sample(&mut self, sampling: Option<SampleState>) {
         self.gate.sample(sampling);
     }
 
     /// Sets the trap detector's state, which is shared with the writer.
-    pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
+    pub(crate) fn share_traps(&mut self, shared: SharedTrapDetector) {
         self.gate.share_traps(shared);
     }
 

@@ -17,14 +17,14 @@ use super::fixtures::{at, config, coordinator, leased, open_to_all, pages, run_r
 use super::hosts::MAX_DELAYS;
 use super::run_scope::RunScope;
 use super::{Coordinator, DriverStep, request_rows};
-use crate::config::{HostBudget, ResourcePolicy};
+use crate::config::{EmbeddedResourcePolicy, HostBudget};
 use crate::control::{
-    Command, CommandAnswer, CommandRefusal, MAX_PARKED, Phase, PostedCommand, StopRequest,
+    CommandAnswer, CommandRefusal, CrawlCommand, CrawlPhase, MAX_PARKED, PostedCommand, StopUrgency,
 };
 use crate::error::EngineError;
 use crate::login::LoginFailure;
-use crate::messages::{CommittedGroup, DurableCommand, Effect, Event, Job, WriterMessage};
-use crate::shared_traps::put_aside;
+use crate::messages::{DurableCommand, Effect, Event, GroupCommitResult, Job, WriterMessage};
+use crate::shared_trap_detector::put_aside;
 use crate::simulated::scripted_servers::{answer, failure};
 use crate::summary::{EndReason, SeedFailure};
 use crate::totals::CrawlTotals;
@@ -48,7 +48,7 @@ fn admit(coordinator: &Coordinator, admission: Admission) {
 /// Sends a command. Returns the answer, if there is one at once, and the effects.
 fn send(
     coordinator: &mut Coordinator,
-    command: Command,
+    command: CrawlCommand,
 ) -> (Option<Result<CommandAnswer, CommandRefusal>>, Vec<Effect>) {
     let (answer, mut answered) = oneshot::channel();
     let mut out = Vec::new();
@@ -78,7 +78,7 @@ fn a_commit_ends_its_items() {
         why: "timeout".to_owned(),
     };
     for (bytes, left) in [(400, 600), (700, 0)] {
-        let committed = CommittedGroup {
+        let committed = GroupCommitResult {
             items: 3,
             leases: 1,
             bytes,
@@ -87,7 +87,7 @@ fn a_commit_ends_its_items() {
             hosts: vec![host.host_key()],
             unusable: HashMap::from([("mailto", 2)]),
             seeds_failed: vec![failed.clone()],
-            ..CommittedGroup::default()
+            ..GroupCommitResult::default()
         };
         let mut out = Vec::new();
         coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
@@ -102,9 +102,9 @@ fn a_commit_ends_its_items() {
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
     // This commit changed the traps, so deferred URLs are judged again.
-    let committed = CommittedGroup {
+    let committed = GroupCommitResult {
         traps_changed: true,
-        ..CommittedGroup::default()
+        ..GroupCommitResult::default()
     };
     let mut out = Vec::new();
     coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
@@ -123,10 +123,10 @@ fn changed_origins_have_their_current_number_of_urls() {
     let origin = origin("a.example");
     admit(&coordinator, Admission::seed(url("http://a.example/1")));
     admit(&coordinator, Admission::seed(url("http://a.example/2")));
-    let committed = CommittedGroup {
+    let committed = GroupCommitResult {
         // The commit message has one pending URL, although the origin has two.
         origins: vec![(origin.clone(), 1)],
-        ..CommittedGroup::default()
+        ..GroupCommitResult::default()
     };
     coordinator.handle(
         at(30),
@@ -141,9 +141,9 @@ fn the_first_failure_and_the_most_urgent_stop_win() {
     let mut coordinator = coordinator(|_| {});
     let mut out = Vec::new();
     for (stop, at_once) in [
-        (StopRequest::Drain, false),
-        (StopRequest::Now, true),
-        (StopRequest::Drain, true),
+        (StopUrgency::Drain, false),
+        (StopUrgency::Now, true),
+        (StopUrgency::Drain, true),
     ] {
         coordinator.handle(at(20), Event::Stop(stop), &mut out);
         assert_eq!(coordinator.stopped_at_once(), at_once, "{stop:?}");
@@ -172,25 +172,25 @@ fn a_run_continues_while_anything_is_in_flight() {
             None,
         ),
         (
-            |coordinator| coordinator.end.stop(StopRequest::Now),
+            |coordinator| coordinator.end.stop(StopUrgency::Now),
             DriverStep::Done,
             Some(EndReason::Interrupted),
         ),
         (
-            |coordinator| coordinator.end.stop(StopRequest::Drain),
+            |coordinator| coordinator.end.stop(StopUrgency::Drain),
             DriverStep::Done,
             Some(EndReason::Interrupted),
         ),
         (
             |coordinator| {
                 coordinator.hosts.sent();
-                coordinator.end.stop(StopRequest::Drain);
+                coordinator.end.stop(StopUrgency::Drain);
             },
             forever,
             Some(EndReason::Interrupted),
         ),
         (
-            |coordinator| drop(send(coordinator, Command::Pause)),
+            |coordinator| drop(send(coordinator, CrawlCommand::Pause)),
             forever,
             None,
         ),
@@ -248,7 +248,7 @@ fn a_run_wakes_at_its_deadline_or_for_a_host() {
         scheduler.set_robots(at(20), &origin("a.example"), state);
         scheduler.set_pending(at(20), &origin("a.example"), 1);
         if paused {
-            drop(send(&mut coordinator, Command::Pause));
+            drop(send(&mut coordinator, CrawlCommand::Pause));
         }
         let next = coordinator.advance(at(20), &mut Vec::new());
         let shown = format!("{max_time:?} {paused}");
@@ -336,11 +336,14 @@ fn progress_counts_pending_and_excluded_urls() {
     assert_eq!((progress.hosts_waiting, progress.hosts_resting), (1, 2));
     assert_eq!((progress.in_flight, progress.round), (0, 3));
     assert!(!progress.is_paused);
-    drop(send(&mut coordinator, Command::Pause));
+    drop(send(&mut coordinator, CrawlCommand::Pause));
     let progress = coordinator.progress(at(21));
-    assert_eq!((progress.phase, progress.is_paused), (Phase::Paused, true));
+    assert_eq!(
+        (progress.phase, progress.is_paused),
+        (CrawlPhase::Paused, true)
+    );
     coordinator.end.end(EndReason::Finished);
-    assert_eq!(coordinator.progress(at(21)).phase, Phase::Draining);
+    assert_eq!(coordinator.progress(at(21)).phase, CrawlPhase::Draining);
 }
 
 #[test]
@@ -483,7 +486,7 @@ fn a_command_requires_a_known_host() {
         change(&mut coordinator);
         let unknown = CommandRefusal::UnknownHost(host.clone());
         let expected = (!is_known).then_some(unknown);
-        let delay = Command::Delay {
+        let delay = CrawlCommand::Delay {
             host: Some(host.clone()),
             delay: SECOND,
         };
@@ -498,7 +501,7 @@ fn delays_of_hosts_are_limited() {
     for number in 0..=MAX_DELAYS {
         let origin = origin(&format!("{number}.example"));
         coordinator.hosts.set_pending(at(20), &origin, 1);
-        let delay = Command::Delay {
+        let delay = CrawlCommand::Delay {
             host: Some(origin.host_key()),
             delay: 2 * SECOND,
         };
@@ -517,7 +520,7 @@ fn delays_of_hosts_are_limited() {
         assert_eq!(out.len(), if number < MAX_DELAYS { 2 } else { 0 });
     }
     // The delay of a host that has one may change.
-    let again = Command::Delay {
+    let again = CrawlCommand::Delay {
         host: Some(origin("0.example").host_key()),
         delay: 4 * SECOND,
     };
@@ -525,7 +528,7 @@ fn delays_of_hosts_are_limited() {
     assert!(matches!(answer, Some(Ok(CommandAnswer::Done))));
     // A delay for every host doesn't count towards the maximum number of delays.
     let delay = 3 * SECOND;
-    let (answer, out) = send(&mut coordinator, Command::Delay { host: None, delay });
+    let (answer, out) = send(&mut coordinator, CrawlCommand::Delay { host: None, delay });
     assert!(matches!(answer, Some(Ok(CommandAnswer::Done))));
     let [Effect::NoteDelay(row), Effect::NoteCommand(_)] = &*out else {
         panic!("{out:?}");
@@ -550,7 +553,7 @@ fn short_delays_require_own_hosts() {
             coordinator.hosts.set_pending(at(20), &origin(name), 1);
         }
         let host = host.map(|host| HostKey::parse(host).unwrap());
-        let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
+        let (answer, _) = send(&mut coordinator, CrawlCommand::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
         // If any host has a short delay, hosts that the operator does not own get a longer gap of
@@ -577,7 +580,7 @@ fn parked_hosts_are_limited() {
         .hosts
         .set_pending(at(20), &origin("b.example"), 1);
     let one_more = origin("b.example").host_key();
-    let (answer, out) = send(&mut coordinator, Command::Park(one_more.clone()));
+    let (answer, out) = send(&mut coordinator, CrawlCommand::Park(one_more.clone()));
     assert!(matches!(
         answer,
         Some(Err(CommandRefusal::TooManyParked(MAX_PARKED)))
@@ -585,9 +588,9 @@ fn parked_hosts_are_limited() {
     assert!(out.is_empty());
     // Parking a parked host again is allowed. Each new list of parked hosts has the next number.
     for (command, number, parked) in [
-        (Command::Park(again.clone()), 1, MAX_PARKED),
-        (Command::Unpark(again.clone()), 2, MAX_PARKED - 1),
-        (Command::Park(one_more), 3, MAX_PARKED),
+        (CrawlCommand::Park(again.clone()), 1, MAX_PARKED),
+        (CrawlCommand::Unpark(again.clone()), 2, MAX_PARKED - 1),
+        (CrawlCommand::Park(one_more), 3, MAX_PARKED),
     ] {
         let (answer, out) = send(&mut coordinator, command);
         assert!(answer.is_none(), "it is answered when it is durable");
@@ -607,7 +610,7 @@ fn parked_hosts_are_limited() {
         };
         assert_eq!((*found, hosts.len()), (number, parked));
     }
-    let (answer, _) = send(&mut coordinator, Command::Unpark(again.clone()));
+    let (answer, _) = send(&mut coordinator, CrawlCommand::Unpark(again.clone()));
     assert!(matches!(answer, Some(Err(CommandRefusal::NotParked(host))) if host == again));
 }
 
@@ -623,18 +626,18 @@ fn a_parked_host_stays_parked_when_its_login_begins_again() {
     };
     coordinator.hosts.stop_for_login(at(20), &host, &failure);
     assert_eq!(coordinator.hosts.parked().count(), 0);
-    let (answer, _) = send(&mut coordinator, Command::Park(host.clone()));
+    let (answer, _) = send(&mut coordinator, CrawlCommand::Park(host.clone()));
     assert!(answer.is_none(), "it is answered when it is durable");
     assert_eq!(coordinator.hosts.parked().collect::<Vec<_>>(), [&host]);
     coordinator.hosts.unpark_after_login(at(20), |_| true);
     assert!(coordinator.hosts.is_parked(&host));
-    send(&mut coordinator, Command::Unpark(host.clone()));
+    send(&mut coordinator, CrawlCommand::Unpark(host.clone()));
     assert!(!coordinator.hosts.is_parked(&host));
 
     // A host that an operator parked and unparked still waits for its login.
-    send(&mut coordinator, Command::Park(host.clone()));
+    send(&mut coordinator, CrawlCommand::Park(host.clone()));
     coordinator.hosts.stop_for_login(at(20), &host, &failure);
-    send(&mut coordinator, Command::Unpark(host.clone()));
+    send(&mut coordinator, CrawlCommand::Unpark(host.clone()));
     assert!(coordinator.hosts.is_parked(&host));
 }
 
@@ -652,7 +655,7 @@ fn a_private_address_is_added_if_the_operator_allows_it() {
                 config.fetch.typed.push(url(home));
             }
         });
-        let (answer, out) = send(&mut coordinator, Command::Add(home.to_owned()));
+        let (answer, out) = send(&mut coordinator, CrawlCommand::Add(home.to_owned()));
         assert_eq!(answer.is_none(), is_added, "{answer:?}");
         assert_eq!(out.len(), if is_added { 2 } else { 0 });
     }
@@ -663,10 +666,10 @@ fn a_pending_url_may_be_added_and_its_host_joins_the_scope() {
     let mut coordinator = coordinator(|_| {});
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], None).unwrap();
     scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = RunScope::new(scope, ResourcePolicy::Off);
+    coordinator.scope = RunScope::new(scope, EmbeddedResourcePolicy::Off);
     let added = url("http://b.example/1");
     let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
-    let (_, out) = send(&mut coordinator, Command::Add(added.to_string()));
+    let (_, out) = send(&mut coordinator, CrawlCommand::Add(added.to_string()));
     let [
         Effect::NoteCommand(_),
         Effect::Write(WriterMessage::Order(ordered)),
@@ -775,13 +778,13 @@ fn progress_has_the_counts_and_the_rate_of_this_run() {
     let (before, now) = (totals(100, 2, 1_000), totals(150, 7, 9_000));
     coordinator.report = run_report(2, before, totals(110, 0, 0), now);
     let progress = coordinator.progress(at(30));
-    assert_eq!(progress.phase, Phase::Crawling);
+    assert_eq!(progress.phase, CrawlPhase::Crawling);
     assert_eq!((progress.pages, progress.failed), (50, 5));
     assert_eq!(progress.bytes, 8_000);
     assert_eq!(progress.elapsed, 20 * SECOND);
     assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
-    coordinator.end.stop(StopRequest::Drain);
-    assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
+    coordinator.end.stop(StopUrgency::Drain);
+    assert_eq!(coordinator.progress(at(30)).phase, CrawlPhase::Draining);
 }
 
 #[test]
@@ -792,7 +795,7 @@ fn a_held_suspect_is_pending_after_the_run() {
     let lease = leased(&*frontier, Admission::seed(url.clone()));
     coordinator.gate.hold(lease);
     assert_eq!(frontier.pending(&url.origin()), 0);
-    coordinator.end.stop(StopRequest::Drain);
+    coordinator.end.stop(StopUrgency::Drain);
     assert_eq!(
         coordinator.advance(at(20), &mut Vec::new()),
         DriverStep::Done

@@ -5,9 +5,9 @@
 
 use crawl_archive::rows::HostTurn;
 use crawl_frontier::Lease;
-use crawl_scheduler::{Purpose, Tick};
+use crawl_scheduler::{RequestPurpose, Tick};
 
-use crate::totals::{CommitPoint, CrawlTotals};
+use crate::totals::{CommitCounts, CrawlTotals};
 
 /// Maximum URLs that one turn (the use of a permit) settles or requeues behind other URLs, and
 /// maximum URLs judged before the loop handles events. This bounds how long commits, commands and
@@ -49,7 +49,7 @@ impl TurnTracker {
     /// Creates the tracker for the turns (uses of permits) of a run. `at_start` are the totals when
     /// the run begins.
     pub(super) fn new(at_start: CrawlTotals) -> TurnTracker {
-        let before_this_run = CommitPoint {
+        let before_this_run = CommitCounts {
             pages: at_start.pages,
             others: 0,
         };
@@ -138,17 +138,18 @@ impl TurnTracker {
     pub(super) fn record(
         &self,
         now: Tick,
-        purpose: &Purpose,
+        purpose: &RequestPurpose,
         is_sent: bool,
         (ended, settled): (u64, u64),
     ) -> Option<HostTurn> {
         let CurrentTurn { after, passed } = self.current;
         let (origin, purpose) = match purpose {
-            Purpose::Page { origin } => (origin, "page"),
-            Purpose::Robots { origin } => (origin, "robots"),
-            Purpose::Hop { of } => (of, "hop"),
+            RequestPurpose::Page { origin } => (origin, "page"),
+            RequestPurpose::Robots { origin } => (origin, "robots"),
+            RequestPurpose::Hop { of } => (of, "hop"),
         };
-        let leased_after = after.map_or(0, |after| CommitPoint::of(after).messages(&self.at_start));
+        let leased_after =
+            after.map_or(0, |after| CommitCounts::of(after).messages(&self.at_start));
         (is_sent || passed > 0).then(|| HostTurn {
             at: now.as_millis(),
             origin: origin.to_string(),
@@ -165,13 +166,13 @@ impl TurnTracker {
 mod tests {
     use crawl_archive::rows::HostTurn;
     use crawl_frontier::{Admission, Lease, MemoryFrontier};
-    use crawl_scheduler::Purpose;
+    use crawl_scheduler::RequestPurpose;
     use crawl_weburl::{Origin, canonicalize};
 
     use super::super::DriverStep;
     use super::super::fixtures::{at, coordinator, copy, leased, open_to_all};
     use super::{MAX_JUDGED, TurnTracker};
-    use crate::messages::{CommittedGroup, Effect, Event, WriterMessage};
+    use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage};
     use crate::totals::CrawlTotals;
 
     fn lease(after: u64) -> Lease {
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_turn_leases_after_one_commit_and_is_recorded_if_it_has_a_result() {
-        let purpose = Purpose::Page {
+        let purpose = RequestPurpose::Page {
             origin: Origin::parse("http://a.example").unwrap(),
         };
         let mut turns = TurnTracker::new(CrawlTotals::default());
@@ -288,10 +289,10 @@ mod tests {
             // The first host must wait until its refused URLs are committed. Until then, the second
             // host is served.
             assert!(is_b_fetched, "{refused}");
-            let committed = CommittedGroup {
+            let committed = GroupCommitResult {
                 items: MAX_JUDGED,
                 leases: 0,
-                ..CommittedGroup::default()
+                ..GroupCommitResult::default()
             };
             coordinator.handle(at(21), Event::Committed(Box::new(committed)), &mut out);
         }

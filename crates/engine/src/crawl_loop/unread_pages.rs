@@ -67,7 +67,7 @@ mod tests {
             host: coordinator.hosts.state(&host),
             lease,
             exchange: Box::new(exchange),
-            rendering: crate::messages::render::RenderingStatus::default(),
+            rendering: crate::messages::render::PageSourceToRead::default(),
         };
         let mut out = Vec::new();
         coordinator.hand_to_readers(page, &mut out);

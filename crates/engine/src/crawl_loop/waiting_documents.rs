@@ -46,7 +46,7 @@ pub(super) enum GiveUpTime {
 /// returns the origins that may get permits again. After [`stop`](Self::stop), each step of the
 /// loop calls [`give_up`](Self::give_up). Emits no effects.
 #[derive(Debug, Default)]
-pub(super) struct WaitingDocuments {
+pub(super) struct WaitingDocumentTracker {
     /// The number of waiting documents of each host, and their total bytes.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
@@ -58,7 +58,7 @@ pub(super) struct WaitingDocuments {
     are_given_up: bool,
 }
 
-impl WaitingDocuments {
+impl WaitingDocumentTracker {
     /// Returns whether another document may wait.
     pub(super) fn have_room(&self) -> bool {
         self.bytes + self.count * DOCUMENT_OVERHEAD < MAX_BYTES
@@ -157,7 +157,7 @@ mod tests {
     use super::super::fixtures::{at, coordinator, copy, open_to_all};
     use super::super::{Coordinator, DriverStep};
     use super::{MANY_DOCUMENTS, MAX_BYTES, MAX_HOST_DOCUMENTS, STOP_GRACE};
-    use crate::control::StopRequest;
+    use crate::control::StopUrgency;
     use crate::messages::{Effect, Event};
 
     fn origin(host: &str) -> Origin {
@@ -263,7 +263,7 @@ mod tests {
         let mut coordinator = two_hosts();
         wait(&mut coordinator, "a", 3);
         let mut out = Vec::new();
-        coordinator.handle(at(21), Event::Stop(StopRequest::Drain), &mut out);
+        coordinator.handle(at(21), Event::Stop(StopUrgency::Drain), &mut out);
         let until = at(21) + STOP_GRACE;
         let next = coordinator.advance(at(21), &mut out);
         assert_eq!(next, DriverStep::Wait(Some(until)));

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
-use crawl_archive::LogFile;
-use crawl_archive::rows::{RequestRow, RunBegan};
-use crawl_fetcher::{Clock, Fetcher};
+use crawl_archive::RowLogWriter;
+use crawl_archive::rows::{RequestRow, RunStartEvent};
+use crawl_fetcher::{Fetcher, MonotonicClock};
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{FileLock, Frontier};
 use crawl_scheduler::{SnapshotCompleteness, Tick};
@@ -21,26 +21,26 @@ use tracing::Span;
 
 use super::{Driver, LastWork, Workers};
 use crate::config::{Config, RunMode};
-use crate::control::StopRequest;
+use crate::control::StopUrgency;
 use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
-use crate::free_space::{DiskWatch, FreeSpace};
-use crate::index::follower::{self, Halt, Indexer, IsBusy, OpenedIndex};
+use crate::free_space::{FreeSpaceMeter, FreeSpaceWatcher};
+use crate::index::log_follower::{self, Indexer, IndexingStopCondition, IsBusy, OpenedIndex};
 use crate::messages::Event;
-use crate::messages::message_key::{KeyedMessage, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::meta_keys::{META_SESSION, META_TRAPS};
 use crate::read::PageReader;
-use crate::read::pool::{self, ReaderLoad, ReaderPool};
+use crate::read::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
-use crate::revisit::visit::RevisitSchedule;
-use crate::shared_traps::SharedTraps;
+use crate::revisit::visit::RevisitRules;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::sharing::{OwnedHosts, SharingThread};
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
-use crate::trace_events::TraceEvents;
+use crate::trace_events::TraceEventEmitter;
 use crate::write::Writer;
 /// Maximum rows to read from the end of `requests.jsonl` at a start. No more requests than that can
 /// have been in flight or uncommitted when the last run ended.
@@ -52,7 +52,7 @@ pub(super) struct OpenedCrawl {
     /// The search index, if the crawl builds one.
     indexing: Option<OpenedIndex>,
     /// The round of this run.
-    visits: RevisitSchedule,
+    visits: RevisitRules,
 }
 
 impl OpenedCrawl {
@@ -60,13 +60,13 @@ impl OpenedCrawl {
     /// unless the user stops the run before that is done.
     pub(super) fn open(
         config: &Config,
-        clock: Clock,
+        clock: MonotonicClock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<OpenedCrawl, EngineError> {
-        let mut directory = directory::open(config, pool::all_threads())?;
+        let mut directory = directory::open(config, reader_pool::all_threads())?;
         let frontier = &*directory.frontier;
         let totals = &mut directory.totals;
-        let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
+        let indexing = log_follower::open_log(config, frontier, totals.pages > 0)?;
         let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
         Ok(OpenedCrawl {
             directory,
@@ -79,12 +79,12 @@ impl OpenedCrawl {
 impl Driver {
     pub(super) fn start(
         config: &Arc<Config>,
-        clock: Clock,
+        clock: MonotonicClock,
         fetcher: Arc<Fetcher>,
         opened: OpenedCrawl,
         has_consumer: bool,
-        stop: watch::Receiver<StopRequest>,
-        free_space: &FreeSpace,
+        stop: watch::Receiver<StopUrgency>,
+        free_space: &FreeSpaceMeter,
     ) -> Result<Driver, EngineError> {
         let OpenedCrawl {
             mut directory,
@@ -93,7 +93,7 @@ impl Driver {
         } = opened;
         let now = clock.now();
         let traps = directory.frontier.meta(META_TRAPS)?;
-        let traps = SharedTraps::new(&config.traps, traps.as_deref());
+        let traps = SharedTrapDetector::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
         // Measure the free space before the first request.
         if let Some(free) = free_space.of(&config.output) {
@@ -140,7 +140,7 @@ impl Driver {
             requests,
             delays,
             order,
-            keys: MessageKeys::new(),
+            keys: MessageKeyAssigner::new(),
             readers,
             writer,
             indexer,
@@ -162,22 +162,22 @@ impl Driver {
 /// Inputs for starting the threads of a run.
 struct ThreadStart<'r> {
     config: &'r Arc<Config>,
-    visits: RevisitSchedule,
-    traps: SharedTraps,
+    visits: RevisitRules,
+    traps: SharedTrapDetector,
     order: OrderLog,
     has_consumer: bool,
-    halt: Halt,
+    halt: IndexingStopCondition,
     abandon: &'r Arc<AtomicBool>,
-    free_space: &'r FreeSpace,
+    free_space: &'r FreeSpaceMeter,
 }
 
 /// The threads of a run, and the log of its requests.
 struct Started {
-    requests: LogFile,
+    requests: RowLogWriter,
     readers: ReaderPool,
     writer: JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
-    disk: DiskWatch,
+    disk: FreeSpaceWatcher,
     workers: Option<Workers>,
 }
 
@@ -224,7 +224,7 @@ impl ThreadStart<'_> {
             .with_tombstones(tombstones)
             .with_sessions(self.config.fetch.sessions.clone())
             .with_order_log(self.order)
-            .with_events(TraceEvents::new(self.config))
+            .with_events(TraceEventEmitter::new(self.config))
             .keeping_rows(self.has_consumer)
             .with_indexer(indexer.as_ref().map(Indexer::lengths));
         let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;
@@ -270,11 +270,11 @@ impl Workers {
 
 fn watch_disk(
     config: &Config,
-    free_space: &FreeSpace,
+    free_space: &FreeSpaceMeter,
     events: &async_mpsc::UnboundedSender<Event>,
-) -> io::Result<DiskWatch> {
+) -> io::Result<FreeSpaceWatcher> {
     let events = events.downgrade();
-    DiskWatch::start(free_space.clone(), config.output.clone(), move |bytes| {
+    FreeSpaceWatcher::start(free_space.clone(), config.output.clone(), move |bytes| {
         let events = events.upgrade();
         events.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
     })
@@ -285,8 +285,8 @@ pub(crate) fn coordinator(
     config: &Arc<Config>,
     now: Tick,
     directory: &mut CrawlDirectory,
-    visits: RevisitSchedule,
-    traps: SharedTraps,
+    visits: RevisitRules,
+    traps: SharedTrapDetector,
 ) -> Result<Coordinator, EngineError> {
     let frontier = &directory.frontier;
     let mut coordinator = Coordinator::new(
@@ -298,7 +298,7 @@ pub(crate) fn coordinator(
         now.as_micros(),
     );
     coordinator.enter_round(visits);
-    coordinator.read_by(pool::count());
+    coordinator.read_by(reader_pool::count());
     coordinator.share_traps(traps);
     coordinator.sample(directory.sampling.clone());
     if let Some(locks) = HostLocks::shared(config, now) {
@@ -334,8 +334,8 @@ fn restore_sessions(
 }
 
 /// Returns the row that begins a run in the order log (`state/order.jsonl`).
-fn began(directory: &CrawlDirectory, visits: RevisitSchedule, now: Tick) -> RunBegan {
-    RunBegan {
+fn began(directory: &CrawlDirectory, visits: RevisitRules, now: Tick) -> RunStartEvent {
+    RunStartEvent {
         has_render_steps: true,
         at: now.as_millis(),
         round: visits.round.number,
@@ -406,9 +406,9 @@ fn start_writer(
 fn halt(
     abandon: &Arc<AtomicBool>,
     last_work: &Arc<OnceLock<LastWork>>,
-    stop: &watch::Receiver<StopRequest>,
-    clock: Clock,
-) -> Halt {
+    stop: &watch::Receiver<StopUrgency>,
+    clock: MonotonicClock,
+) -> IndexingStopCondition {
     let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));
     let stop = stop.clone();
     let is_over = move |work: &LastWork| {
@@ -417,7 +417,9 @@ fn halt(
                 .deadline
                 .is_some_and(|deadline| clock.now() >= deadline)
     };
-    Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
+    IndexingStopCondition::when(move || {
+        abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over)
+    })
 }
 
 /// Restores the current gaps and the addresses of hosts from the requests of earlier runs.
@@ -425,7 +427,7 @@ fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],
     note_address: impl Fn(&str, IpAddr),
-    requests: &mut LogFile,
+    requests: &mut RowLogWriter,
     now: Tick,
 ) -> Result<(), EngineError> {
     for seed in typed {

@@ -15,8 +15,8 @@ use std::path::Path;
 
 use crawl_archive::rows::TombstoneRow;
 use crawl_archive::{
-    CAPTURES, DIGESTS, FOLDER, INDEX, Removal, RewrittenArchive, TEMPORARY_DIGESTS, Timestamp,
-    replace_file, rewrite_archive, write_index,
+    CAPTURES, DIGESTS, FOLDER, INDEX, RemovalSelection, RewrittenArchive, TEMPORARY_DIGESTS,
+    Timestamp, replace_file, rewrite_archive, write_index,
 };
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier as _, RemovalFilter};
@@ -44,7 +44,7 @@ use crate::tombstones::{
 ///
 /// Field names are stable. Later versions may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Forgotten {
+pub struct ErasedRecordCounts {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
     /// Rows of `requests.jsonl`.
@@ -66,11 +66,11 @@ pub struct Forgotten {
     pub tombstones: u64,
 }
 
-impl Forgotten {
+impl ErasedRecordCounts {
     /// Returns whether the crawl had nothing to erase. Ignores `tombstones`.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        let Forgotten {
+        let ErasedRecordCounts {
             pages,
             requests,
             excluded,
@@ -89,9 +89,9 @@ impl Forgotten {
 
 /// What to erase, when and why.
 #[derive(Clone)]
-pub struct Forget<'a> {
+pub struct ForgetRequest<'a> {
     /// The pages and hosts to forget.
-    pub removal: &'a Removal,
+    pub removal: &'a RemovalSelection,
     /// The time to write into the tombstones.
     pub at: Timestamp,
     /// The reason to write into the tombstones. Must not name an erased page or host.
@@ -104,7 +104,7 @@ pub struct Forget<'a> {
     pub sign: &'a dyn Fn(&[u8]) -> Option<String>,
 }
 
-impl fmt::Debug for Forget<'_> {
+impl fmt::Debug for ForgetRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Forget");
         shown.field("removal", &self.removal).field("at", &self.at);
@@ -153,7 +153,10 @@ const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 ///
 /// # Errors
 /// Same as [`forget`].
-pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, EngineError> {
+pub fn count_forgotten(
+    dir: &Path,
+    removal: &RemovalSelection,
+) -> Result<ErasedRecordCounts, EngineError> {
     let frontier = open_at_rest(dir)?;
     let marks = frontier.marks()?;
     let archive = rewrite_archive(dir, None, removal, &marks)?;
@@ -171,7 +174,7 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     let stored_key = frontier.meta(META_TOMBSTONE_KEY)?;
     let older = Tombstones::read(dir, stored_key.clone())?;
     let key = TombstoneHmacKey::of(stored_key)?;
-    Ok(Forgotten {
+    Ok(ErasedRecordCounts {
         waiting,
         tombstones: new_digests(removal, &key, &older).len() as u64,
         ..counts.done
@@ -200,7 +203,7 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
 /// # Errors
 /// [`EngineError`] if `dir` contains no crawl, another process uses it, records can't be read, or
 /// writing fails. Afterwards the crawl is unchanged, or the next start finishes the erasure.
-pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
+pub fn forget(dir: &Path, order: &ForgetRequest<'_>) -> Result<ErasedRecordCounts, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
@@ -287,7 +290,7 @@ const DERIVED: [&str; 11] = [
 
 /// The records erased so far, by kind, and the files to replace.
 struct Counts {
-    done: Forgotten,
+    done: ErasedRecordCounts,
     swap: FileSwap,
     /// The number of erased pending URLs, by origin.
     pending: BTreeMap<String, u64>,
@@ -296,10 +299,10 @@ struct Counts {
 impl Counts {
     fn new(archive: &RewrittenArchive) -> Counts {
         Counts {
-            done: Forgotten {
+            done: ErasedRecordCounts {
                 records: archive.dropped,
                 changed: archive.changed,
-                ..Forgotten::default()
+                ..ErasedRecordCounts::default()
             },
             swap: FileSwap::default(),
             pending: BTreeMap::new(),
@@ -341,7 +344,7 @@ fn of_archive(
 fn write_tombstones(
     dir: &Path,
     staging: &Path,
-    order: &Forget<'_>,
+    order: &ForgetRequest<'_>,
     key: &TombstoneHmacKey,
     older: &Tombstones,
 ) -> Result<u64, EngineError> {
@@ -368,7 +371,7 @@ fn write_tombstones(
 
 /// Returns the kind and the digest of each page and host in `removal` that has no tombstone yet.
 fn new_digests(
-    removal: &Removal,
+    removal: &RemovalSelection,
     key: &TombstoneHmacKey,
     older: &Tombstones,
 ) -> Vec<(&'static str, String)> {
@@ -395,7 +398,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
 }
 
 /// Selects what to erase from the stored state.
-struct StateRemoval<'r>(&'r Removal);
+struct StateRemoval<'r>(&'r RemovalSelection);
 
 impl RemovalFilter for StateRemoval<'_> {
     fn holds(&self, url: &CanonicalUrl) -> bool {
@@ -447,7 +450,7 @@ impl RemovalFilter for StateRemoval<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::Removal;
+    use crawl_archive::RemovalSelection;
     use crawl_fetcher::{CookieFile, SiteSessions};
     use crawl_frontier::RemovalFilter as _;
     use crawl_scheduler::Tick;
@@ -464,7 +467,7 @@ mod tests {
         sessions.import(&CookieFile::parse(file).unwrap(), "digest", now);
         let stored = sessions.unsaved().remove(0).1;
         let left = |host: &str| {
-            let mut removal = Removal::default();
+            let mut removal = RemovalSelection::default();
             removal.add_host(HostKey::parse(host).unwrap());
             let name = format!("{META_SESSION}example.org");
             let left = StateRemoval(&removal).meta(&name, stored.clone());

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkRow, RecheckRow, ReplayOrderRow,
-    RequestRow, WaitingRow,
+    DelayRow, ExcludedRow, ExtractRow, LinkRow, PageRow, RandomWalkStep, RecheckRow,
+    ReplayOrderRow, RequestRow, WaitingRow,
 };
-use crawl_archive::{Removal, RewrittenArchive, RowEdit, RowRewriteCounts, rewrite_rows};
+use crawl_archive::{
+    RemovalSelection, RewrittenArchive, RowRewriteCounts, RowRewriteDecision, rewrite_rows,
+};
 use crawl_weburl::HostKey;
 use serde_json::Value;
 
@@ -73,7 +75,7 @@ pub(super) fn rewrite_file(
     kind: RowFileKind,
     dir: &Path,
     to: Option<&Path>,
-    removal: &Removal,
+    removal: &RemovalSelection,
     archive: &RewrittenArchive,
     marks: &BTreeMap<String, u64>,
     counts: &mut Counts,
@@ -106,9 +108,9 @@ pub(super) fn rewrite_file(
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
         // Drop the whole order log (`state/order.jsonl`), because it contains host names. Also, no
         // replay could follow it any longer, because it counts rows that were dropped.
-        RowFileKind::Order => {
-            rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| RowEdit::Drop)
-        }
+        RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut ReplayOrderRow, _| {
+            RowRewriteDecision::Drop
+        }),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
             keep_unless(names.any(|name| removal.holds_text(name)))
@@ -150,22 +152,26 @@ pub(super) fn rewrite_file(
 
 /// Drops the row of a random-walk step from or to an erased page. The remaining steps keep their
 /// numbers.
-fn step(row: &mut RandomWalkRow, is_committed: bool, removal: &Removal) -> RowEdit {
+fn step(
+    row: &mut RandomWalkStep,
+    is_committed: bool,
+    removal: &RemovalSelection,
+) -> RowRewriteDecision {
     let mut names = std::iter::once(&row.url).chain(&row.from);
     keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
 }
 
-fn keep_unless(is_out: bool) -> RowEdit {
+fn keep_unless(is_out: bool) -> RowRewriteDecision {
     match is_out {
-        true => RowEdit::Drop,
-        false => RowEdit::Keep,
+        true => RowRewriteDecision::Drop,
+        false => RowRewriteDecision::Keep,
     }
 }
 
-fn delay(row: &mut DelayRow, removal: &Removal) -> RowEdit {
+fn delay(row: &mut DelayRow, removal: &RemovalSelection) -> RowRewriteDecision {
     let is_out = |host: &str| is_host(removal, host);
     if row.host.as_deref().is_some_and(is_out) {
-        return RowEdit::Drop;
+        return RowRewriteDecision::Drop;
     }
     let before = row.clone();
     if let Some(reread) = &mut row.reread {
@@ -186,24 +192,24 @@ fn delay(row: &mut DelayRow, removal: &Removal) -> RowEdit {
         }
     }
     match *row == before {
-        true => RowEdit::Keep,
-        false => RowEdit::Clear,
+        true => RowRewriteDecision::Keep,
+        false => RowRewriteDecision::Clear,
     }
 }
 
-fn is_host(removal: &Removal, host: &str) -> bool {
+fn is_host(removal: &RemovalSelection, host: &str) -> bool {
     HostKey::parse(host).is_ok_and(|host| removal.holds_host(&host))
 }
 
 fn page(
     row: &mut PageRow,
     is_committed: bool,
-    removal: &Removal,
+    removal: &RemovalSelection,
     archive: &RewrittenArchive,
-) -> RowEdit {
+) -> RowRewriteDecision {
     // Drop uncommitted rows too: their pages are fetched again.
     if !is_committed || removal.holds_text(&row.url) {
-        return RowEdit::Drop;
+        return RowRewriteDecision::Drop;
     }
     let mut is_cleared = false;
     for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
@@ -220,27 +226,31 @@ fn page(
     let is_moved = place != row.warc;
     row.warc = place;
     match (is_cleared, is_moved) {
-        (true, _) => RowEdit::Clear,
-        (false, true) => RowEdit::Move,
-        (false, false) => RowEdit::Keep,
+        (true, _) => RowRewriteDecision::Clear,
+        (false, true) => RowRewriteDecision::Move,
+        (false, false) => RowRewriteDecision::Keep,
     }
 }
 
-fn request(row: &mut RequestRow, removal: &Removal) -> RowEdit {
+fn request(row: &mut RequestRow, removal: &RemovalSelection) -> RowRewriteDecision {
     if removal.holds_text(&row.url) || is_host(removal, &row.host) {
-        return RowEdit::Drop;
+        return RowRewriteDecision::Drop;
     }
     match removal.clear(&mut row.via) {
-        true => RowEdit::Clear,
-        false => RowEdit::Keep,
+        true => RowRewriteDecision::Clear,
+        false => RowRewriteDecision::Keep,
     }
 }
 
 /// Drops the row of an erased page. In rows of other pages, clears the values that mention an
 /// erased page or host.
-fn extract(row: &mut ExtractRow, is_committed: bool, removal: &Removal) -> RowEdit {
+fn extract(
+    row: &mut ExtractRow,
+    is_committed: bool,
+    removal: &RemovalSelection,
+) -> RowRewriteDecision {
     if !is_committed || removal.holds_text(&row.url) {
-        return RowEdit::Drop;
+        return RowRewriteDecision::Drop;
     }
     let mut is_cleared = false;
     for value in row.fields.values_mut() {
@@ -249,12 +259,12 @@ fn extract(row: &mut ExtractRow, is_committed: bool, removal: &Removal) -> RowEd
     let failed = row.failed.len();
     row.failed.retain(|_, why| !removal.is_named_in(why));
     match is_cleared || row.failed.len() < failed {
-        true => RowEdit::Clear,
-        false => RowEdit::Keep,
+        true => RowRewriteDecision::Clear,
+        false => RowRewriteDecision::Keep,
     }
 }
 
-fn clear_value(value: &mut Value, removal: &Removal) -> bool {
+fn clear_value(value: &mut Value, removal: &RemovalSelection) -> bool {
     match value {
         Value::String(text) if removal.holds_text(text) || removal.is_named_in(text) => {
             *value = Value::Null;
@@ -272,31 +282,35 @@ fn clear_value(value: &mut Value, removal: &Removal) -> bool {
     }
 }
 
-fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {
+fn excluded(row: &mut ExcludedRow, removal: &RemovalSelection) -> RowRewriteDecision {
     if removal.holds_text(&row.url) {
-        return RowEdit::Drop;
+        return RowRewriteDecision::Drop;
     }
     let is_cleared = removal.clear(&mut row.found_on);
     match removal.clear_text(&mut row.rule) || is_cleared {
-        true => RowEdit::Clear,
-        false => RowEdit::Keep,
+        true => RowRewriteDecision::Clear,
+        false => RowRewriteDecision::Keep,
     }
 }
 
 /// Subtracts the erased URLs from a row's number of pending URLs.
-fn waiting(row: &mut WaitingRow, removal: &Removal, pending: &BTreeMap<String, u64>) -> RowEdit {
+fn waiting(
+    row: &mut WaitingRow,
+    removal: &RemovalSelection,
+    pending: &BTreeMap<String, u64>,
+) -> RowRewriteDecision {
     let erased = match &row.origin {
         None => pending.values().sum(),
-        Some(origin) if removal.holds_text(origin) => return RowEdit::Drop,
+        Some(origin) if removal.holds_text(origin) => return RowRewriteDecision::Drop,
         Some(origin) => pending.get(origin).copied().unwrap_or_default(),
     };
     match erased {
-        0 => RowEdit::Keep,
+        0 => RowRewriteDecision::Keep,
         _ => {
             row.urls = row.urls.saturating_sub(erased);
             match row.urls == 0 && row.origin.is_some() {
-                true => RowEdit::Drop,
-                false => RowEdit::Clear,
+                true => RowRewriteDecision::Drop,
+                false => RowRewriteDecision::Clear,
             }
         }
     }

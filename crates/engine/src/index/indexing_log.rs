@@ -8,9 +8,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_archive::{BoundedLine, LineReader, RowFile};
+use crawl_archive::{BoundedLine, LineReader, RowFileWriter};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntries};
+use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntrySource};
 use serde::{Deserialize, Serialize};
 
 use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
@@ -70,7 +70,7 @@ pub(crate) fn begin_log_unfollowed(
     let mut transaction = frontier.begin()?;
     transaction.mark(LOG, 0);
     transaction.commit()?;
-    RowFile::open(&log_path(dir), Some(0))?;
+    RowFileWriter::open(&log_path(dir), Some(0))?;
     Ok(number)
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn begin_log(
     transaction.keep_meta(META_INDEX, &number.to_be_bytes());
     transaction.mark(LOG, 0);
     transaction.commit()?;
-    RowFile::open(&log_path(dir), Some(0))?;
+    RowFileWriter::open(&log_path(dir), Some(0))?;
     Ok(number)
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
 }
 
 /// A reader of `state/indexing.jsonl` that can start at any entry.
-pub(crate) struct LogReader {
+pub(crate) struct IndexingLogReader {
     dir: PathBuf,
     path: PathBuf,
     lines: LineReader<BufReader<File>>,
@@ -122,15 +122,15 @@ pub(crate) struct LogReader {
     at: u64,
 }
 
-impl LogReader {
+impl IndexingLogReader {
     /// Opens the indexing log of the crawl in `dir`, at the byte offset `at`.
-    pub(crate) fn open(dir: &Path, at: u64) -> Result<LogReader, IndexError> {
+    pub(crate) fn open(dir: &Path, at: u64) -> Result<IndexingLogReader, IndexError> {
         let path = log_path(dir);
         let file = File::open(&path).and_then(|mut file| {
             file.seek(SeekFrom::Start(at))?;
             Ok(file)
         });
-        Ok(LogReader {
+        Ok(IndexingLogReader {
             dir: dir.to_path_buf(),
             lines: LineReader::new(BufReader::new(file.map_err(disk(&path))?), MAX_ENTRY_BYTES),
             path,
@@ -183,11 +183,11 @@ pub(crate) struct RestOfLog {
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 
-impl PendingEntries for RestOfLog {
+impl PendingEntrySource for RestOfLog {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         let mut left_out = BTreeMap::new();
         if self.from < self.end {
-            let mut log = LogReader::open(&self.dir, self.from)?;
+            let mut log = IndexingLogReader::open(&self.dir, self.from)?;
             while log.at() < self.end {
                 let entry = log.next_entry()?;
                 count_left_out(&mut left_out, &entry);

@@ -4,7 +4,7 @@ use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
 use http::{HeaderMap, HeaderValue};
 
-use super::entry::interstitial_of;
+use super::entry_creation::interstitial_of;
 
 fn of_page(status: u16, headers: &HeaderMap, html: &str) -> Option<Interstitial> {
     let text = DecodedPage::decode(html.as_bytes(), None);

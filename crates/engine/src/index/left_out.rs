@@ -16,11 +16,13 @@ pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Replaces the type that stops indexing early. Does nothing, since nothing is indexed.
 #[derive(Clone)]
-pub(crate) struct Halt;
+pub(crate) struct IndexingStopCondition;
 
-impl Halt {
-    pub(crate) fn when(_is_due: impl Fn() -> bool + Send + Sync + 'static) -> Halt {
-        Halt
+impl IndexingStopCondition {
+    pub(crate) fn when(
+        _is_due: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> IndexingStopCondition {
+        IndexingStopCondition
     }
 }
 
@@ -51,7 +53,7 @@ impl Indexer {
         _config: &Config,
         _frontier: Arc<dyn Frontier>,
         indexing: OpenedIndex,
-        _when: (Halt, IsBusy),
+        _when: (IndexingStopCondition, IsBusy),
         _failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFile), EngineError> {
         match indexing {}

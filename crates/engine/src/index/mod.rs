@@ -1,15 +1,15 @@
 //! The search index of a crawl: the entries of pages, the log that the index follows, and building
 //! an index from the archive. Without the feature `search` a crawl has no index.
 
-pub(crate) mod entry;
+pub(crate) mod entry_creation;
 #[cfg(all(test, feature = "search"))]
 mod interstitial_tests;
 pub(crate) mod log_number;
 
-#[cfg_attr(not(feature = "search"), path = "left_out.rs")]
-pub(crate) mod follower;
 #[cfg(feature = "search")]
 pub(crate) mod indexing_log;
+#[cfg_attr(not(feature = "search"), path = "left_out.rs")]
+pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;
 #[cfg(feature = "search")]

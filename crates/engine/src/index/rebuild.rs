@@ -9,15 +9,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use crawl_archive::rows::{READER_PANICKED, WarcPlace};
+use crawl_archive::rows::{READER_PANICKED, WarcRecordLocation};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, dom_at, read_place};
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ContentKind, DecodedPage, ReadingLimits, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexEntry, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport, RedirectLookUp,
-    SearchIndex,
+    IndexEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport,
+    RedirectLookUp,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
@@ -29,7 +29,7 @@ use super::redirects::redirects_of;
 use crate::config::Config;
 use crate::document_conversion::{DocumentRules, DocumentToConvert, HTML_IN_UTF8};
 use crate::error::EngineError;
-use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
+use crate::index::entry_creation::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
 use crate::index::log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
@@ -45,7 +45,7 @@ const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// The rules for reading pages when an index is rebuilt.
 #[derive(Clone, Debug)]
-pub struct RebuildRules {
+pub struct IndexRebuildSettings {
     /// The crawler's name in the directives of pages: robots META elements and `X-Robots-Tag`.
     pub agent: ProductToken,
     /// The rules for reading these directives.
@@ -56,11 +56,11 @@ pub struct RebuildRules {
     pub documents: DocumentRules,
 }
 
-impl RebuildRules {
+impl IndexRebuildSettings {
     /// Returns the rules in the configuration of a crawl.
     #[must_use]
-    pub fn of(config: &Config) -> RebuildRules {
-        RebuildRules {
+    pub fn of(config: &Config) -> IndexRebuildSettings {
+        IndexRebuildSettings {
             agent: config.agent.clone(),
             profile: config.profile,
             secrets: config.fetch.secrets(),
@@ -71,7 +71,7 @@ impl RebuildRules {
 
 /// The result of building an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reindexed {
+pub struct IndexRebuildResult {
     /// Pages that a search can find.
     pub pages: u64,
     /// Pages left out because another page has the same text.
@@ -92,10 +92,10 @@ pub struct Reindexed {
 /// fails.
 pub fn reindex(
     dir: &Path,
-    rules: &RebuildRules,
+    rules: &IndexRebuildSettings,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
-) -> Result<Reindexed, EngineError> {
+) -> Result<IndexRebuildResult, EngineError> {
     if let Some(_held) = hold_gathered(dir)? {
         return build(dir, None, rules, is_stopped, report);
     }
@@ -113,18 +113,18 @@ pub fn reindex(
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,
-    rules: &RebuildRules,
+    rules: &IndexRebuildSettings,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
-) -> Result<Reindexed, EngineError> {
+) -> Result<IndexRebuildResult, EngineError> {
     mend_swap(dir)?;
     // A crawl that was indexed from its beginning follows log 1, so its first rebuild begins log 2.
     let next = frontier.map(number).transpose()?.flatten().unwrap_or(1) + 1;
     let marks = frontier.map(Frontier::marks).transpose()?;
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
-    let stopped = Reindexed {
+    let stopped = IndexRebuildResult {
         is_stopped: true,
-        ..Reindexed::default()
+        ..IndexRebuildResult::default()
     };
     let once = PageWrites::Once;
     let Some((build, latest)) =
@@ -197,7 +197,7 @@ fn settle(
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,
-    rules: &RebuildRules,
+    rules: &IndexRebuildSettings,
     committed: Option<u64>,
     note: &str,
     is_stopped: &dyn Fn() -> bool,
@@ -235,7 +235,7 @@ enum PageWrites {
 fn build_new<'a>(
     dir: &'a Path,
     frontier: Option<&dyn Frontier>,
-    rules: &'a RebuildRules,
+    rules: &'a IndexRebuildSettings,
     committed: Option<u64>,
     writes: PageWrites,
     is_stopped: &dyn Fn() -> bool,
@@ -256,10 +256,10 @@ fn build_new<'a>(
     let mut build = Build {
         dir,
         rules,
-        old: SearchIndex::open(&dir.join(INDEX_FOLDER)).ok(),
+        old: IndexSearcher::open(&dir.join(INDEX_FOLDER)).ok(),
         writer,
         pending,
-        done: Reindexed::default(),
+        done: IndexRebuildResult::default(),
         hosts: HashSet::new(),
     };
     let of = (dir, committed, frontier);
@@ -305,12 +305,12 @@ fn take_place(dir: &Path) -> Result<(), EngineError> {
 
 struct Build<'a> {
     dir: &'a Path,
-    rules: &'a RebuildRules,
-    old: Option<SearchIndex>,
+    rules: &'a IndexRebuildSettings,
+    old: Option<IndexSearcher>,
     writer: IndexWriter,
     /// Pages that are not written to the index until the end of the build.
     pending: Option<PendingEntriesFile>,
-    done: Reindexed,
+    done: IndexRebuildResult,
     /// The hosts of the indexed pages.
     hosts: HashSet<HostKey>,
 }
@@ -373,7 +373,7 @@ impl Build<'_> {
         &self,
         url: &CanonicalUrl,
         kept: &KeptPage,
-        place: &WarcPlace,
+        place: &WarcRecordLocation,
     ) -> Result<IndexEntry, EngineError> {
         let record = match read_place(self.dir, place, kept.bytes) {
             Ok(record) => record,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_fetcher::{BodyMemory, Exchange, SentFields};
+use crawl_fetcher::{BodyMemoryReservation, Exchange, SentRequestRecord};
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +23,7 @@ pub(crate) fn answer(
     }
     Exchange {
         url: canonicalize(None, url).unwrap(),
-        sent: SentFields::default(),
+        sent: SentRequestRecord::default(),
         started: Tick::from_micros(1),
         ended: Tick::from_micros(2),
         first_byte: Duration::ZERO,
@@ -34,7 +34,7 @@ pub(crate) fn answer(
         headers,
         body: Bytes::from_static(body.as_bytes()),
         truncated: None,
-        room: BodyMemory::default(),
+        room: BodyMemoryReservation::default(),
         challenged: false,
         unmet_signature: None,
     }

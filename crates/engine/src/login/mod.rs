@@ -16,7 +16,7 @@ use crawl_fetcher::SiteSessions;
 use crawl_weburl::CanonicalUrl;
 
 pub(crate) use self::form::{LoginForm, login_form};
-pub use self::session_signs::{BadSign, PageSign};
+pub use self::session_signs::{PageSign, PageSignError};
 pub(crate) use self::session_signs::{SessionStatus, decoded, judge};
 
 /// How the crawl logs in to a site.

@@ -1,9 +1,9 @@
 //! Judges from a response whether the crawl is logged in.
 
-use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
+use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode};
 use crawl_extractor::{DecodedPage, is_html};
 use crawl_fetcher::Exchange;
-use crawl_fields::PageSelector;
+use crawl_fields::PageCssSelector;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 
 use super::{LoginMethod, SiteLogin};
@@ -24,13 +24,13 @@ pub struct PageSign(Sign);
 #[derive(Clone, Debug)]
 enum Sign {
     Text(String),
-    Selector(PageSelector),
+    Selector(PageCssSelector),
 }
 
 /// Why a text can't be used as a [`PageSign`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadSign {
+pub enum PageSignError {
     /// The text is empty, so every page would contain it.
     #[error("it is empty")]
     Empty,
@@ -52,7 +52,7 @@ impl PageSign {
     ///
     /// # Errors
     /// The text is empty or too long.
-    pub fn text(text: &str) -> Result<PageSign, BadSign> {
+    pub fn text(text: &str) -> Result<PageSign, PageSignError> {
         check_length(text)?;
         Ok(PageSign(Sign::Text(text.to_owned())))
     }
@@ -61,9 +61,9 @@ impl PageSign {
     ///
     /// # Errors
     /// The selector is empty, too long or invalid, or this build can't apply selectors.
-    pub fn selector(text: &str) -> Result<PageSign, BadSign> {
+    pub fn selector(text: &str) -> Result<PageSign, PageSignError> {
         check_length(text)?;
-        let selector = PageSelector::parse(text).map_err(|why| BadSign::Selector {
+        let selector = PageCssSelector::parse(text).map_err(|why| PageSignError::Selector {
             text: text.to_owned(),
             why,
         })?;
@@ -80,11 +80,11 @@ impl PageSign {
     }
 }
 
-fn check_length(text: &str) -> Result<(), BadSign> {
+fn check_length(text: &str) -> Result<(), PageSignError> {
     match text.len() {
-        0 => Err(BadSign::Empty),
+        0 => Err(PageSignError::Empty),
         1..=MAX_SIGN_BYTES => Ok(()),
-        _ => Err(BadSign::TooLong),
+        _ => Err(PageSignError::TooLong),
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum SessionStatus {
 }
 
 /// Returns the content type of a response, and its decoded body.
-pub(crate) fn decoded(answer: &Exchange) -> (Option<&str>, Decoded) {
+pub(crate) fn decoded(answer: &Exchange) -> (Option<&str>, DecodedBody) {
     let content_type = answer.headers.get(CONTENT_TYPE);
     let limits = DecodeLimits {
         bytes: MAX_SEARCHED_BYTES,
@@ -165,7 +165,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::super::{CredentialSource, LoginMethod, SiteLogin, fixtures};
-    use super::{BadSign, MAX_SIGN_BYTES, PageSign, SessionStatus, judge};
+    use super::{MAX_SIGN_BYTES, PageSign, PageSignError, SessionStatus, judge};
 
     /// Returns an HTML answer, unless `fields` sets another content type.
     fn answer(status: u16, fields: &[(&'static str, &str)], body: &'static str) -> Exchange {
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_sign_is_neither_empty_nor_long() {
-        assert_eq!(PageSign::text("").unwrap_err(), BadSign::Empty);
+        assert_eq!(PageSign::text("").unwrap_err(), PageSignError::Empty);
         let long = "x".repeat(MAX_SIGN_BYTES + 1);
-        assert_eq!(PageSign::text(&long).unwrap_err(), BadSign::TooLong);
+        assert_eq!(PageSign::text(&long).unwrap_err(), PageSignError::TooLong);
     }
 }

@@ -13,7 +13,7 @@ const MAX_LOGIN_BODY: u64 = 2 << 20;
 
 /// A request of a login.
 #[derive(Clone, Debug)]
-pub(crate) struct LoginRequest {
+pub(crate) struct LoginStepRequest {
     pub(crate) login: Arc<SiteLogin>,
     pub(crate) step: LoginStep,
     pub(crate) url: CanonicalUrl,
@@ -39,7 +39,7 @@ pub(crate) enum LoginStep {
     Landing,
 }
 
-impl LoginRequest {
+impl LoginStepRequest {
     /// Returns the HTTP request.
     pub(crate) fn fetch(&self) -> FetchRequest {
         FetchRequest {

@@ -68,7 +68,7 @@ impl fmt::Display for MessageKey {
 
 /// The entry of a committed message in the order log (`state/order.jsonl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoggedMessage {
+pub(crate) struct LoggedMessageEntry {
     pub(crate) key: MessageKey,
     /// The number of messages that were committed when a reader looked up the page's links. The
     /// reader drops links to URLs that are known at that moment. `None` if no links were looked
@@ -79,7 +79,7 @@ pub(crate) struct LoggedMessage {
     pub(crate) new_words: Option<u32>,
 }
 
-impl fmt::Display for LoggedMessage {
+impl fmt::Display for LoggedMessageEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.key)?;
         if let Some(messages) = self.looked_at {
@@ -92,10 +92,10 @@ impl fmt::Display for LoggedMessage {
     }
 }
 
-impl FromStr for LoggedMessage {
+impl FromStr for LoggedMessageEntry {
     type Err = MessageKeyParseError;
 
-    fn from_str(text: &str) -> Result<LoggedMessage, MessageKeyParseError> {
+    fn from_str(text: &str) -> Result<LoggedMessageEntry, MessageKeyParseError> {
         let (text, new_words) = match text.split_once('+') {
             Some((text, words)) => (text, Some(words.parse().map_err(|_| MessageKeyParseError)?)),
             None => (text, None),
@@ -107,7 +107,7 @@ impl FromStr for LoggedMessage {
             ),
             None => (text, None),
         };
-        Ok(LoggedMessage {
+        Ok(LoggedMessageEntry {
             key: text.parse()?,
             looked_at,
             new_words,
@@ -144,7 +144,7 @@ impl FromStr for MessageKey {
 
 /// Assigns keys to the messages of a run. Must be given all effects of the run, in order.
 #[derive(Debug)]
-pub(crate) struct MessageKeys {
+pub(crate) struct MessageKeyAssigner {
     cause: MessageCause,
     place: u32,
     ended: u64,
@@ -152,9 +152,9 @@ pub(crate) struct MessageKeys {
     renders: u64,
 }
 
-impl MessageKeys {
-    pub(crate) fn new() -> MessageKeys {
-        MessageKeys {
+impl MessageKeyAssigner {
+    pub(crate) fn new() -> MessageKeyAssigner {
+        MessageKeyAssigner {
             cause: MessageCause::Ended(0),
             place: 0,
             ended: 0,

@@ -12,29 +12,31 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow, RenderMessageRow};
+use crawl_archive::rows::{DelayRow, HostTurn, OperatorCommand, PageRow, RenderMessageRow};
 use crawl_archive::{EncodedCapture, SerializedRequestRow};
-use crawl_fetcher::{Exchange, Failure, FetchRequest};
-use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
+use crawl_fetcher::{Exchange, ExchangeFailure, FetchRequest};
+use crawl_frontier::{Admission, Lease, NotFetchedReason, UrlKind};
 use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, SpentPermit, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use serde::Serialize;
 use tracing::Span;
 
-use self::login::LoginRequest;
+use self::login::LoginStepRequest;
 use self::page::{
     EncodedPage, FetchContext, FetchedPage, PageToFree, SitemapLinkBatch, UnansweredVisit,
 };
-use self::render::{PageShell, RenderId, ResourceFetch, VisibleContentSize, WantedResource};
+use self::render::{
+    RenderId, ResourceFetch, UnrenderedPageSummary, VisibleContentSize, WantedResource,
+};
 use self::sharing::{SharedNews, SharedRequest};
-use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopRequest};
-use crate::counters::CommitStatistics;
+use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopUrgency};
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
 use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
 use crate::revisit::visit::PreviousVisit;
+use crate::run_counters::CommitStatistics;
 use crate::summary::SeedFailure;
 use crate::totals::CrawlTotals;
 
@@ -64,7 +66,7 @@ pub(crate) enum Job {
         tries: u32,
     },
     /// A request of a login.
-    Login(Box<LoginRequest>),
+    Login(Box<LoginStepRequest>),
     /// A request for a resource of a page that is being rendered.
     Render(Box<ResourceFetch>),
 }
@@ -155,7 +157,7 @@ pub(crate) enum Event {
     Scripted {
         page: Box<FetchedPage>,
         /// A description of the page before its scripts run.
-        shell: PageShell,
+        shell: UnrenderedPageSummary,
     },
     /// A page that is being rendered requests a resource.
     ResourceWanted(Box<WantedResource>),
@@ -165,16 +167,19 @@ pub(crate) enum Event {
         result: Result<(RenderedPage, VisibleContentSize), RenderFailure>,
     },
     /// The credentials of a site's login were read, or could not be read.
-    Credentials { site: String, result: SecretPairs },
+    Credentials {
+        site: String,
+        result: LoginCredentialsResult,
+    },
     /// The writer committed a group.
-    Committed(Box<CommittedGroup>),
+    Committed(Box<GroupCommitResult>),
     /// The free disk space was measured.
     FreeSpace {
         /// The number of free bytes.
         bytes: u64,
     },
     /// A stop of the run was requested.
-    Stop(StopRequest),
+    Stop(StopUrgency),
     /// An operator's command or query.
     Command(PostedCommand),
     /// News about the crawl's other workers, or about their shared state.
@@ -185,9 +190,9 @@ pub(crate) enum Event {
 
 /// The names and values of a login's credentials, or why they can't be read. `Debug` hides the
 /// values.
-pub(crate) struct SecretPairs(pub(crate) Result<Vec<(String, String)>, String>);
+pub(crate) struct LoginCredentialsResult(pub(crate) Result<Vec<(String, String)>, String>);
 
-impl fmt::Debug for SecretPairs {
+impl fmt::Debug for LoginCredentialsResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.as_ref().map(Vec::len);
         f.debug_tuple("SecretPairs").field(&count).finish()
@@ -203,7 +208,7 @@ pub(crate) struct EndedExchange {
     /// The permit, now spent.
     pub(crate) spent: SpentPermit,
     /// The response, or why there is none.
-    pub(crate) result: Result<Box<Exchange>, Failure>,
+    pub(crate) result: Result<Box<Exchange>, ExchangeFailure>,
     /// The tracing span of the exchange.
     pub(crate) span: Span,
     /// The outcome, as it affects the politeness of the host.
@@ -235,7 +240,7 @@ pub(crate) enum Effect {
     /// and its results are committed.
     NoteTurn(HostTurn),
     /// Append an operator's command to `state/order.jsonl` before its results are committed.
-    NoteCommand(CommandTaken),
+    NoteCommand(OperatorCommand),
     /// Append a message about a page that is rendered to `state/order.jsonl` before its results are
     /// committed.
     NoteRender(Box<RenderMessageRow>),
@@ -278,7 +283,7 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OrderFact<'f> {
     Turn(&'f HostTurn),
-    Command(&'f CommandTaken),
+    Command(&'f OperatorCommand),
     Render(&'f RenderMessageRow),
 }
 
@@ -358,7 +363,7 @@ pub(crate) enum WriterMessage {
     /// Settle a URL without fetching it.
     Excluded {
         lease: Lease,
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
         /// The stored state from the previous visit of the URL.
         past: Option<Box<PreviousVisit>>,
     },
@@ -366,7 +371,7 @@ pub(crate) enum WriterMessage {
     PutAside {
         lease: Lease,
         /// The reason for deferring the URL.
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
     },
     /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
@@ -376,7 +381,7 @@ pub(crate) enum WriterMessage {
         /// The URL to fetch instead.
         url: CanonicalUrl,
         /// Why the leased URL is not fetched.
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
     },
     /// Store the result of a request that settles no URL.
     Side(Box<SideExchange>),
@@ -490,7 +495,7 @@ pub(crate) struct SideExchange {
 
 /// The result of committing a group of messages.
 #[derive(Debug, Default)]
-pub(crate) struct CommittedGroup {
+pub(crate) struct GroupCommitResult {
     /// The sum of [`WriterMessage::weight`] over the messages of the group.
     pub(crate) items: u64,
     pub(crate) counts: CommitStatistics,

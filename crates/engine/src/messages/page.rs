@@ -7,9 +7,9 @@ use std::time::Duration;
 use crawl_archive::rows::{ExtractRow, LinkRow, PageRow, RobotsVerdict};
 use crawl_archive::{EncodedCapture, SerializedPageRow, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
-use crawl_frontier::{Admission, Lease, LeaseOutcome, Visit};
-use crawl_index_entry::{BytePass, IndexEntry};
+use crawl_fetcher::{BodyMemoryReservation, Exchange, ExchangeFailure, Validators};
+use crawl_frontier::{Admission, LastVisit, Lease, LeaseOutcome};
+use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
 use crawl_traps::PageFingerprint;
@@ -17,10 +17,10 @@ use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
 use super::login::PageSession;
-use super::render::RenderingStatus;
-use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
+use super::render::PageSourceToRead;
+use crate::revisit::visit::{PreviousVisit, RevisitRules, VisitResult};
 use crate::time::{millis, seconds};
-use crate::totals::Change;
+use crate::totals::PageChange;
 
 /// The facts about a URL that are determined before it is fetched.
 #[derive(Clone, Debug)]
@@ -68,12 +68,12 @@ pub(crate) struct FetchedPage {
     pub(crate) scope: Arc<Scope>,
     /// The state of the page's host when the exchange ended.
     pub(crate) host: HostState,
-    pub(crate) rendering: RenderingStatus,
+    pub(crate) rendering: PageSourceToRead,
 }
 
 /// A visit that settles a URL.
 #[derive(Debug)]
-pub(crate) struct PageVisit {
+pub(crate) struct SettlingVisit {
     pub(crate) lease: Lease,
     /// The outcome that the URL is settled with.
     pub(crate) outcome: LeaseOutcome,
@@ -83,9 +83,9 @@ pub(crate) struct PageVisit {
     /// at the previous visit.
     pub(crate) is_listed: bool,
     /// How the page differs from its previous visit.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<PageChange>,
     /// The state to store for the next visit.
-    pub(crate) next: Visit,
+    pub(crate) next: LastVisit,
     /// The state of the page's host.
     pub(crate) host: HostState,
 }
@@ -107,7 +107,7 @@ impl UnansweredVisit {
     pub(crate) fn failed(
         lease: Lease,
         context: FetchContext,
-        failure: &Failure,
+        failure: &ExchangeFailure,
         host: HostState,
     ) -> UnansweredVisit {
         let took = failure.ended.since(failure.started);
@@ -159,10 +159,10 @@ impl UnansweredVisit {
     }
 
     /// Converts this into a visit that settles the URL, with the state to store for the next visit.
-    pub(crate) fn settled(self, visits: &RevisitSchedule) -> PageVisit {
+    pub(crate) fn settled(self, visits: &RevisitRules) -> SettlingVisit {
         let past = self.past.map(|past| *past);
         let at = visited_at(&self.row);
-        PageVisit {
+        SettlingVisit {
             outcome: LeaseOutcome::Failed { why: self.why },
             is_listed: true,
             change: None,
@@ -231,13 +231,13 @@ pub(crate) struct SitemapLinkBatch {
     /// When the linked URLs changed, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The memory reserved for the links, released when they are committed.
-    pub(crate) held: Option<BytePass>,
+    pub(crate) held: Option<BytesInTransitPermit>,
 }
 
 /// A page that was read and encoded, ready for the writer.
 #[derive(Debug)]
 pub(crate) struct EncodedPage {
-    pub(crate) visit: PageVisit,
+    pub(crate) visit: SettlingVisit,
     /// The encoded row. `None` if the writer must complete it with more than the archive position.
     pub(crate) line: Option<SerializedPageRow>,
     pub(crate) findings: PageFindings,
@@ -252,11 +252,11 @@ pub(crate) struct EncodedPage {
 pub(crate) struct HeldMemory {
     /// Memory for a long body, held until its archive records are written.
     #[expect(dead_code, reason = "held for its drop alone")]
-    pub(crate) body: BodyMemory,
+    pub(crate) body: BodyMemoryReservation,
     /// Memory for the index entry, held until the entry is written.
-    pub(crate) entry: Option<BytePass>,
+    pub(crate) entry: Option<BytesInTransitPermit>,
     /// Memory for the page's links and fields, held until they are committed.
-    pub(crate) links: Option<BytePass>,
+    pub(crate) links: Option<BytesInTransitPermit>,
 }
 
 /// The evidence of a page for trap detection.

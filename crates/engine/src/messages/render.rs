@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bytes::Bytes;
-use crawl_archive::rows::RenderRow;
-use crawl_extractor::{DecodedPage, LinkElement, Page, ReadingLimits, read_text};
+use crawl_archive::rows::RenderStatistics;
+use crawl_extractor::{DecodedPage, ExtractedPage, LinkElement, ReadingLimits, read_text};
 use crawl_fetcher::{FetchRequest, PostBody};
 use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
@@ -32,7 +32,7 @@ pub(crate) struct RenderId(pub(crate) u64);
 
 /// How a fetched page is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum RenderingStatus {
+pub(crate) enum PageSourceToRead {
     /// As it was sent.
     #[default]
     Unneeded,
@@ -46,26 +46,26 @@ pub(crate) enum RenderingStatus {
         navigation: Option<String>,
         /// A screenshot (PNG), if one was taken.
         screenshot: Option<Bytes>,
-        row: RenderRow,
+        row: RenderStatistics,
     },
     /// As it was sent, because it could not be rendered.
-    Failed(RenderRow),
+    Failed(RenderStatistics),
 }
 
-impl RenderingStatus {
+impl PageSourceToRead {
     /// Returns the columns about rendering for the page's row. `None` if the page needed no
     /// rendering.
-    pub(crate) fn row(&self) -> Option<&RenderRow> {
+    pub(crate) fn row(&self) -> Option<&RenderStatistics> {
         match self {
-            RenderingStatus::Unneeded | RenderingStatus::IfScripted => None,
-            RenderingStatus::Done { row, .. } | RenderingStatus::Failed(row) => Some(row),
+            PageSourceToRead::Unneeded | PageSourceToRead::IfScripted => None,
+            PageSourceToRead::Done { row, .. } | PageSourceToRead::Failed(row) => Some(row),
         }
     }
 
     /// Returns the URL that the page's scripts tried to move to.
     pub(crate) fn navigation(&self) -> Option<&str> {
         match self {
-            RenderingStatus::Done { navigation, .. } => navigation.as_deref(),
+            PageSourceToRead::Done { navigation, .. } => navigation.as_deref(),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ impl RenderingStatus {
     /// Returns the parts that the archive keeps. `None` if the page was not rendered.
     pub(crate) fn into_kept(self) -> Option<KeptRendering> {
         match self {
-            RenderingStatus::Done {
+            PageSourceToRead::Done {
                 dom, screenshot, ..
             } => Some(KeptRendering { dom, screenshot }),
             _ => None,
@@ -83,7 +83,7 @@ impl RenderingStatus {
     /// Returns the serialized DOM. `None` if the page is read as it was sent.
     pub(crate) fn dom(&self) -> Option<&str> {
         match self {
-            RenderingStatus::Done { dom, .. } => Some(dom),
+            PageSourceToRead::Done { dom, .. } => Some(dom),
             _ => None,
         }
     }
@@ -168,7 +168,7 @@ impl VisibleContentSize {
         VisibleContentSize::of(dom.as_bytes(), Some("text/html; charset=utf-8"))
     }
 
-    pub(crate) fn of_page(page: &Page) -> VisibleContentSize {
+    pub(crate) fn of_page(page: &ExtractedPage) -> VisibleContentSize {
         VisibleContentSize {
             letters: page.outline.letters,
             links: page.outline.links,
@@ -184,15 +184,15 @@ impl VisibleContentSize {
 /// A description of a page as sent, before its scripts run: how much it shows, and which scripts it
 /// has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageShell {
+pub(crate) struct UnrenderedPageSummary {
     pub(crate) size: VisibleContentSize,
     /// A hash of the addresses of the page's scripts. Pages with the same scripts mostly use them
     /// for the same purpose.
     pub(crate) scripts: u64,
 }
 
-impl PageShell {
-    pub(crate) fn of_page(page: &Page) -> PageShell {
+impl UnrenderedPageSummary {
+    pub(crate) fn of_page(page: &ExtractedPage) -> UnrenderedPageSummary {
         let links = page.links.iter();
         let scripts = links.filter(|link| link.element == LinkElement::Script);
         // Ignore queries, since they often differ from page to page.
@@ -200,7 +200,7 @@ impl PageShell {
         let addresses: BTreeSet<String> = scripts.map(|link| path(&link.href)).collect();
         let mut hasher = DefaultHasher::new();
         addresses.hash(&mut hasher);
-        PageShell {
+        UnrenderedPageSummary {
             size: VisibleContentSize::of_page(page),
             scripts: hasher.finish(),
         }
@@ -208,7 +208,7 @@ impl PageShell {
 }
 
 /// Returns whether a page looks as if scripts build it: it shows little text, and has a script.
-pub(crate) fn is_built_by_scripts(page: &Page, source: &str) -> bool {
+pub(crate) fn is_built_by_scripts(page: &ExtractedPage, source: &str) -> bool {
     let letters = page.outline.letters;
     if letters >= SOME_LETTERS {
         return false;
@@ -309,11 +309,11 @@ fn positions<'a>(source: &'a str, wanted: &'a str) -> impl Iterator<Item = usize
 
 #[cfg(test)]
 mod tests {
-    use crawl_extractor::{DecodedPage, Page, ReadingLimits, read_text};
+    use crawl_extractor::{DecodedPage, ExtractedPage, ReadingLimits, read_text};
 
-    use super::{PageShell, VisibleContentSize, is_built_by_scripts};
+    use super::{UnrenderedPageSummary, VisibleContentSize, is_built_by_scripts};
 
-    fn read(source: &str) -> Page {
+    fn read(source: &str) -> ExtractedPage {
         let text = DecodedPage::decode(source.as_bytes(), None);
         read_text(&text, &ReadingLimits::default(), &mut ())
     }
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn pages_are_alike_if_their_scripts_are() {
-        let scripts = |source| PageShell::of_page(&read(source)).scripts;
+        let scripts = |source| UnrenderedPageSummary::of_page(&read(source)).scripts;
         let one = scripts("<script src=a.js?1></script><p>tea<script src=b.js></script>");
         let same = scripts("<script src=b.js></script><script src=a.js?2></script>");
         assert_eq!(one, same);

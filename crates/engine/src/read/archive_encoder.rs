@@ -1,11 +1,11 @@
 //! Encodes exchanges as archive records. Runs on reader threads.
 
-use crawl_archive::rows::RenderRow;
+use crawl_archive::rows::RenderStatistics;
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, RevisitOriginal,
-    RevisitProfile, Timestamp, Truncated,
+    Capture, CaptureEncoder, CaptureMetadata, CapturedRequest, EncodedCapture, RecordIds,
+    RevisitOriginal, RevisitProfile, Timestamp, TruncationReason,
 };
-use crawl_fetcher::{Exchange, TlsVersion, Truncation};
+use crawl_fetcher::{Exchange, TlsVersion, TruncationReason};
 use crawl_frontier::UrlKind;
 use crawl_weburl::CanonicalUrl;
 
@@ -13,19 +13,19 @@ use super::document_result::ReadPage;
 use crate::config::Config;
 use crate::messages::SideExchange;
 use crate::messages::render::KeptRendering;
-use crate::revisit::change_detection::RepeatedAnswer;
+use crate::revisit::change_detection::AnswerRepetition;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
 
 /// Encodes exchanges for the archive. Encodes nothing if the crawl has no archive.
 pub(super) struct ArchiveEncoder {
-    encoder: Option<Encoder>,
+    encoder: Option<CaptureEncoder>,
 }
 
 impl ArchiveEncoder {
     pub(super) fn new(config: &Config) -> ArchiveEncoder {
         ArchiveEncoder {
-            encoder: config.warc.then(Encoder::default),
+            encoder: config.warc.then(CaptureEncoder::default),
         }
     }
 
@@ -34,7 +34,7 @@ impl ArchiveEncoder {
     pub(super) fn revisit<'a>(
         &self,
         exchange: &'a Exchange,
-        repeat: RepeatedAnswer<'a>,
+        repeat: AnswerRepetition<'a>,
     ) -> Option<RevisitProfile<'a>> {
         self.encoder.as_ref()?;
         let original = |known: &KnownPage| {
@@ -44,9 +44,9 @@ impl ArchiveEncoder {
             })
         };
         Some(match repeat {
-            RepeatedAnswer::NotModified(known) => RevisitProfile::NotModified(original(known)?),
-            RepeatedAnswer::Payload(known) => RevisitProfile::IdenticalPayload(original(known)?),
-            RepeatedAnswer::Content(known) => RevisitProfile::IdenticalContent {
+            AnswerRepetition::NotModified(known) => RevisitProfile::NotModified(original(known)?),
+            AnswerRepetition::Payload(known) => RevisitProfile::IdenticalPayload(original(known)?),
+            AnswerRepetition::Content(known) => RevisitProfile::IdenticalContent {
                 original: original(known)?,
                 payload_digest: &known.digest,
             },
@@ -84,7 +84,7 @@ impl ArchiveEncoder {
         capture: &mut EncodedCapture,
         url: &CanonicalUrl,
         rendered: &KeptRendering,
-        row: &mut RenderRow,
+        row: &mut RenderStatistics,
     ) {
         let Some(encoder) = &mut self.encoder else {
             return;
@@ -148,11 +148,11 @@ impl ArchiveEncoder {
             headers: &exchange.headers,
             body: kept,
             truncated: match exchange.truncated {
-                _ if kept.len() < exchange.body.len() => Some(Truncated::Withheld),
-                Some(Truncation::Length) => Some(Truncated::Length),
-                Some(Truncation::Unwanted) => Some(Truncated::Withheld),
-                Some(Truncation::Time(_)) => Some(Truncated::Time),
-                Some(Truncation::Disconnect(_)) => Some(Truncated::Disconnect),
+                _ if kept.len() < exchange.body.len() => Some(TruncationReason::Withheld),
+                Some(TruncationReason::Length) => Some(TruncationReason::Length),
+                Some(TruncationReason::Unwanted) => Some(TruncationReason::Withheld),
+                Some(TruncationReason::Time(_)) => Some(TruncationReason::Time),
+                Some(TruncationReason::Disconnect(_)) => Some(TruncationReason::Disconnect),
                 None => None,
             },
             revisit,

@@ -1,17 +1,17 @@
 //! The result of reading a document. The exchange is encoded for the archive later.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
-use crawl_coding::{DecodeEnd, DecodeLimit};
+use crawl_coding::{DecodeEnd, ReachedDecodeLimit};
 use crawl_fetcher::{Exchange, Interstitial};
-use crawl_frontier::{Exclusion, Lease};
-use crawl_policy::usage::UsageStatements;
-use crawl_scope::Unwanted;
-use crawl_weburl::{CanonicalUrl, Unusable};
+use crawl_frontier::{Lease, NotFetchedReason};
+use crawl_policy::usage_statements::UsageStatements;
+use crawl_scope::UnwantedReason;
+use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
-use crate::messages::render::{KeptRendering, PageShell};
+use crate::messages::render::{KeptRendering, UnrenderedPageSummary};
 use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::revisit::visit::PreviousVisit;
 use crate::secret_redaction::REDIRECT_SECRET;
@@ -24,7 +24,7 @@ pub(crate) struct ReadDocument {
     pub(crate) is_given_up: bool,
     /// A description of the page before its scripts run, if scripts seem to build the page. Such a
     /// page is rendered before it is read. If set, ignore all other fields.
-    pub(crate) scripted: Option<PageShell>,
+    pub(crate) scripted: Option<UnrenderedPageSummary>,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page declares, if it differs from the page's URL.
     pub(crate) canonical: Option<CanonicalUrl>,
@@ -37,12 +37,12 @@ pub(crate) struct ReadDocument {
     /// elements. `None` if the site makes no statement.
     pub(crate) usage: Option<UsageStatements>,
     /// Why no link of the document is followed; `None` if links are followed.
-    pub(crate) bar: Option<Exclusion>,
+    pub(crate) bar: Option<NotFetchedReason>,
     pub(crate) error: Option<DocumentError>,
     /// Whether one of the operator's secrets is in the body or in the visible text.
     pub(crate) echoes_secret: bool,
     /// Why the document is not kept; `None` if it is kept.
-    pub(crate) unwanted: Option<Unwanted>,
+    pub(crate) unwanted: Option<UnwantedReason>,
     /// The labelled digest of the body after content decoding. `None` if the body has no content
     /// coding, or if decoding failed.
     pub(crate) decoded_digest: Option<String>,
@@ -74,7 +74,7 @@ impl ReadDocument {
     }
 
     /// Returns the result for a page that is rendered before it is read.
-    pub(crate) fn scripted(shell: PageShell) -> ReadDocument {
+    pub(crate) fn scripted(shell: UnrenderedPageSummary) -> ReadDocument {
         ReadDocument {
             scripted: Some(shell),
             ..ReadDocument::default()
@@ -141,7 +141,7 @@ pub(crate) enum DocumentError {
     /// The document redirects to a URL that contains a secret.
     RedirectSecret,
     /// The document redirects to something that is not a fetchable URL.
-    RedirectUnusable(Unusable),
+    RedirectUnusable(UnusableUrlError),
 }
 
 impl DocumentError {
@@ -178,8 +178,8 @@ impl DocumentError {
                 return format!("encoding_unknown: {name}");
             }
             DocumentError::Coding(DecodeEnd::Truncated { limit, .. }) => match limit {
-                DecodeLimit::Bytes => "decoded_too_large",
-                DecodeLimit::Ratio => "decompression_bomb",
+                ReachedDecodeLimit::Bytes => "decoded_too_large",
+                ReachedDecodeLimit::Ratio => "decompression_bomb",
             },
             DocumentError::Coding(DecodeEnd::Short | DecodeEnd::Whole) => "encoding_cut_short",
             DocumentError::SitemapLimit => SITEMAP_LIMIT,

@@ -7,10 +7,10 @@ use crawl_fetcher::robots::CompiledRobots;
 use http::header::LAST_MODIFIED;
 
 use super::document_result::ReadDocument;
-use super::links::Links;
+use super::links::DocumentLinkCollector;
 use super::{PageReader, content_type};
-use crate::document_conversion::{ConversionFault, DocumentToConvert, HTML_IN_UTF8};
-use crate::index::entry::{left_out, read_both};
+use crate::document_conversion::{ConversionFailure, DocumentToConvert, HTML_IN_UTF8};
+use crate::index::entry_creation::{left_out, read_both};
 use crate::messages::page::{PageFindings, TrapEvidence};
 use crate::time::seconds_of;
 
@@ -19,7 +19,7 @@ impl PageReader {
     /// so that a crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,
-        links: &mut Links<'_>,
+        links: &mut DocumentLinkCollector<'_>,
         rules: &CompiledRobots,
         exchange: &Exchange,
         bytes: &[u8],
@@ -42,7 +42,7 @@ impl PageReader {
         };
         let html = match self.documents.to_html(document, &self.gives_back) {
             Ok(html) => html,
-            Err(ConversionFault::GivenUp) => return ReadDocument::given_up(),
+            Err(ConversionFailure::GivenUp) => return ReadDocument::given_up(),
             Err(why) => {
                 return ReadDocument {
                     findings: PageFindings {

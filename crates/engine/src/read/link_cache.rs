@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use crawl_frontier::{Exclusion, UrlKind};
+use crawl_frontier::{NotFetchedReason, UrlKind};
 use crawl_scope::{Scope, ScopeVerdict};
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
@@ -38,7 +38,7 @@ pub(crate) struct LinkCache {
     /// The index into `addresses` for each base.
     bases: HashMap<Box<str>, usize, RandomState>,
     links: Vec<Link>,
-    targets: Vec<Target>,
+    targets: Vec<CachedLinkTarget>,
     /// The state of each target, at the same index as in `targets`.
     states: Vec<TargetState>,
     /// The index into `targets` for each URL.
@@ -136,12 +136,12 @@ struct Link {
 
 /// The URL to fetch for one or more links.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct CachedLinkTarget {
     pub(crate) url: CanonicalUrl,
     /// `None` if the URL does not look like an action, such as a log-out. `Some(None)` if it looks
     /// like an action and such links are followed. `Some(Some(_))` is the reason for not following
     /// it.
-    pub(crate) action: Option<Option<Exclusion>>,
+    pub(crate) action: Option<Option<NotFetchedReason>>,
     /// The scope's verdict on the URL at depth 0.
     pub(crate) verdict: ScopeVerdict,
     /// The maximum depth for which the verdict holds; `None` if it holds for every depth.
@@ -333,7 +333,7 @@ impl LinkCache {
         self.links[link].target
     }
 
-    pub(super) fn target_at(&self, number: usize) -> &Target {
+    pub(super) fn target_at(&self, number: usize) -> &CachedLinkTarget {
         &self.targets[number]
     }
 
@@ -389,7 +389,7 @@ impl LinkCache {
         self.bytes += TARGET_BYTES + url.as_str().len();
         let (number, origin) = (self.targets.len(), self.base(url.origin_text()));
         self.by_url.insert(url.clone(), number);
-        self.targets.push(Target {
+        self.targets.push(CachedLinkTarget {
             action: rules.action(&url),
             // Judge at depth 0, which is never too deep: `max_depth` limits the depth instead.
             verdict: scope.judge(&url, 0),

@@ -1,6 +1,6 @@
 //! The URL to fetch for a link, and whether it looks like an action, such as a log-out.
 
-use crawl_frontier::{Exclusion, Reason};
+use crawl_frontier::{NotFetchedReason, Reason};
 use crawl_policy::AgentRules;
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -26,11 +26,11 @@ impl TrapAvoidance {
     /// Returns `None` if the link does not look like an action, such as a log-out. `Some(None)` if
     /// it looks like an action and such links are followed. Otherwise the reason for not following
     /// it.
-    pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
+    pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<NotFetchedReason>> {
         let action = action(url)?;
-        let exclusion = Exclusion {
+        let exclusion = NotFetchedReason {
             rule: Some(action.to_string()),
-            ..Exclusion::of(Reason::Action)
+            ..NotFetchedReason::of(Reason::Action)
         };
         Some(self.skip_actions.then_some(exclusion))
     }

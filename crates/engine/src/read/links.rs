@@ -9,15 +9,15 @@ use crawl_extractor::{
     Link, LinkElement, LinkKind, ReadingLimits, Rel, link_header, read_css, refresh_header,
 };
 use crawl_fetcher::{Exchange, Secrets};
-use crawl_frontier::{Admission, Exclusion, Lease, Reason, RequestedState, UrlKind};
-use crawl_policy::{AgentRules, CitedText, DirectivePlace};
-use crawl_scope::{OutReason, Scope, ScopeVerdict};
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use crawl_frontier::{Admission, Lease, NotFetchedReason, Reason, RequestedState, UrlKind};
+use crawl_policy::{AgentRules, CitedDirective, DirectiveSource};
+use crawl_scope::{OutOfScopeReason, Scope, ScopeVerdict};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use foldhash::fast::RandomState;
 
 use super::document_result::ReadDocument;
 use super::link_cache::{KnownLink, LinkCache};
-use crate::config::{Config, ResourcePolicy, TrapAvoidance};
+use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
 use crate::priority::Priority;
 use crate::secret_redaction::{SECRET_IN_URL, redacted_url};
@@ -29,7 +29,7 @@ const MAX_BATCH_LINKS: usize = 4_096;
 /// Determines which links are followed. Links that a person can click are always followed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
-    resources: ResourcePolicy,
+    resources: EmbeddedResourcePolicy,
     feeds: bool,
     forms: bool,
     /// Whether `links.jsonl` is written.
@@ -59,7 +59,7 @@ impl LinkPolicy {
             LinkKind::Feed => self.feeds.then_some(UrlKind::Page),
             LinkKind::Form => self.forms.then_some(UrlKind::Page),
             LinkKind::Resource => {
-                (self.resources != ResourcePolicy::Off).then_some(UrlKind::Resource)
+                (self.resources != EmbeddedResourcePolicy::Off).then_some(UrlKind::Resource)
             }
             _ => None,
         }
@@ -108,7 +108,7 @@ enum LinkTarget {
 }
 
 /// The links of one document, each URL only once.
-pub(crate) struct Links<'a> {
+pub(crate) struct DocumentLinkCollector<'a> {
     from: &'a Lease,
     /// The number of links followed since the crawl left the scope; 0 for a document in scope.
     hops_off: u8,
@@ -129,14 +129,14 @@ pub(crate) struct Links<'a> {
     settled: usize,
 }
 
-impl<'a> Links<'a> {
+impl<'a> DocumentLinkCollector<'a> {
     pub(crate) fn new(
         from: &'a Lease,
         scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
         robots: Option<&'a AgentRules>,
         (cache, settled_at): (&'a RefCell<LinkCache>, Option<u64>),
-    ) -> Links<'a> {
+    ) -> DocumentLinkCollector<'a> {
         let mut cache = cache.borrow_mut();
         cache.begin(&from.url, scope, settled_at);
         // The lease stores how many links were followed since the crawl left the scope. Ignore
@@ -145,7 +145,7 @@ impl<'a> Links<'a> {
             hops if hops > 0 && !scope.holds(&from.url) => hops,
             _ => 0,
         };
-        Links {
+        DocumentLinkCollector {
             from,
             hops_off,
             is_in_trap: false,
@@ -183,7 +183,7 @@ impl<'a> Links<'a> {
     }
 
     pub(crate) fn wants_resources(&self) -> bool {
-        self.policy.resources != ResourcePolicy::Off
+        self.policy.resources != EmbeddedResourcePolicy::Off
     }
 
     /// Returns whether a link is dropped because of the document that contains it:
@@ -201,7 +201,7 @@ impl<'a> Links<'a> {
         self.hops_off > 0
             && match discovery.kind {
                 UrlKind::Page => is_last,
-                UrlKind::Resource => self.policy.resources != ResourcePolicy::All,
+                UrlKind::Resource => self.policy.resources != EmbeddedResourcePolicy::All,
                 UrlKind::Sitemap => true,
             }
     }
@@ -215,11 +215,11 @@ impl<'a> Links<'a> {
     ) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {
-                reason: OutReason::Beyond,
+                reason: OutOfScopeReason::Beyond,
                 ..
             } => true,
             ScopeVerdict::Out {
-                reason: OutReason::Depth,
+                reason: OutOfScopeReason::Depth,
                 ..
             } => self.scope.hops_off() > 0 && !self.scope.holds(url),
             _ => false,
@@ -235,7 +235,12 @@ impl<'a> Links<'a> {
 
     /// Adds a link from a page or a header. `page_bar` is the reason not to follow any link of the
     /// page, if there is one.
-    pub(crate) fn link(&mut self, base: &CanonicalUrl, link: &Link, page_bar: Option<&Exclusion>) {
+    pub(crate) fn link(
+        &mut self,
+        base: &CanonicalUrl,
+        link: &Link,
+        page_bar: Option<&NotFetchedReason>,
+    ) {
         let Some(kind) = self.policy.kind(link.kind) else {
             return;
         };
@@ -337,7 +342,7 @@ impl<'a> Links<'a> {
         &mut self,
         exchange: &Exchange,
         limits: &ReadingLimits,
-        bar: impl FnOnce() -> Option<Exclusion>,
+        bar: impl FnOnce() -> Option<NotFetchedReason>,
     ) {
         let values = |name| {
             let values = exchange.headers.get_all(name).iter();
@@ -379,8 +384,8 @@ impl<'a> Links<'a> {
     pub(crate) fn add(
         &mut self,
         discovery: DiscoveryContext,
-        url: Result<CanonicalUrl, Unusable>,
-        barred: Option<Exclusion>,
+        url: Result<CanonicalUrl, UnusableUrlError>,
+        barred: Option<NotFetchedReason>,
     ) {
         if self.ends_here(discovery) {
             return;
@@ -416,7 +421,7 @@ impl<'a> Links<'a> {
         &mut self,
         mut discovery: DiscoveryContext,
         number: usize,
-        mut barred: Option<Exclusion>,
+        mut barred: Option<NotFetchedReason>,
     ) {
         if self.ends_here(discovery) {
             return;
@@ -461,7 +466,7 @@ impl<'a> Links<'a> {
         &self,
         place: usize,
         discovery: DiscoveryContext,
-        barred: Option<&Exclusion>,
+        barred: Option<&NotFetchedReason>,
     ) -> bool {
         let kind = self.found[place].kind;
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
@@ -474,8 +479,8 @@ impl<'a> Links<'a> {
         &self,
         discovery: DiscoveryContext,
         url: CanonicalUrl,
-        barred: Option<Exclusion>,
-    ) -> (DiscoveryContext, CanonicalUrl, Option<Exclusion>) {
+        barred: Option<NotFetchedReason>,
+    ) -> (DiscoveryContext, CanonicalUrl, Option<NotFetchedReason>) {
         if discovery.kind != UrlKind::Page || discovery.redirects > 0 {
             return (discovery, url, barred);
         }
@@ -503,7 +508,7 @@ impl<'a> Links<'a> {
         &self,
         discovery: DiscoveryContext,
         url: CanonicalUrl,
-        barred: Option<Exclusion>,
+        barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,
     ) -> Admission {
         let hops_off = self.hops_to(discovery, &url, &verdict);
@@ -524,7 +529,7 @@ impl<'a> Links<'a> {
         &self,
         discovery: DiscoveryContext,
         url: &CanonicalUrl,
-        barred: Option<Exclusion>,
+        barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,
     ) -> RequestedState {
         // The following links are followed even if they lead out of scope:
@@ -534,7 +539,7 @@ impl<'a> Links<'a> {
         // - links from a seed that is a sitemap to its entries.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
-            UrlKind::Resource => self.policy.resources == ResourcePolicy::All,
+            UrlKind::Resource => self.policy.resources == EmbeddedResourcePolicy::All,
             UrlKind::Page => discovery.is_seed,
         };
         match verdict {
@@ -542,23 +547,23 @@ impl<'a> Links<'a> {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
             ScopeVerdict::Out {
-                reason: OutReason::Depth,
+                reason: OutOfScopeReason::Depth,
                 rule,
-            } => RequestedState::Deferred(Exclusion {
+            } => RequestedState::Deferred(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Depth)
+                ..NotFetchedReason::of(Reason::Depth)
             }),
             // Links from the last allowed page out of scope were already dropped, so this URL is
             // within the limit.
             ScopeVerdict::Out {
-                reason: OutReason::Beyond,
+                reason: OutOfScopeReason::Beyond,
                 ..
             } if discovery.kind == UrlKind::Page => {
                 barred.map_or(RequestedState::Pending, RequestedState::Deferred)
             }
-            ScopeVerdict::Out { rule, .. } => RequestedState::Excluded(Exclusion {
+            ScopeVerdict::Out { rule, .. } => RequestedState::Excluded(NotFetchedReason {
                 rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
+                ..NotFetchedReason::of(Reason::Scope)
             }),
             ScopeVerdict::In => barred.map_or(RequestedState::Pending, RequestedState::Deferred),
         }
@@ -604,25 +609,25 @@ fn without_query(href: &str) -> &str {
 }
 
 /// Returns the exclusion of all links on a page that declares `nofollow`.
-pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
+pub(crate) fn page_refusal(source: CitedDirective) -> NotFetchedReason {
     let reason = match source.place {
-        DirectivePlace::Header => Reason::Header,
-        DirectivePlace::Meta => Reason::Meta,
+        DirectiveSource::Header => Reason::Header,
+        DirectiveSource::Meta => Reason::Meta,
     };
-    Exclusion {
+    NotFetchedReason {
         rule: Some(source.text),
-        ..Exclusion::of(reason)
+        ..NotFetchedReason::of(reason)
     }
 }
 
 /// Returns the exclusion for a link with a `rel` of `nofollow`, `ugc` or `sponsored`. `None` for
 /// `link` elements, where these words have another meaning.
-fn rel_refusal(rel: Rel, element: LinkElement) -> Option<Exclusion> {
+fn rel_refusal(rel: Rel, element: LinkElement) -> Option<NotFetchedReason> {
     let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
     let refused = element != LinkElement::Link && words.iter().any(|&word| rel.contains(word));
-    let rule = || Exclusion {
+    let rule = || NotFetchedReason {
         rule: Some(format!("rel={rel}")),
-        ..Exclusion::of(Reason::Nofollow)
+        ..NotFetchedReason::of(Reason::Nofollow)
     };
     refused.then(rule)
 }

@@ -5,9 +5,9 @@
 //! that people ignore, such as a visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
-use crawl_coding::{Decoded, decode};
+use crawl_coding::{DecodedBody, decode};
 use crawl_extractor::{
-    Content, ContentKind, ContentLimits, PageContext, document_kind, read_content,
+    ContentKind, ContentLimits, PageContent, PageContext, document_kind, read_content,
 };
 use crawl_frontier::UrlKind;
 use http::HeaderValue;
@@ -124,7 +124,7 @@ const PASSING_PHRASES: [&str; 17] = [
 
 /// The facts for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
-pub(super) struct TextComparison {
+pub(super) struct TextComparisonInputs {
     /// Whether to compute the digest of the main text.
     pub(super) is_wanted: bool,
     /// The digests of the body and of the decoded body, if they were computed.
@@ -137,21 +137,25 @@ pub(super) struct TextComparison {
 impl PageReader {
     /// Determines how to compare a page with its last visit. The main text is not compared if the
     /// body is the same.
-    pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> TextComparison {
+    pub(super) fn compared(
+        &self,
+        page: &FetchedPage,
+        decoded: Option<&DecodedBody>,
+    ) -> TextComparisonInputs {
         let exchange = &page.exchange;
         let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
         let past = page.context.past.as_deref().and_then(PreviousVisit::page);
         let Some(known) = past.filter(|known| is_page && known.status == exchange.status) else {
-            return TextComparison {
+            return TextComparisonInputs {
                 is_wanted: is_page && (self.keeps_texts || page.rendering.dom().is_some()),
-                ..TextComparison::default()
+                ..TextComparisonInputs::default()
             };
         };
         if page.rendering.dom().is_some() {
             // The archived body lacks the text that scripts added, so compare stored digests only.
-            return TextComparison {
+            return TextComparisonInputs {
                 is_wanted: true,
-                ..TextComparison::default()
+                ..TextComparisonInputs::default()
             };
         }
         let body_digest = DigestAlgorithm::default().of(&[&exchange.body]);
@@ -162,7 +166,7 @@ impl PageReader {
             (true, None, Some(at)) => self.archived_text(page, Timestamp::from_micros(at)),
             _ => None,
         };
-        TextComparison {
+        TextComparisonInputs {
             is_wanted,
             body_digest: Some(body_digest),
             decoded_digest,
@@ -204,7 +208,7 @@ impl PageReader {
 
 /// Returns the digest of a page's title and main text, or of all its text if no main text was
 /// identified. `None` if the page has no text, since it can't be compared then.
-pub(super) fn text_digest(content: &Content) -> Option<String> {
+pub(super) fn text_digest(content: &PageContent) -> Option<String> {
     let mut blocks: Vec<_> = content.main_blocks().collect();
     if blocks.is_empty() {
         blocks = content.blocks.iter().collect();

@@ -2,20 +2,20 @@
 //! reader threads.
 
 mod archive_encoder;
+mod document_kind_readers;
 mod document_queue;
 mod document_result;
-mod index_entry;
+mod index_entry_choice;
 mod index_only_documents;
 mod link_cache;
 mod link_targets;
 mod links;
 mod main_text_digest;
 pub(crate) mod page_encoder;
-mod page_fingerprint;
 mod page_row;
-mod pages_feeds_sitemaps;
-pub(crate) mod pool;
+pub(crate) mod reader_pool;
 mod sitemap_budget;
+mod trap_fingerprint;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,15 +26,15 @@ use std::sync::{Arc, Mutex};
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
-use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
+use crawl_coding::{DecodeEnd, DecodeLimits, DecodedBody, decode};
 use crawl_extractor::{
     ContentKind, NamedMeta, ReadingLimits, document_kind, may_be_read, sniff_media_type,
 };
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
-use crawl_fields::Rules;
+use crawl_fields::CompiledRules;
 use crawl_frontier::{Frontier, Lease, UrlKind};
-use crawl_policy::usage::{UsagePurpose, UsageStatements};
+use crawl_policy::usage_statements::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_sample::SampleMethod;
 use crawl_scope::ContentFilter;
@@ -43,20 +43,20 @@ use http::header::CONTENT_ENCODING;
 
 use self::document_result::{DocumentError, ReadDocument, ReadPage};
 use self::link_cache::LinkCache;
-use self::links::{LinkPolicy, Links, page_refusal};
+use self::links::{DocumentLinkCollector, LinkPolicy, page_refusal};
 use self::page_row::page_row;
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapAvoidance};
 use crate::content_filter;
 use crate::document_conversion::DocumentRules;
-use crate::extracts::may_extract;
-use crate::index::entry::{directives, pairs};
+use crate::field_extraction::may_extract;
+use crate::index::entry_creation::{directives, pairs};
 use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
-use crate::messages::render::PageShell;
-use crate::revisit::visit::RevisitSchedule;
+use crate::messages::render::UnrenderedPageSummary;
+use crate::revisit::visit::RevisitRules;
 use crate::secret_redaction::redact_row;
-use crate::shared_traps::SharedTraps;
-use crate::trace_events::TraceEvents;
+use crate::shared_trap_detector::SharedTrapDetector;
+use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
 
 /// Reads pages. Contains the settings that reading depends on.
@@ -78,7 +78,7 @@ pub(crate) struct PageReader {
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapAvoidance,
     /// The rules for extracting fields from pages.
-    extract: Arc<Rules>,
+    extract: Arc<CompiledRules>,
     pub(crate) sitemaps: SitemapBudget,
     /// Held while a long sitemap is parsed, so that only one reader thread does so at a time.
     long_sitemap_lock: Arc<Mutex<()>>,
@@ -86,7 +86,7 @@ pub(crate) struct PageReader {
     /// does not need the change times in sitemaps.
     pub(crate) revisit: Option<u32>,
     /// The dates of this round, and the schedule for the next visits.
-    pub(crate) visits: RevisitSchedule,
+    pub(crate) visits: RevisitRules,
     /// If set, readers return pages unread, including the page that is being read.
     pub(crate) gives_back: Arc<AtomicBool>,
     /// Whether this thread leaves PDF and DOCX documents to other threads, because reading them in
@@ -103,12 +103,12 @@ pub(crate) struct PageReader {
     /// Whether the crawl renders pages.
     renders: bool,
     /// The frontier and the trap detector of the crawl. `None` if this reader uses neither.
-    shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
-    events: TraceEvents,
+    shared: Option<(Arc<dyn Frontier>, SharedTrapDetector)>,
+    events: TraceEventEmitter,
 }
 
 impl PageReader {
-    pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
+    pub(crate) fn new(config: &Config, visits: &RevisitRules) -> PageReader {
         let mut limits = ReadingLimits::default();
         if !config.links && !config.index {
             // Link texts are used only by `links.jsonl` and the index, and this crawl writes
@@ -140,7 +140,7 @@ impl PageReader {
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
             renders: config.render.is_some(),
             shared: None,
-            events: TraceEvents::new(config),
+            events: TraceEventEmitter::new(config),
         }
     }
 
@@ -183,7 +183,7 @@ impl PageReader {
     pub(crate) fn with_crawl_state(
         self,
         frontier: Arc<dyn Frontier>,
-        traps: SharedTraps,
+        traps: SharedTrapDetector,
     ) -> PageReader {
         PageReader {
             shared: Some((frontier, traps)),
@@ -338,7 +338,7 @@ impl PageReader {
         };
         let robots = Some(&page.context.rules.robots);
         let cache = (&self.known_links, self.settled_at(lease));
-        let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
+        let mut links = DocumentLinkCollector::new(lease, &page.scope, &self.policy, robots, cache);
         // A URL in scope is requested for its status alone only if it is in a trap.
         if page.context.is_only_checked && page.scope.holds(&lease.url) {
             links.follow_none();
@@ -426,7 +426,7 @@ impl PageReader {
         &self,
         page: &FetchedPage,
         body: &Body<'_>,
-        links: &mut Links<'_>,
+        links: &mut DocumentLinkCollector<'_>,
         early: &mut dyn FnMut(SitemapLinkBatch),
     ) -> Result<ReadDocument, Interstitial> {
         let (lease, exchange) = (&page.lease, &page.exchange);
@@ -481,14 +481,14 @@ impl PageReader {
     }
 
     /// Decodes the content codings of an answer.
-    fn decoded(&self, exchange: &Exchange) -> Decoded {
+    fn decoded(&self, exchange: &Exchange) -> DecodedBody {
         let codings = exchange.headers.get_all(CONTENT_ENCODING);
         decode(codings, &exchange.body, &self.decode)
     }
 
     /// Returns the digest of a body after decoding. The bytes as sent may differ each time, because
     /// a gzip header contains a time and some servers add random bytes.
-    fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
+    fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&DecodedBody>) -> Option<String> {
         if !exchange.headers.contains_key(CONTENT_ENCODING) {
             return None;
         }
@@ -524,14 +524,14 @@ pub(crate) enum UnreadPage {
     LeftOut(Box<FetchedPage>),
     /// Scripts seem to build the page, so it is rendered first. Contains a description of the page
     /// before its scripts run.
-    Scripted(Box<FetchedPage>, PageShell),
+    Scripted(Box<FetchedPage>, UnrenderedPageSummary),
 }
 
 /// The body of an answer, and the facts needed for reading it.
 struct Body<'a> {
     content_type: Option<Cow<'a, str>>,
     /// The body after content decoding. `None` if the body is not read.
-    decoded: Option<Decoded>,
+    decoded: Option<DecodedBody>,
     kind: ContentKind,
     /// The media type detected from the bytes of the body.
     detected_type: Option<&'static str>,
@@ -542,7 +542,7 @@ impl Body<'_> {
     fn of_dom(dom: &str) -> Body<'static> {
         Body {
             content_type: Some(Cow::Borrowed("text/html; charset=utf-8")),
-            decoded: Some(Decoded {
+            decoded: Some(DecodedBody {
                 bytes: dom.as_bytes().to_vec().into(),
                 end: DecodeEnd::Whole,
             }),

@@ -9,21 +9,21 @@ use super::archive_encoder::ArchiveEncoder;
 use super::document_result::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::SideExchange;
-use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
+use crate::messages::page::{EncodedPage, HeldMemory, SettlingVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{
     AnswerArchiveRecord, ChangeDetector, IncomparableAnswer, VisitAnswer,
 };
-use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
+use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
 
 /// Encodes pages, and requests that settle no URL, for the writer.
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
-    visits: RevisitSchedule,
+    visits: RevisitRules,
 }
 
 impl PageEncoder {
-    pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageEncoder {
+    pub(crate) fn new(config: &Config, visits: &RevisitRules) -> PageEncoder {
         PageEncoder {
             archive: ArchiveEncoder::new(config),
             visits: *visits,
@@ -72,7 +72,7 @@ impl PageEncoder {
                 body: page.exchange.room.clone(),
                 ..HeldMemory::default()
             },
-            visit: PageVisit {
+            visit: SettlingVisit {
                 outcome: LeaseOutcome::Fetched {
                     status: detected.status,
                 },

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crawl_archive::rows::PageRow;
-use crawl_fetcher::{Exchange, Truncation};
+use crawl_fetcher::{Exchange, TruncationReason};
 use crawl_frontier::Lease;
 use crawl_index_entry::IndexEntry;
 
@@ -21,7 +21,8 @@ pub(super) fn page_row(
 ) -> PageRow {
     // The content filter cuts an unwanted document on purpose, so don't report that cut.
     let cut = exchange.truncated.filter(|cut| {
-        document.unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
+        document.unwanted.is_none()
+            || !matches!(cut, TruncationReason::Length | TruncationReason::Unwanted)
     });
     let findings = &document.findings;
     PageRow {
@@ -58,7 +59,7 @@ pub(super) fn page_row(
 }
 
 /// Returns the name of the error for the row; `None` if there was no error.
-fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
+fn row_error(read: Option<&DocumentError>, cut: Option<TruncationReason>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {
         Some(why) if !why.is_cut_short() || cut.is_none() => Some(why.name()),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_archive::WarcRecord;
 use crawl_fetcher::{
-    BodyFilter, BodyMemory, Exchange, Failure, FailureKind, FetchRequest, SentFields, Truncation,
+    BodyFilter, BodyMemoryReservation, Exchange, ExchangeFailure, FailureKind, FetchRequest,
+    SentRequestRecord, TruncationReason,
 };
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
@@ -39,7 +40,7 @@ pub enum ReplayTiming {
 
 /// Counts of answers and bodies that are missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReplayGaps {
+pub struct ReplayGapCounts {
     /// Requests without an archived answer. They take the recorded response time, or the host's
     /// mean response time if the crawl never requested the URL.
     pub not_archived: u64,
@@ -91,7 +92,7 @@ impl ReplayDifference {
 /// The web as a crawl archived it.
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
-    pub(super) gaps: ReplayGaps,
+    pub(super) gaps: ReplayGapCounts,
     /// Whether the replay uses the settings of the recorded crawl.
     pub(super) is_as_recorded: bool,
     /// Whether the replay still follows the records. False after the first difference.
@@ -109,7 +110,7 @@ pub(super) struct ArchivedAnswers {
 
 /// An exchange in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PendingExchange {
+pub(super) struct ReplayExchangeTimes {
     started: Tick,
     pub(super) ended: Tick,
     /// The index among the recorded requests, to order requests that end in the same millisecond.
@@ -124,10 +125,10 @@ enum NoAnswer {
     Withheld,
 }
 
-impl PendingExchange {
+impl ReplayExchangeTimes {
     /// Creates an exchange with the times of a recorded request.
-    pub(super) fn recorded(request: RecordedRequest) -> PendingExchange {
-        PendingExchange {
+    pub(super) fn recorded(request: RecordedRequest) -> ReplayExchangeTimes {
+        ReplayExchangeTimes {
             started: tick(request.start),
             ended: tick(request.end),
             place: request.place,
@@ -144,7 +145,7 @@ impl ArchivedAnswers {
     ) -> ArchivedAnswers {
         ArchivedAnswers {
             crawl,
-            gaps: ReplayGaps::default(),
+            gaps: ReplayGapCounts::default(),
             is_as_recorded: timing == ReplayTiming::AsRecorded,
             follows: timing == ReplayTiming::AsRecorded,
             difference: None,
@@ -177,7 +178,7 @@ impl ArchivedAnswers {
 
     /// Begins an exchange, and determines when its request is sent and when it ends. The answer is
     /// read from disk only when the exchange ends.
-    pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> PendingExchange {
+    pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> ReplayExchangeTimes {
         let url = &request.url;
         let next = self.crawl.next_request(url.as_str());
         if self.is_over && self.difference.is_none() {
@@ -206,7 +207,7 @@ impl ArchivedAnswers {
             None => self.crawl.usual_time(url.host_key().as_str()),
         };
         let followed = next.map(|next| next.request).filter(|_| self.follows);
-        PendingExchange {
+        ReplayExchangeTimes {
             started: followed.map_or(now, |recorded| tick(recorded.start)),
             ended: followed.map_or(now + Duration::from_millis(took), |recorded| {
                 tick(recorded.end)
@@ -230,9 +231,9 @@ impl ArchivedAnswers {
     pub(super) fn end(
         &mut self,
         request: &FetchRequest,
-        pending: &PendingExchange,
-    ) -> Result<Exchange, Failure> {
-        let PendingExchange { started, ended, .. } = *pending;
+        pending: &ReplayExchangeTimes,
+    ) -> Result<Exchange, ExchangeFailure> {
+        let ReplayExchangeTimes { started, ended, .. } = *pending;
         let answer = match &pending.recorded {
             Some(recorded) => self.answer(request, recorded),
             None => Err(NoAnswer::NotArchived),
@@ -253,15 +254,15 @@ impl ArchivedAnswers {
             (None, Ok(exchange)) => Ok(timed(exchange)),
             (Some(kind), answer) => {
                 let cut = |exchange| Exchange {
-                    truncated: Some(Truncation::by(kind)),
+                    truncated: Some(TruncationReason::by(kind)),
                     ..timed(exchange)
                 };
                 let address = self.crawl.address(request.url.host_key().as_str());
-                Err(Failure {
+                Err(ExchangeFailure {
                     address: address.map(|address| SocketAddr::new(address, request.url.port())),
                     detail: "as recorded".to_owned(),
                     answer: answer.ok().map(cut).map(Box::new),
-                    ..Failure::recorded(kind, started, ended)
+                    ..ExchangeFailure::recorded(kind, started, ended)
                 })
             }
             (None, Err(why)) => {
@@ -271,9 +272,9 @@ impl ArchivedAnswers {
                     NoAnswer::NotArchived => "the archive has no answer",
                     NoAnswer::Withheld => "the archive was not to have the answer",
                 };
-                Err(Failure {
+                Err(ExchangeFailure {
                     detail: detail.to_owned(),
-                    ..Failure::recorded(FailureKind::NotArchived, started, ended)
+                    ..ExchangeFailure::recorded(FailureKind::NotArchived, started, ended)
                 })
             }
         }
@@ -341,7 +342,7 @@ impl ArchivedAnswers {
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             // The filter rejects this body, so it does not matter whether the archive has it.
             exchange.body = Bytes::new();
-            exchange.truncated = Some(Truncation::Unwanted);
+            exchange.truncated = Some(TruncationReason::Unwanted);
             return Ok(exchange);
         }
         if record.kind() == "response" && record.field("WARC-Truncated") == Some("unspecified") {
@@ -355,8 +356,8 @@ impl ArchivedAnswers {
         if exchange.body.len() as u64 > max_body {
             let length = usize::try_from(max_body).unwrap_or(usize::MAX);
             exchange.body.truncate(length);
-            exchange.truncated = Some(Truncation::Length);
-        } else if exchange.truncated == Some(Truncation::Length)
+            exchange.truncated = Some(TruncationReason::Length);
+        } else if exchange.truncated == Some(TruncationReason::Length)
             && (exchange.body.len() as u64) < max_body
         {
             self.gaps.cut_bodies += 1;
@@ -375,9 +376,9 @@ impl ArchivedAnswers {
         if record.kind() != "revisit" {
             let http = record.http()?;
             let truncated = match record.field("WARC-Truncated") {
-                Some("time") => Some(Truncation::Time(FailureKind::Timeout)),
-                Some("disconnect") => Some(Truncation::Disconnect(FailureKind::ShortBody)),
-                Some(_) => Some(Truncation::Length),
+                Some("time") => Some(TruncationReason::Time(FailureKind::Timeout)),
+                Some("disconnect") => Some(TruncationReason::Disconnect(FailureKind::ShortBody)),
+                Some(_) => Some(TruncationReason::Length),
                 None => None,
             };
             let body = Bytes::copy_from_slice(http.body);
@@ -408,7 +409,7 @@ impl ArchivedAnswers {
 fn answer_to_head(exchange: Exchange) -> Exchange {
     Exchange {
         body: Bytes::new(),
-        truncated: Truncation::of_head(exchange.status),
+        truncated: TruncationReason::of_head(exchange.status),
         ..exchange
     }
 }
@@ -423,7 +424,7 @@ fn exchange(
 ) -> Exchange {
     Exchange {
         url: url.clone(),
-        sent: SentFields::default(),
+        sent: SentRequestRecord::default(),
         started: Tick::from_micros(0),
         ended: Tick::from_micros(0),
         first_byte: Duration::ZERO,
@@ -436,7 +437,7 @@ fn exchange(
         truncated: None,
         challenged: false,
         unmet_signature: None,
-        room: BodyMemory::default(),
+        room: BodyMemoryReservation::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crawl_archive::rows::CommitsBeforeRequest;
+use crawl_archive::rows::CommitCountsBeforeRequest;
 
 use crate::messages::WriterMessage;
 
@@ -12,16 +12,16 @@ use crate::messages::WriterMessage;
 pub(super) struct HeldCommits {
     /// For each page request of the recorded crawl, how much that crawl had committed when it chose
     /// the page. Contains only the pages that the replay has not requested yet, in order.
-    levels: VecDeque<CommitsBeforeRequest>,
+    levels: VecDeque<CommitCountsBeforeRequest>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
     /// How many messages were passed on so far.
-    done: CommitsBeforeRequest,
+    done: CommitCountsBeforeRequest,
     came: u64,
 }
 
 impl HeldCommits {
-    pub(super) fn new(levels: Vec<CommitsBeforeRequest>) -> HeldCommits {
+    pub(super) fn new(levels: Vec<CommitCountsBeforeRequest>) -> HeldCommits {
         HeldCommits {
             levels: levels.into(),
             ..HeldCommits::default()
@@ -66,7 +66,7 @@ impl HeldCommits {
             .levels
             .front()
             .copied()
-            .unwrap_or(CommitsBeforeRequest {
+            .unwrap_or(CommitCountsBeforeRequest {
                 pages: u64::MAX,
                 others: u64::MAX,
             });

@@ -2,12 +2,12 @@
 //! but time is virtual. A replay has no fetcher, so it can't send requests to a server.
 
 mod archived_answers;
-mod commit_order;
 mod held_commits;
 mod order_follower;
+mod page_commit_queue;
 mod recorded_crawl;
 mod recorded_order;
-mod replayed_renders;
+mod replay_render_tracker;
 mod rerender;
 mod run_transitions;
 
@@ -18,28 +18,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawl_archive::LogFile;
+use crawl_archive::RowLogWriter;
 use crawl_archive::rows::RequestRow;
-use crawl_fetcher::{Failure, FailureKind};
+use crawl_fetcher::{ExchangeFailure, FailureKind};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use tracing::Span;
 
-use self::archived_answers::{ArchivedAnswers, PendingExchange};
-pub use self::archived_answers::{ReplayDifference, ReplayGaps, ReplayTiming};
-use self::commit_order::CommitOrder;
+use self::archived_answers::{ArchivedAnswers, ReplayExchangeTimes};
+pub use self::archived_answers::{ReplayDifference, ReplayGapCounts, ReplayTiming};
 use self::held_commits::HeldCommits;
-use self::order_follower::{InFlightRequest, OrderEnd, OrderFollower};
+use self::order_follower::{InFlightRequest, OrderFollower, OrderFollowerEndReason};
+use self::page_commit_queue::PageCommitQueue;
 pub use self::recorded_crawl::RecordedCrawl;
 use self::recorded_crawl::tick;
-use self::recorded_order::RecordedOrder;
-use self::replayed_renders::ReplayedRenders;
-use self::rerender::Rerender;
-pub use self::rerender::{DomDifference, RenderedAgain};
+use self::recorded_order::RecordedOrderReader;
+use self::replay_render_tracker::ReplayRenderTracker;
+use self::rerender::Rerenderer;
+pub use self::rerender::{DifferentlyRenderedPage, RerenderResult};
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::error::EngineError;
-use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::{META_REPLAY, META_TRAPS};
@@ -47,25 +47,25 @@ use crate::read::PageReader;
 use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::summary::RunSummary;
-use crate::trace_events::TraceEvents;
+use crate::trace_events::TraceEventEmitter;
 use crate::write::{Writer, run_end};
 
 /// The result of [`replay`].
 #[derive(Clone, Debug)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// The summary of the run, in virtual time.
     pub summary: RunSummary,
     /// Counts of what was missing from the archive.
-    pub gaps: ReplayGaps,
+    pub gaps: ReplayGapCounts,
     /// The first difference from the records. `None` if there is none, or if the replay was not
     /// meant to follow them.
     pub difference: Option<ReplayDifference>,
     /// The pages that were rendered again.
-    pub rendered: RenderedAgain,
+    pub rendered: RerenderResult,
 }
 
 /// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
@@ -82,7 +82,7 @@ pub fn replay(
     config: Config,
     crawl: RecordedCrawl,
     timing: ReplayTiming,
-) -> Result<Replayed, EngineError> {
+) -> Result<ReplayResult, EngineError> {
     let config = Arc::new(Config {
         warc: false,
         index: false,
@@ -96,12 +96,12 @@ pub fn replay(
         });
     }
     let script = match timing {
-        ReplayTiming::AsRecorded => RecordedOrder::open(crawl.dir())?,
+        ReplayTiming::AsRecorded => RecordedOrderReader::open(crawl.dir())?,
         ReplayTiming::ByPolicy => None,
     };
     // Older versions did not log what happened to rendered pages, so their order can't be repeated.
     let script = script.filter(|(_, run)| run.has_render_steps || !crawl.has_rendered_pages());
-    let rerender = Rerender::new(&config)?;
+    let rerender = Rerenderer::new(&config)?;
     let Some((script, run)) = script else {
         let began = Tick::from_micros(crawl.began().as_micros());
         let mut replay = Replay::start(&config, (crawl, rerender), timing, began)?;
@@ -115,15 +115,15 @@ pub fn replay(
     loop {
         replay.begin();
         let ended = match replay.follow()? {
-            OrderEnd::Run(next) => {
+            OrderFollowerEndReason::Run(next) => {
                 replay = replay.next_run(&config, next)?;
                 continue;
             }
-            OrderEnd::End => {
+            OrderFollowerEndReason::End => {
                 replay.stop_following(None);
                 directory::last_end(&crawl_dir)
             }
-            OrderEnd::Lost(url) => {
+            OrderFollowerEndReason::Lost(url) => {
                 replay.stop_following(Some(url));
                 None
             }
@@ -144,7 +144,7 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
 /// A request in flight with a known answer. The flight that ends first is the greatest, so that a
 /// [`BinaryHeap`] returns it first.
 struct Flight {
-    pending: PendingExchange,
+    pending: ReplayExchangeTimes,
     number: u64,
     /// When the request was given up, if it was.
     given_up: Option<Tick>,
@@ -191,12 +191,12 @@ struct Replay {
     now: Tick,
     coordinator: Coordinator,
     answers: ArchivedAnswers,
-    rerender: Rerender,
-    renders: ReplayedRenders,
+    rerender: Rerenderer,
+    renders: ReplayRenderTracker,
     reader: PageReader,
     encoder: PageEncoder,
     writer: Writer,
-    order: CommitOrder,
+    order: PageCommitQueue,
     held: HeldCommits,
     /// Whether virtual time has reached the start of a recorded request since the loop was last
     /// allowed to send one.
@@ -206,8 +206,8 @@ struct Replay {
     /// The order from `state/order.jsonl`. `None` if the replay does not follow it, or has stopped
     /// following it.
     following: Option<OrderFollower>,
-    keys: MessageKeys,
-    requests: LogFile,
+    keys: MessageKeyAssigner,
+    requests: RowLogWriter,
     delays: DelayLog,
     effects: Vec<Effect>,
     /// Messages that the next commit will contain.
@@ -227,7 +227,7 @@ struct Replay {
 impl Replay {
     fn start(
         config: &Arc<Config>,
-        (mut crawl, rerender): (RecordedCrawl, Rerender),
+        (mut crawl, rerender): (RecordedCrawl, Rerenderer),
         timing: ReplayTiming,
         now: Tick,
     ) -> Result<Replay, EngineError> {
@@ -239,7 +239,7 @@ impl Replay {
         mark(&*directory.frontier, crawl.dir())?;
         let answers = ArchivedAnswers::new(crawl, timing, config);
         let mut replay = Replay::new(config, (answers, rerender), directory, now, now)?;
-        replay.order = CommitOrder::new(places);
+        replay.order = PageCommitQueue::new(places);
         replay.held = HeldCommits::new(levels);
         let starts: Box<dyn Iterator<Item = Tick>> = Box::new(replay.answers.crawl.starts());
         replay.starts = starts.peekable();
@@ -248,7 +248,7 @@ impl Replay {
 
     fn new(
         config: &Arc<Config>,
-        (answers, rerender): (ArchivedAnswers, Rerender),
+        (answers, rerender): (ArchivedAnswers, Rerenderer),
         directory: CrawlDirectory,
         now: Tick,
         round_began: Tick,
@@ -275,7 +275,7 @@ impl Replay {
             now.as_micros(),
         );
         coordinator.enter_round(visits);
-        let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
+        let traps = SharedTrapDetector::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
         coordinator.sample(sampling.clone());
         if resumed {
@@ -296,7 +296,7 @@ impl Replay {
             .with_traps(traps)
             .with_sampling(sampling)
             .with_tombstones(directory::tombstones_at_rest(answers.crawl.dir())?)
-            .with_events(TraceEvents::new(config));
+            .with_events(TraceEventEmitter::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {
             now,
@@ -304,12 +304,12 @@ impl Replay {
             encoder: PageEncoder::new(config, &reader.visits),
             reader,
             writer,
-            order: CommitOrder::default(),
+            order: PageCommitQueue::default(),
             held: HeldCommits::default(),
             is_due: false,
             begun_before: None,
             following: None,
-            keys: MessageKeys::new(),
+            keys: MessageKeyAssigner::new(),
             requests,
             delays: DelayLog::open(config, now)?,
             effects: Vec::new(),
@@ -322,7 +322,7 @@ impl Replay {
             passed: 0,
             answers,
             rerender,
-            renders: ReplayedRenders::default(),
+            renders: ReplayRenderTracker::default(),
         })
     }
 
@@ -476,7 +476,11 @@ impl Replay {
         let result = match flight.given_up {
             Some(now) => {
                 let started = flight.spent.issued();
-                Err(Failure::recorded(FailureKind::GivenUp, started, now))
+                Err(ExchangeFailure::recorded(
+                    FailureKind::GivenUp,
+                    started,
+                    now,
+                ))
             }
             None => self.answers.end(&flight.job.request(), &flight.pending),
         };
@@ -630,7 +634,7 @@ impl Replay {
     fn write_derived(
         mut self,
         config: &Config,
-    ) -> Result<(RunSummary, ArchivedAnswers, RenderedAgain), EngineError> {
+    ) -> Result<(RunSummary, ArchivedAnswers, RerenderResult), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
         let excluded = run_end::write_derived(config, self.writer, &ended, &waiting, false)?;
@@ -641,10 +645,10 @@ impl Replay {
         Ok((summary, self.answers, self.rerender.pages))
     }
 
-    fn end(self, config: &Config, began: Tick) -> Result<Replayed, EngineError> {
+    fn end(self, config: &Config, began: Tick) -> Result<ReplayResult, EngineError> {
         let elapsed = self.now.since(began);
         let (summary, answers, rendered) = self.write_derived(config)?;
-        Ok(Replayed {
+        Ok(ReplayResult {
             summary: RunSummary { elapsed, ..summary },
             gaps: answers.gaps,
             difference: answers.difference(),

@@ -4,23 +4,23 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use crawl_archive::rows::{CommandTaken, HostTurn, RequestRow, RunBegan};
-use crawl_frontier::parts::{AdmitAction, CurrentState, QueuePlace, meet};
+use crawl_archive::rows::{HostTurn, OperatorCommand, RequestRow, RunStartEvent};
+use crawl_frontier::parts::{AdmitAction, CurrentState, QueuedUrlFields, meet};
 use crawl_frontier::{Admission, Lease};
 use crawl_scheduler::SpentPermit;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use super::archived_answers::PendingExchange;
+use super::archived_answers::ReplayExchangeTimes;
 use super::recorded_crawl::{RecordedRequest, tick};
-use super::recorded_order::RecordedOrder;
+use super::recorded_order::RecordedOrderReader;
 use super::{Flight, Replay};
-use crate::control::{Command, PostedCommand};
+use crate::control::{CrawlCommand, PostedCommand};
 use crate::crawl_loop::replayed_turns::TurnAttempt;
 use crate::crawl_loop::request_rows;
 use crate::error::EngineError;
-use crate::messages::message_key::{KeyedMessage, LoggedMessage, MessageCause, MessageKey};
+use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageCause, MessageKey};
 use crate::messages::page::{EncodedPage, TrapEvidence};
 use crate::messages::{Event, Job, WriterMessage};
 
@@ -31,15 +31,15 @@ const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows the order in `state/order.jsonl`.
 pub(super) struct OrderFollower {
-    pub(super) script: RecordedOrder,
+    pub(super) script: RecordedOrderReader,
     /// Messages that are not committed yet.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
     /// Groups of messages that were committed together according to the log, and that must be
     /// committed next.
-    groups: VecDeque<Vec<LoggedMessage>>,
+    groups: VecDeque<Vec<LoggedMessageEntry>>,
     /// URLs that were requeued or deferred. Each entry contains the number of messages committed
     /// before the URL was moved, and the URL's earlier position in the queue.
-    put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
+    put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuedUrlFields)>>,
     /// Requests in flight, by URL and purpose. Some have no end on record if the crawl was killed.
     under_way: HashMap<(String, &'static str), VecDeque<InFlightRequest>>,
 }
@@ -53,9 +53,9 @@ pub(super) struct InFlightRequest {
 
 /// Why a replay stopped following the order in `state/order.jsonl`, at the latest at the end of a
 /// run.
-pub(super) enum OrderEnd {
+pub(super) enum OrderFollowerEndReason {
     /// Another run of the crawl begins.
-    Run(RunBegan),
+    Run(RunStartEvent),
     /// All rows of `state/order.jsonl` were followed.
     End,
     /// The replay differs from `state/order.jsonl`. Contains the first request that differs, if it
@@ -65,14 +65,14 @@ pub(super) enum OrderEnd {
 
 /// The error for a replay that differs from the order in `state/order.jsonl`, and so can't follow
 /// it any longer.
-pub(super) struct OrderDivergence(pub(super) Option<String>);
+pub(super) struct OrderDivergenceError(pub(super) Option<String>);
 
 /// The result of following a row of `state/order.jsonl`. The outer error is a failure. The inner
 /// error means that the replay differs from the logged order.
-pub(super) type StepResult = Result<Result<(), OrderDivergence>, EngineError>;
+pub(super) type FollowedRowResult = Result<Result<(), OrderDivergenceError>, EngineError>;
 
 impl OrderFollower {
-    pub(super) fn new(script: RecordedOrder) -> OrderFollower {
+    pub(super) fn new(script: RecordedOrderReader) -> OrderFollower {
         OrderFollower {
             script,
             held: HashMap::new(),
@@ -96,7 +96,13 @@ impl OrderFollower {
 
     /// Returns everything needed to continue without following `state/order.jsonl`: its unread
     /// rows, the requests in flight, and the held messages.
-    pub(super) fn give_up(self) -> (RecordedOrder, Vec<InFlightRequest>, Vec<WriterMessage>) {
+    pub(super) fn give_up(
+        self,
+    ) -> (
+        RecordedOrderReader,
+        Vec<InFlightRequest>,
+        Vec<WriterMessage>,
+    ) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)
@@ -105,7 +111,7 @@ impl OrderFollower {
     /// Makes a message of the replay equal to the one that the recorded crawl committed after
     /// `committed` other messages. The two may differ: for example, fewer URLs were known when the
     /// crawl's reader looked up the page's links.
-    fn take_in(&mut self, fact: &LoggedMessage, message: &mut WriterMessage, committed: u64) {
+    fn take_in(&mut self, fact: &LoggedMessageEntry, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
                 let findings = &mut page.findings;
@@ -144,7 +150,7 @@ impl OrderFollower {
         times.push((committed, lease.place()));
     }
 
-    fn has(&self, fact: &LoggedMessage) -> bool {
+    fn has(&self, fact: &LoggedMessageEntry) -> bool {
         fact.key.cause == MessageCause::Draw || self.held.contains_key(&fact.key)
     }
 
@@ -172,15 +178,17 @@ impl OrderFollower {
 
 impl Replay {
     /// Follows the order in `state/order.jsonl` to the end of the run.
-    pub(super) fn follow(&mut self) -> Result<OrderEnd, EngineError> {
+    pub(super) fn follow(&mut self) -> Result<OrderFollowerEndReason, EngineError> {
         match self.follow_run()? {
-            Ok(Some(run)) => Ok(OrderEnd::Run(run)),
-            Ok(None) => Ok(OrderEnd::End),
-            Err(OrderDivergence(url)) => Ok(OrderEnd::Lost(url)),
+            Ok(Some(run)) => Ok(OrderFollowerEndReason::Run(run)),
+            Ok(None) => Ok(OrderFollowerEndReason::End),
+            Err(OrderDivergenceError(url)) => Ok(OrderFollowerEndReason::Lost(url)),
         }
     }
 
-    fn follow_run(&mut self) -> Result<Result<Option<RunBegan>, OrderDivergence>, EngineError> {
+    fn follow_run(
+        &mut self,
+    ) -> Result<Result<Option<RunStartEvent>, OrderDivergenceError>, EngineError> {
         self.settle_effects()?;
         while let Some(following) = &mut self.following {
             let Some(row) = following.script.next()? else {
@@ -217,8 +225,8 @@ impl Replay {
     /// crawl logged last in this run.
     fn finish_run(
         &mut self,
-        next: RunBegan,
-    ) -> Result<Result<Option<RunBegan>, OrderDivergence>, EngineError> {
+        next: RunStartEvent,
+    ) -> Result<Result<Option<RunStartEvent>, OrderDivergenceError>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         if next.before.is_some() {
             // The recorded run was not killed, so it gave up the pages in the browser when it
@@ -233,9 +241,9 @@ impl Replay {
         Ok(ended.map(|()| Some(next)))
     }
 
-    fn follow_turn(&mut self, turn: &HostTurn) -> StepResult {
+    fn follow_turn(&mut self, turn: &HostTurn) -> FollowedRowResult {
         let Ok(origin) = Origin::parse(&turn.origin) else {
-            return Ok(Err(OrderDivergence(None)));
+            return Ok(Err(OrderDivergenceError(None)));
         };
         if let Err(lost) = self.end_requests(turn.ended, u64::MAX)? {
             return Ok(Err(lost));
@@ -260,11 +268,11 @@ impl Replay {
                 TurnAttempt::Nothing => break,
             }
         }
-        Ok(Err(OrderDivergence(Some(turn.origin.clone()))))
+        Ok(Err(OrderDivergenceError(Some(turn.origin.clone()))))
     }
 
     /// Repeats an operator's command. If the replay refuses it, a later request will differ.
-    fn follow_command(&mut self, taken: &CommandTaken) -> StepResult {
+    fn follow_command(&mut self, taken: &OperatorCommand) -> FollowedRowResult {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
         }
@@ -273,7 +281,7 @@ impl Replay {
         }
         self.now = self.now.max(tick(taken.at));
         let Some(command) = command_of(taken) else {
-            return Ok(Err(OrderDivergence(taken.about.clone())));
+            return Ok(Err(OrderDivergenceError(taken.about.clone())));
         };
         // The answer to a repeated command is discarded.
         let (answer, _) = oneshot::channel();
@@ -285,13 +293,13 @@ impl Replay {
 
     /// Ends requests in the order of their rows, until `count` requests have ended in this run or
     /// the first `bytes` bytes of `requests.jsonl` were read.
-    pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> StepResult {
+    pub(super) fn end_requests(&mut self, count: u64, bytes: u64) -> FollowedRowResult {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
             && let Some((place, row)) = following.script.next_end(bytes)?
         {
             let Some(under_way) = following.take_under_way(&row) else {
-                return Ok(Err(OrderDivergence(Some(row.url))));
+                return Ok(Err(OrderDivergenceError(Some(row.url))));
             };
             self.now = self.now.max(tick(row.end));
             self.land(flight(under_way, &row, place));
@@ -301,7 +309,7 @@ impl Replay {
     }
 
     /// Commits logged groups until `messages` messages are committed in total.
-    pub(super) fn commit_until(&mut self, messages: u64) -> StepResult {
+    pub(super) fn commit_until(&mut self, messages: u64) -> FollowedRowResult {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
         {
@@ -311,7 +319,7 @@ impl Replay {
                 return Ok(if is_all {
                     Ok(())
                 } else {
-                    Err(OrderDivergence(None))
+                    Err(OrderDivergenceError(None))
                 });
             };
             // After a kill, the request log may end earlier than the order log. The last groups
@@ -327,7 +335,7 @@ impl Replay {
                     // them.
                     let messages = group.into_iter().map(|keyed: KeyedMessage| keyed.message);
                     self.items.extend(messages);
-                    return Ok(Err(OrderDivergence(Some(fact.key.to_string()))));
+                    return Ok(Err(OrderDivergenceError(Some(fact.key.to_string()))));
                 };
                 if let Some(following) = &mut self.following {
                     let committed = self.writer.totals.messages;
@@ -363,20 +371,20 @@ impl Replay {
 }
 
 /// Parses a logged command. `None` for an unknown command.
-fn command_of(taken: &CommandTaken) -> Option<Command> {
+fn command_of(taken: &OperatorCommand) -> Option<CrawlCommand> {
     let about = taken.about.as_deref();
     let host = about.map(|host| HostKey::parse(host).ok());
     Some(match taken.command.as_str() {
-        "add" => Command::Add(about?.to_owned()),
-        "delay" => Command::Delay {
+        "add" => CrawlCommand::Add(about?.to_owned()),
+        "delay" => CrawlCommand::Delay {
             host: match host {
                 Some(host) => Some(host?),
                 None => None,
             },
             delay: Duration::from_millis(taken.delay?),
         },
-        "park" => Command::Park(host??),
-        "unpark" => Command::Unpark(host??),
+        "park" => CrawlCommand::Park(host??),
+        "unpark" => CrawlCommand::Unpark(host??),
         _ => return None,
     })
 }
@@ -385,7 +393,7 @@ fn command_of(taken: &CommandTaken) -> Option<Command> {
 fn flight(under_way: InFlightRequest, row: &RequestRow, place: u32) -> Flight {
     let InFlightRequest { job, spent, span } = under_way;
     Flight {
-        pending: PendingExchange::recorded(RecordedRequest::of(row, place)),
+        pending: ReplayExchangeTimes::recorded(RecordedRequest::of(row, place)),
         number: u64::from(place),
         given_up: None,
         job,

@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_archive::rows::{CommitsBeforeRequest, PageRow, RequestRow, WarcPlace};
+use crawl_archive::rows::{CommitCountsBeforeRequest, PageRow, RequestRow, WarcRecordLocation};
 use crawl_archive::{
-    CaptureLog, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, dom_at, read_place,
+    CaptureLogReader, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, dom_at,
+    read_place,
 };
 use crawl_fetcher::FailureKind;
 use crawl_scheduler::Tick;
@@ -29,7 +30,7 @@ pub struct RecordedCrawl {
     /// The positions of all archived answers, sorted by URL and then by time in seconds.
     captures: Vec<CapturePlace>,
     /// The rendered pages, sorted by URL and then by the time when they were fetched.
-    doms: Vec<RecordedDom>,
+    doms: Vec<RecordedRendering>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
     /// The times when the requests were sent, in milliseconds, sorted.
@@ -38,7 +39,7 @@ pub struct RecordedCrawl {
     commit_places: HashMap<u64, usize>,
     /// For each page request, how much the crawl had committed when it chose the page. Empty for a
     /// crawl by an older version of the program, which did not write this to rows.
-    levels: Vec<CommitsBeforeRequest>,
+    levels: Vec<CommitCountsBeforeRequest>,
     /// How often the replay has sent a request, by the hash of the URL.
     asked: HashMap<u64, usize>,
     /// The sum and number of the response times of all requests.
@@ -72,7 +73,7 @@ struct CapturePlace {
 
 /// A page that was rendered. `url` is a 64-bit hash.
 #[derive(Debug)]
-pub(super) struct RecordedDom {
+pub(super) struct RecordedRendering {
     url: u64,
     /// When the page was fetched, in milliseconds.
     fetched: u64,
@@ -82,7 +83,7 @@ pub(super) struct RecordedDom {
     pub(super) page_ms: u64,
     /// The DOM's position in the archive, and its size in bytes. `None` if the DOM is not
     /// archived.
-    place: Option<(WarcPlace, u64)>,
+    place: Option<(WarcRecordLocation, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,7 +111,7 @@ impl ResponseTimes {
 
 /// The recorded request that answers a request of the replay.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RecordedMatch {
+pub(super) struct RecordedRequestMatch {
     pub(super) request: RecordedRequest,
     /// Whether the recorded request is used for the first time. False if all recorded requests for
     /// this URL are used up, so that the last one is used again.
@@ -137,10 +138,10 @@ impl RecordedRequest {
     }
 }
 
-impl RecordedDom {
-    fn of(row: &PageRow) -> Option<RecordedDom> {
+impl RecordedRendering {
+    fn of(row: &PageRow) -> Option<RecordedRendering> {
         let render = row.render.as_ref()?;
-        Some(RecordedDom {
+        Some(RecordedRendering {
             url: key(&row.url),
             fetched: row.fetched_at.as_millis(),
             digest: render.dom_digest.as_deref()?.into(),
@@ -160,7 +161,7 @@ impl RecordedCrawl {
         let nothing = || EngineError::NothingToReplay {
             dir: dir.to_owned(),
         };
-        let log = CaptureLog::open(dir).map_err(EngineError::disk(dir))?;
+        let log = CaptureLogReader::open(dir).map_err(EngineError::disk(dir))?;
         let mut log = log.ok_or_else(nothing)?;
         let mut crawl = RecordedCrawl {
             dir: dir.to_owned(),
@@ -195,7 +196,7 @@ impl RecordedCrawl {
         each_row(dir, "pages.jsonl", |row: &PageRow| {
             let place = crawl.commit_places.len();
             crawl.commit_places.entry(key(&row.url)).or_insert(place);
-            crawl.doms.extend(RecordedDom::of(row));
+            crawl.doms.extend(RecordedRendering::of(row));
         })?;
         if crawl.requests.is_empty() {
             return Err(nothing());
@@ -257,7 +258,7 @@ impl RecordedCrawl {
 
     /// Takes the next recorded request for a URL. If all were taken, returns the last one again.
     /// `None` if the crawl never requested the URL.
-    pub(super) fn next_request(&mut self, url: &str) -> Option<RecordedMatch> {
+    pub(super) fn next_request(&mut self, url: &str) -> Option<RecordedRequestMatch> {
         let url = key(url);
         let of_url = self.requests_of(url);
         let count = of_url.len();
@@ -265,7 +266,7 @@ impl RecordedCrawl {
         let place = *requested;
         *requested += 1;
         let request = self.requests[of_url].get(place.min(count.checked_sub(1)?))?;
-        Some(RecordedMatch {
+        Some(RecordedRequestMatch {
             request: *request,
             is_next: place < count,
         })
@@ -316,17 +317,17 @@ impl RecordedCrawl {
     }
 
     /// Returns the rendered page that was fetched at this time.
-    pub(super) fn dom(&self, url: &CanonicalUrl, fetched: Tick) -> Option<&RecordedDom> {
+    pub(super) fn dom(&self, url: &CanonicalUrl, fetched: Tick) -> Option<&RecordedRendering> {
         let mut doms = self.doms_of(url).iter();
         doms.find(|dom| dom.fetched == fetched.as_millis())
     }
 
     /// Returns the rendered page that was last fetched from a URL.
-    pub(super) fn last_dom(&self, url: &CanonicalUrl) -> Option<&RecordedDom> {
+    pub(super) fn last_dom(&self, url: &CanonicalUrl) -> Option<&RecordedRendering> {
         self.doms_of(url).last()
     }
 
-    fn doms_of(&self, url: &CanonicalUrl) -> &[RecordedDom] {
+    fn doms_of(&self, url: &CanonicalUrl) -> &[RecordedRendering] {
         let url = key(url.as_str());
         let first = self.doms.partition_point(|dom| dom.url < url);
         let after = self.doms.partition_point(|dom| dom.url <= url);
@@ -334,7 +335,7 @@ impl RecordedCrawl {
     }
 
     /// Reads the DOM of a page from the archive.
-    pub(super) fn read_dom(&self, url: &CanonicalUrl, dom: &RecordedDom) -> Option<String> {
+    pub(super) fn read_dom(&self, url: &CanonicalUrl, dom: &RecordedRendering) -> Option<String> {
         let (place, bytes) = dom.place.as_ref()?;
         let dom = dom_at(&self.dir, url.as_str(), place, *bytes)?;
         String::from_utf8(dom).ok()
@@ -371,7 +372,7 @@ impl RecordedCrawl {
     ) -> Option<WarcRecord> {
         let places = &self.captures[self.places(key(url), second)];
         places.iter().find_map(|place| {
-            let place = WarcPlace {
+            let place = WarcRecordLocation {
                 file: self.files.get(place.file as usize)?.to_string(),
                 offset: place.offset,
             };
@@ -394,7 +395,7 @@ impl RecordedCrawl {
 
     /// Removes and returns `levels`: for each page request, how much the crawl had committed when
     /// it chose the page.
-    pub(super) fn take_levels(&mut self) -> Vec<CommitsBeforeRequest> {
+    pub(super) fn take_levels(&mut self) -> Vec<CommitCountsBeforeRequest> {
         std::mem::take(&mut self.levels)
     }
 

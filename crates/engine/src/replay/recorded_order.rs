@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use crawl_archive::rows::{ReplayOrderRow, RequestRow, RunBegan};
+use crawl_archive::rows::{ReplayOrderRow, RequestRow, RunStartEvent};
 use crawl_archive::{ReadError, RowReader, open_regular};
 
 use crate::error::EngineError;
@@ -13,7 +13,7 @@ use crate::state::order_log::ORDER;
 
 /// Reads the rows of `state/order.jsonl`, and the rows of `requests.jsonl`, which are ordered by
 /// when the requests ended. Reads both files row by row.
-pub(super) struct RecordedOrder {
+pub(super) struct RecordedOrderReader {
     order: RowReader<ReplayOrderRow>,
     requests: BufReader<File>,
     /// The number of bytes read from `requests.jsonl`.
@@ -23,14 +23,16 @@ pub(super) struct RecordedOrder {
     line: Vec<u8>,
 }
 
-impl RecordedOrder {
+impl RecordedOrderReader {
     /// Opens the logged order of the crawl in `dir`. Returns the order and the row that begins its
     /// first run. `None` if there is no log, or if the crawl began before its log.
-    pub(super) fn open(dir: &Path) -> Result<Option<(RecordedOrder, RunBegan)>, EngineError> {
+    pub(super) fn open(
+        dir: &Path,
+    ) -> Result<Option<(RecordedOrderReader, RunStartEvent)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;
         let requests = open_regular(&path).map_err(EngineError::disk(&path))?;
-        let mut script = RecordedOrder {
+        let mut script = RecordedOrderReader {
             order,
             requests: BufReader::new(requests),
             read: 0,
@@ -38,7 +40,7 @@ impl RecordedOrder {
             line: Vec::new(),
         };
         let first = script.next()?.and_then(|row| row.run);
-        let is_whole = |run: &RunBegan| (run.requests, run.settled) == (0, 0);
+        let is_whole = |run: &RunStartEvent| (run.requests, run.settled) == (0, 0);
         Ok(first.filter(is_whole).map(|run| (script, run)))
     }
 

@@ -31,13 +31,13 @@ pub(super) type ResourceAnswerSender = oneshot::Sender<Option<UndecodedAnswer>>;
 
 /// The pages of a crawl that a replay rendered again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RenderedAgain {
+pub struct RerenderResult {
     /// Pages with the recorded DOM.
     pub same: u64,
     /// Pages with another DOM, or that could not be rendered.
     pub different: u64,
     /// The first different pages, in the order of the recorded crawl.
-    pub differences: Vec<DomDifference>,
+    pub differences: Vec<DifferentlyRenderedPage>,
     /// Rendered pages that were only read from the archive, because no browser could be started.
     pub from_archive: u64,
     /// Why no browser could be started.
@@ -46,7 +46,7 @@ pub struct RenderedAgain {
 
 /// A page whose DOM is not the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DomDifference {
+pub struct DifferentlyRenderedPage {
     /// The page.
     pub url: CanonicalUrl,
     /// The digest of the recorded DOM.
@@ -94,7 +94,7 @@ impl RequestedResource {
 }
 
 /// Answers the requests of one page.
-pub(super) trait PageAnswers {
+pub(super) trait ResourceAnswerer {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender);
 
     /// Returns whether the page waits for answers that are held back.
@@ -107,21 +107,21 @@ pub(super) trait PageAnswers {
 }
 
 /// The browser of a replay, and the comparison of its pages with the recorded ones.
-pub(super) struct Rerender {
+pub(super) struct Rerenderer {
     /// The browser; `None` if the crawl renders nothing, or no browser could be started.
     renderer: Option<Arc<dyn Renderer>>,
     /// A runtime with one thread, so that answers reach the page in order.
     runtime: Runtime,
-    pub(super) pages: RenderedAgain,
+    pub(super) pages: RerenderResult,
 }
 
-impl Rerender {
-    pub(super) fn new(config: &Config) -> Result<Rerender, EngineError> {
+impl Rerenderer {
+    pub(super) fn new(config: &Config) -> Result<Rerenderer, EngineError> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        Ok(Rerender {
+        Ok(Rerenderer {
             renderer: config.render.as_ref().map(|it| Arc::clone(&it.renderer)),
             runtime: runtime.map_err(EngineError::disk(&config.output))?,
-            pages: RenderedAgain::default(),
+            pages: RerenderResult::default(),
         })
     }
 
@@ -130,7 +130,7 @@ impl Rerender {
         &mut self,
         (url, fetched): (&CanonicalUrl, Tick),
         answer: &UndecodedAnswer,
-        answers: &mut dyn PageAnswers,
+        answers: &mut dyn ResourceAnswerer,
     ) -> Option<Result<RenderedPage, RenderFailure>> {
         let renderer = Arc::clone(self.renderer.as_ref()?);
         let page = PageToRender::of(url.to_string(), fetched, answer.clone());
@@ -168,7 +168,7 @@ impl Rerender {
         }
         self.pages.different += 1;
         if self.pages.differences.len() < MAX_DIFFERENCES {
-            self.pages.differences.push(DomDifference {
+            self.pages.differences.push(DifferentlyRenderedPage {
                 url: url.clone(),
                 recorded: recorded.to_owned(),
                 again,
@@ -181,7 +181,7 @@ impl Rerender {
 async fn render(
     renderer: &dyn Renderer,
     page: PageToRender,
-    answers: &mut dyn PageAnswers,
+    answers: &mut dyn ResourceAnswerer,
 ) -> Result<RenderedPage, RenderFailure> {
     let (sender, mut wanted) = mpsc::unbounded_channel();
     let requests = ResourceRequestSender(Arc::new(move |request, answer| {
@@ -293,7 +293,7 @@ impl RecordedPageRequests {
 
 /// Answers the requests of a page in the recorded order. An answer is held back until the page has
 /// made all requests that precede the answer in the record.
-pub(super) struct RecordedOrderAnswers<'r> {
+pub(super) struct RecordedOrderAnswerer<'r> {
     page: &'r CanonicalUrl,
     recorded: &'r RecordedPageRequests,
     /// The state of each recorded request.
@@ -313,12 +313,12 @@ enum Slot {
     Answered,
 }
 
-impl<'r> RecordedOrderAnswers<'r> {
+impl<'r> RecordedOrderAnswerer<'r> {
     pub(super) fn new(
         page: &'r CanonicalUrl,
         recorded: &'r RecordedPageRequests,
-    ) -> RecordedOrderAnswers<'r> {
-        RecordedOrderAnswers {
+    ) -> RecordedOrderAnswerer<'r> {
+        RecordedOrderAnswerer {
             page,
             recorded,
             slots: (0..recorded.count()).map(|_| Slot::Open).collect(),
@@ -356,7 +356,7 @@ impl<'r> RecordedOrderAnswers<'r> {
     }
 }
 
-impl PageAnswers for RecordedOrderAnswers<'_> {
+impl ResourceAnswerer for RecordedOrderAnswerer<'_> {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender) {
         let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| {
@@ -394,7 +394,7 @@ impl PageAnswers for RecordedOrderAnswers<'_> {
 
 /// Answers the requests of a page with the answers that the loop gave to the same requests before.
 /// Any other request gets the archived answer for its URL.
-pub(super) struct KnownAnswers<'r> {
+pub(super) struct KnownResourceAnswerer<'r> {
     page: &'r CanonicalUrl,
     known: &'r RecordedPageRequests,
     archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
@@ -404,13 +404,13 @@ pub(super) struct KnownAnswers<'r> {
     pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<UndecodedAnswer>)>,
 }
 
-impl<'r> KnownAnswers<'r> {
+impl<'r> KnownResourceAnswerer<'r> {
     pub(super) fn new(
         page: &'r CanonicalUrl,
         known: &'r RecordedPageRequests,
         archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
-    ) -> KnownAnswers<'r> {
-        KnownAnswers {
+    ) -> KnownResourceAnswerer<'r> {
+        KnownResourceAnswerer {
             page,
             known,
             archived,
@@ -420,7 +420,7 @@ impl<'r> KnownAnswers<'r> {
     }
 }
 
-impl PageAnswers for KnownAnswers<'_> {
+impl ResourceAnswerer for KnownResourceAnswerer<'_> {
     fn answer(&mut self, request: ResourceRequest, answer: ResourceAnswerSender) {
         let name = RequestedResource::of(self.page, &request);
         let is_it = |place: &usize| !self.used[*place] && *self.known.name(*place) == name;
@@ -458,7 +458,7 @@ mod tests {
     use http::HeaderMap;
     use tokio::sync::oneshot;
 
-    use super::{PageAnswers, RecordedOrderAnswers, RecordedPageRequests, RequestedResource};
+    use super::{RecordedOrderAnswerer, RecordedPageRequests, RequestedResource, ResourceAnswerer};
     use crate::render::{ResourceKind, ResourceRequest, UndecodedAnswer};
 
     fn page() -> CanonicalUrl {
@@ -499,7 +499,7 @@ mod tests {
 
     type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
 
-    fn ask(answers: &mut RecordedOrderAnswers<'_>, path: &str) -> Answered {
+    fn ask(answers: &mut RecordedOrderAnswerer<'_>, path: &str) -> Answered {
         let (answer, answered) = oneshot::channel();
         answers.answer(request(path), answer);
         answered
@@ -514,7 +514,7 @@ mod tests {
     fn answers_wait_for_the_requests_that_came_before_them() {
         for paths in [["/a", "/b"], ["/b", "/a"]] {
             let (page, recorded) = (page(), recorded());
-            let mut answers = RecordedOrderAnswers::new(&page, &recorded);
+            let mut answers = RecordedOrderAnswerer::new(&page, &recorded);
             let mut first = ask(&mut answers, paths[0]);
             assert!(first.try_recv().is_err() && answers.holds_back());
             let mut second = ask(&mut answers, paths[1]);
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn another_request_is_refused_and_ends_the_wait() {
         let (page, recorded) = (page(), recorded());
-        let mut answers = RecordedOrderAnswers::new(&page, &recorded);
+        let mut answers = RecordedOrderAnswerer::new(&page, &recorded);
         let mut first = ask(&mut answers, "/a");
         let mut other = ask(&mut answers, "/c");
         assert_eq!(body(&mut first).as_deref(), Some("a"));
@@ -543,7 +543,7 @@ mod tests {
     #[test]
     fn a_page_that_lacks_a_request_gets_the_other_answers_in_the_end() {
         let (page, recorded) = (page(), recorded());
-        let mut answers = RecordedOrderAnswers::new(&page, &recorded);
+        let mut answers = RecordedOrderAnswerer::new(&page, &recorded);
         let mut first = ask(&mut answers, "/b");
         answers.release();
         assert_eq!(body(&mut first).as_deref(), Some("b"));

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::RunBegan;
+use crawl_archive::rows::RunStartEvent;
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
 use super::archived_answers::{ArchivedAnswers, ReplayDifference};
 use super::order_follower::{InFlightRequest, OrderFollower};
 use super::recorded_crawl::tick;
-use super::recorded_order::RecordedOrder;
-use super::rerender::Rerender;
+use super::recorded_order::RecordedOrderReader;
+use super::rerender::Rerenderer;
 use super::{Replay, mark};
 use crate::config::Config;
-use crate::control::StopRequest;
+use crate::control::StopUrgency;
 use crate::error::EngineError;
 use crate::messages::{Event, WriterMessage};
 use crate::revisit::round;
@@ -24,9 +24,9 @@ impl Replay {
     /// Begins a replay with the first run of the crawl, or resumes it for a later run.
     pub(super) fn take_up(
         config: &Config,
-        (answers, rerender): (ArchivedAnswers, Rerender),
-        script: RecordedOrder,
-        run: RunBegan,
+        (answers, rerender): (ArchivedAnswers, Rerenderer),
+        script: RecordedOrderReader,
+        run: RunStartEvent,
     ) -> Result<Replay, EngineError> {
         let is_first =
             run.settled == 0 && run.requests == 0 && !directory::examine(&config.output)?;
@@ -74,7 +74,7 @@ impl Replay {
     pub(super) fn next_run(
         mut self,
         config: &Arc<Config>,
-        next: RunBegan,
+        next: RunStartEvent,
     ) -> Result<Replay, EngineError> {
         let following = self.following.take();
         let Some((script, ..)) = following.map(OrderFollower::give_up) else {
@@ -93,7 +93,7 @@ impl Replay {
 
     /// Returns the parts that the next run needs, and drops the rest of the replay, which closes
     /// its directory.
-    fn into_rest(self) -> (ArchivedAnswers, Rerender) {
+    fn into_rest(self) -> (ArchivedAnswers, Rerenderer) {
         (self.answers, self.rerender)
     }
 
@@ -129,7 +129,7 @@ impl Replay {
             self.give_up_renders();
         }
         if ended == Some("interrupted") {
-            let stop = Event::Stop(StopRequest::Drain);
+            let stop = Event::Stop(StopUrgency::Drain);
             self.coordinator.handle(self.now, stop, &mut self.effects);
         }
         if ended == Some("budget max-time")

@@ -7,11 +7,11 @@
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
-use crawl_fetcher::{Exchange, Truncation, Validators};
-use crawl_weburl::{CanonicalUrl, Unusable};
+use crawl_fetcher::{Exchange, TruncationReason, Validators};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
-use super::visit::{ChangedPagePart, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
-use crate::totals::Change;
+use super::visit::{ChangedPagePart, KnownPage, PreviousVisit, RevisitRules, VisitResult};
+use crate::totals::PageChange;
 
 /// An answer that was read, with the stored state from the page's last visit.
 pub(crate) struct VisitAnswer<'a> {
@@ -20,7 +20,7 @@ pub(crate) struct VisitAnswer<'a> {
     pub(crate) row: &'a PageRow,
     pub(crate) past: Option<&'a PreviousVisit>,
     /// The target of a redirect. `None` if the answer is not a redirect.
-    pub(crate) redirect: Option<Result<CanonicalUrl, Unusable>>,
+    pub(crate) redirect: Option<Result<CanonicalUrl, UnusableUrlError>>,
     /// The digest of the body, if it was already computed.
     pub(crate) body_digest: Option<&'a str>,
     /// The digest of the decoded body. `None` if the body had no content coding, or could not be
@@ -47,7 +47,7 @@ pub(crate) enum IncomparableAnswer {
 
 /// How an answer repeats the page of an earlier visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RepeatedAnswer<'a> {
+pub(crate) enum AnswerRepetition<'a> {
     /// The server answered 304 (Not Modified).
     NotModified(&'a KnownPage),
     /// The body is identical to the earlier one, byte for byte.
@@ -75,7 +75,7 @@ pub(crate) struct DetectedChange {
     pub(crate) digest: Option<String>,
     /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<PageChange>,
     /// Whether the URL was guessed, and turned out to have no page.
     pub(crate) is_absent: bool,
     /// Whether the page can't be decoded now, although an earlier visit could read it.
@@ -93,7 +93,7 @@ pub(crate) struct ChangeDetector<'a> {
     known: Option<&'a KnownPage>,
     /// The digest of the body, once computed.
     digest: Option<String>,
-    repeat: Option<RepeatedAnswer<'a>>,
+    repeat: Option<AnswerRepetition<'a>>,
 }
 
 impl<'a> ChangeDetector<'a> {
@@ -109,15 +109,15 @@ impl<'a> ChangeDetector<'a> {
     }
 
     /// Returns how the answer repeats the known page. `None` if it doesn't.
-    pub(crate) fn repeat(&self) -> Option<RepeatedAnswer<'a>> {
+    pub(crate) fn repeat(&self) -> Option<AnswerRepetition<'a>> {
         self.repeat
     }
 
-    fn compare(&mut self) -> Option<RepeatedAnswer<'a>> {
+    fn compare(&mut self) -> Option<AnswerRepetition<'a>> {
         let status = self.answer.exchange.status;
         let known = self.known?;
         if status == 304 && known.is_conditional() {
-            return Some(RepeatedAnswer::NotModified(known));
+            return Some(AnswerRepetition::NotModified(known));
         }
         if status != known.status || self.answer.row.is_body_omitted() {
             return None;
@@ -129,8 +129,8 @@ impl<'a> ChangeDetector<'a> {
         let is_payload = digest == known.digest;
         self.digest = Some(digest);
         is_repeated.then_some(match is_payload {
-            true => RepeatedAnswer::Payload(known),
-            false => RepeatedAnswer::Content(known),
+            true => AnswerRepetition::Payload(known),
+            false => AnswerRepetition::Content(known),
         })
     }
 
@@ -139,7 +139,7 @@ impl<'a> ChangeDetector<'a> {
     pub(crate) fn finish(mut self, record: Option<AnswerArchiveRecord<'_>>) -> DetectedChange {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
-            Some(RepeatedAnswer::NotModified(known)) => {
+            Some(AnswerRepetition::NotModified(known)) => {
                 (known.status, known.digest.clone(), VisitResult::Same)
             }
             _ => {
@@ -162,8 +162,8 @@ impl<'a> ChangeDetector<'a> {
             // For a revisit record, the stored digest stays the digest of the archived original. A
             // comparison of digests would therefore find no difference, so name the difference
             // here.
-            Some(RepeatedAnswer::Content(_)) if is_revisit => Some(ChangedPagePart::Coding),
-            _ => RevisitSchedule::difference(past, &result),
+            Some(AnswerRepetition::Content(_)) if is_revisit => Some(ChangedPagePart::Coding),
+            _ => RevisitRules::difference(past, &result),
         };
         let is_absent = self.answer.is_guess
             && match self.answer.exchange.status {
@@ -175,12 +175,12 @@ impl<'a> ChangeDetector<'a> {
                 }
                 status => (400..=499).contains(&status),
             };
-        let is_read = self.answer.exchange.truncated != Some(Truncation::Unwanted);
+        let is_read = self.answer.exchange.truncated != Some(TruncationReason::Unwanted);
         DetectedChange {
             status,
             digest: is_read.then_some(digest),
             differs: difference.and_then(ChangedPagePart::name),
-            change: RevisitSchedule::change(past, &result),
+            change: RevisitRules::change(past, &result),
             is_absent,
             is_unreadable,
             result,
@@ -200,7 +200,7 @@ impl<'a> ChangeDetector<'a> {
     /// could read the page.
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
-            .is_some_and(|truncation| truncation != Truncation::Length);
+            .is_some_and(|truncation| truncation != TruncationReason::Length);
         is_broken_off || self.answer.fault == IncomparableAnswer::InPlace || self.is_unreadable()
     }
 

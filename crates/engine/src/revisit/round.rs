@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::meta_keys::{META_ROUND, META_TOTALS};
-use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::revisit::visit::{RevisitRules, Round};
 use crate::time::seconds;
 use crate::totals::CrawlTotals;
 
@@ -21,7 +21,7 @@ pub(crate) fn take_up(
     now: Tick,
     totals: &mut CrawlTotals,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<RevisitSchedule, EngineError> {
+) -> Result<RevisitRules, EngineError> {
     let now = seconds(now);
     let mut round = match stored(frontier)? {
         Some(last) if config.recrawl && last.is_over => {
@@ -57,7 +57,7 @@ pub(crate) fn take_up(
         round.is_open = true;
         keep(frontier, &round, None)?;
     }
-    Ok(RevisitSchedule {
+    Ok(RevisitRules {
         round,
         revisits: config.revisits,
     })

@@ -6,14 +6,14 @@
 //! several runs.
 
 use crawl_fetcher::Validators;
-use crawl_frontier::{Exclusion, UrlKind, Visit};
+use crawl_frontier::{LastVisit, NotFetchedReason, UrlKind};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RevisitIntervals;
 use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::time::whole_seconds;
-use crate::totals::{Change, CrawlTotals};
+use crate::totals::{CrawlTotals, PageChange};
 
 /// If a round began more than this many seconds in the future, the clock was wrong when the round
 /// began. A smaller difference is normal: if rounds follow each other within seconds, their
@@ -234,7 +234,7 @@ impl PreviousVisit {
         }
     }
 
-    pub(crate) fn read(visit: &Visit) -> Option<PreviousVisit> {
+    pub(crate) fn read(visit: &LastVisit) -> Option<PreviousVisit> {
         serde_json::from_slice(&visit.bytes).ok()
     }
 
@@ -254,7 +254,7 @@ impl PreviousVisit {
     }
 
     /// Returns whether the last visit excluded the URL for the same reason, by the same rule.
-    pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
+    pub(crate) fn was_excluded_by(&self, exclusion: &NotFetchedReason) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
 
@@ -286,7 +286,7 @@ pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) ->
 
 /// Identifies an exclusion by its reason and rule, without the line number of the rule, because
 /// inserted lines move a rule.
-fn reason_and_rule(exclusion: &Exclusion) -> String {
+fn reason_and_rule(exclusion: &NotFetchedReason) -> String {
     match &exclusion.rule {
         Some(rule) => format!("{}: {rule}", exclusion.reason),
         None => exclusion.reason.to_string(),
@@ -307,7 +307,7 @@ pub(crate) enum VisitResult {
     /// Reading the page crashed the process repeatedly.
     Deadly,
     /// The URL was not fetched.
-    Excluded(Exclusion),
+    Excluded(NotFetchedReason),
 }
 
 /// Makes the next visit fetch the page in full. Header fields may have kept the page out of the
@@ -326,23 +326,23 @@ pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: 
 
 /// The current round, and the rules for scheduling next visits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RevisitSchedule {
+pub(crate) struct RevisitRules {
     pub(crate) round: Round,
     pub(crate) revisits: RevisitIntervals,
 }
 
-impl RevisitSchedule {
+impl RevisitRules {
     /// Returns how the page changed since the last visit. `None` if this is not known.
-    pub(crate) fn change(past: Option<&PreviousVisit>, result: &VisitResult) -> Option<Change> {
+    pub(crate) fn change(past: Option<&PreviousVisit>, result: &VisitResult) -> Option<PageChange> {
         let before = past.and_then(|past| past.page.as_ref());
         match (result, before) {
-            (VisitResult::Same, _) => Some(Change::Same),
-            (VisitResult::Page(_), None) => Some(Change::New),
+            (VisitResult::Same, _) => Some(PageChange::Same),
+            (VisitResult::Page(_), None) => Some(PageChange::New),
             (VisitResult::Page(page), Some(before)) => match page.difference(before).is_same() {
-                true => Some(Change::Same),
-                false => Some(Change::Changed),
+                true => Some(PageChange::Same),
+                false => Some(PageChange::Changed),
             },
-            (VisitResult::Nothing, Some(_)) => Some(Change::Gone),
+            (VisitResult::Nothing, Some(_)) => Some(PageChange::Gone),
             (VisitResult::Nothing, None)
             | (VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_), _) => None,
         }
@@ -369,8 +369,8 @@ impl RevisitSchedule {
         past: Option<PreviousVisit>,
         result: VisitResult,
         declared: Option<DeclaredChangeRate>,
-    ) -> Visit {
-        let change = RevisitSchedule::change(past.as_ref(), &result);
+    ) -> LastVisit {
+        let change = RevisitRules::change(past.as_ref(), &result);
         let learnt = !matches!(
             result,
             VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_)
@@ -424,7 +424,7 @@ impl RevisitSchedule {
             declared,
             excluded,
         };
-        Visit {
+        LastVisit {
             // If the clock was set back, the visit must still count as part of its round.
             at: at.max(self.round.began),
             due,
@@ -445,20 +445,21 @@ impl RevisitSchedule {
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
-        change: Option<Change>,
+        change: Option<PageChange>,
         result: &VisitResult,
         declared: Option<DeclaredChangeRate>,
     ) -> u32 {
         let min = whole_seconds(self.revisits.least);
         let max = self.revisits.longest();
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
-        let is_unchanged = change == Some(Change::Same) || matches!(result, VisitResult::Nothing);
+        let is_unchanged =
+            change == Some(PageChange::Same) || matches!(result, VisitResult::Nothing);
         let wanted = match (change, declared) {
             _ if matches!(result, VisitResult::Deadly) => max,
-            (Some(Change::Same), Some(DeclaredChangeRate::Static)) => max,
+            (Some(PageChange::Same), Some(DeclaredChangeRate::Static)) => max,
             (_, Some(DeclaredChangeRate::Dynamic)) => 0,
             _ if is_unchanged => elapsed.saturating_add(elapsed / 2),
-            (Some(Change::Changed), _) => elapsed / 2,
+            (Some(PageChange::Changed), _) => elapsed / 2,
             _ => 0,
         };
         wanted.clamp(min, max)

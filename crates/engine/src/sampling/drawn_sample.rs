@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crawl_archive::rows::SampleRow;
+use crawl_archive::rows::SampleMembership;
 use crawl_frontier::{Admission, Frontier, Lease, Reason, UnsettledUrl};
-use crawl_sample::{Draw, NOT_DRAWN, SampleDesign};
+use crawl_sample::{NOT_DRAWN, SampleDesign, SampleDrawResult};
 
 use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
@@ -21,7 +21,7 @@ const FOUND_AFTER: &str = "found after the draw";
 #[derive(Clone, Debug)]
 pub(crate) struct DrawnSample {
     design: SampleDesign,
-    draw: Arc<OnceLock<Draw>>,
+    draw: Arc<OnceLock<SampleDrawResult>>,
     /// Whether this run has already requested the draw.
     is_asked: bool,
 }
@@ -37,7 +37,7 @@ impl DrawnSample {
     ) -> Result<DrawnSample, EngineError> {
         let draw = OnceLock::new();
         if let Some(stored) = frontier.meta(META_SAMPLE)? {
-            let stored = Draw::read(&stored);
+            let stored = SampleDrawResult::read(&stored);
             match stored.filter(|draw| draw.design() == design) {
                 Some(stored) => {
                     let _ = draw.set(stored);
@@ -62,7 +62,7 @@ impl DrawnSample {
     }
 
     /// Sets the draw. The caller must have stored it durably.
-    pub(crate) fn drawn(&self, draw: Draw) {
+    pub(crate) fn drawn(&self, draw: SampleDrawResult) {
         let _ = self.draw.set(draw);
     }
 
@@ -87,10 +87,10 @@ impl DrawnSample {
         })
     }
 
-    pub(super) fn row(&self, lease: &Lease) -> SampleRow {
+    pub(super) fn row(&self, lease: &Lease) -> SampleMembership {
         let draw = self.draw.get();
         match draw.map(|draw| draw.stratum_of(&lease.url)) {
-            Some(Some(stratum)) => SampleRow {
+            Some(Some(stratum)) => SampleMembership {
                 stratum: Some(stratum.name.to_owned()),
                 drawn: Some(stratum.drawn),
                 of: Some(stratum.of),
@@ -119,7 +119,7 @@ mod tests {
     use std::sync::{Arc, OnceLock};
 
     use crawl_frontier::{Admission, Frontier as _, MemoryFrontier};
-    use crawl_sample::{Frame, SampleDesign};
+    use crawl_sample::{SampleDesign, SamplingFrame};
     use crawl_weburl::canonicalize;
 
     use super::DrawnSample;
@@ -131,7 +131,7 @@ mod tests {
         let design = SampleDesign::default();
         assert_eq!(design.frame_depth, 1);
         let sample = DrawnSample {
-            draw: Arc::new(OnceLock::from(Frame::new(&design).draw())),
+            draw: Arc::new(OnceLock::from(SamplingFrame::new(&design).draw())),
             design,
             is_asked: true,
         };

@@ -3,8 +3,10 @@
 pub(crate) mod drawn_sample;
 pub(crate) mod random_walk;
 
-use crawl_archive::rows::SampleRow;
-use crawl_frontier::{Admission, Exclusion, Frontier, Lease, Reason, RequestedState, UrlKind};
+use crawl_archive::rows::SampleMembership;
+use crawl_frontier::{
+    Admission, Frontier, Lease, NotFetchedReason, Reason, RequestedState, UrlKind,
+};
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
 use self::drawn_sample::DrawnSample;
@@ -19,7 +21,7 @@ const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 
 /// The sample of a crawl.
 #[derive(Clone, Debug)]
-pub(crate) enum Sampling {
+pub(crate) enum SampleState {
     /// A sample drawn from a frame.
     Draw(DrawnSample),
     /// The pages reached by a random walk.
@@ -36,10 +38,10 @@ pub(crate) enum SampleVerdict {
     /// (the pages that may be drawn).
     Usual,
     /// The page is not in the sample and must be deferred.
-    Out(Exclusion),
+    Out(NotFetchedReason),
 }
 
-impl Sampling {
+impl SampleState {
     /// Opens the configured sample, with the state that earlier runs stored.
     ///
     /// # Errors
@@ -47,14 +49,14 @@ impl Sampling {
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,
-    ) -> Result<Option<Sampling>, EngineError> {
+    ) -> Result<Option<SampleState>, EngineError> {
         match &config.sample {
             None => Ok(None),
             Some(SampleMethod::Draw(design)) => {
-                DrawnSample::open(design, frontier).map(|drawn| Some(Sampling::Draw(drawn)))
+                DrawnSample::open(design, frontier).map(|drawn| Some(SampleState::Draw(drawn)))
             }
             Some(SampleMethod::Walk(design)) => {
-                RandomWalk::open(design, frontier).map(|walk| Some(Sampling::Walk(walk)))
+                RandomWalk::open(design, frontier).map(|walk| Some(SampleState::Walk(walk)))
             }
         }
     }
@@ -62,8 +64,8 @@ impl Sampling {
     /// Returns the random walk. `None` if the sample is drawn from a sampling frame.
     pub(crate) fn walk(&self) -> Option<&RandomWalk> {
         match self {
-            Sampling::Draw(_) => None,
-            Sampling::Walk(walk) => Some(walk),
+            SampleState::Draw(_) => None,
+            SampleState::Walk(walk) => Some(walk),
         }
     }
 
@@ -71,17 +73,17 @@ impl Sampling {
     /// Returns true only once.
     pub(crate) fn is_to_draw(&mut self) -> bool {
         match self {
-            Sampling::Draw(drawn) => drawn.is_to_draw(),
-            Sampling::Walk(_) => false,
+            SampleState::Draw(drawn) => drawn.is_to_draw(),
+            SampleState::Walk(_) => false,
         }
     }
 
     /// Decides whether a page that robots.txt and scope allow is in the sample.
     pub(crate) fn judge(&self, lease: &Lease) -> SampleVerdict {
         match self {
-            Sampling::Draw(drawn) => drawn.judge(lease),
-            Sampling::Walk(walk) if walk.awaits(&lease.url) => SampleVerdict::In,
-            Sampling::Walk(_) => SampleVerdict::Out(out(NOT_WALKED)),
+            SampleState::Draw(drawn) => drawn.judge(lease),
+            SampleState::Walk(walk) if walk.awaits(&lease.url) => SampleVerdict::In,
+            SampleState::Walk(_) => SampleVerdict::Out(out(NOT_WALKED)),
         }
     }
 
@@ -89,29 +91,29 @@ impl Sampling {
     /// `None` if no admission changes.
     pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         match self {
-            Sampling::Draw(drawn) => drawn.outside_the_frame(admissions),
-            Sampling::Walk(walk) => {
+            SampleState::Draw(drawn) => drawn.outside_the_frame(admissions),
+            SampleState::Walk(walk) => {
                 deferred(admissions, NOT_WALKED, |link| !walk.awaits(&link.url))
             }
         }
     }
 
     /// Returns the sample columns in the row of a page. `None` if the URL is not a page.
-    pub(crate) fn row(&self, lease: &Lease) -> Option<SampleRow> {
+    pub(crate) fn row(&self, lease: &Lease) -> Option<SampleMembership> {
         if lease.kind != UrlKind::Page {
             return None;
         }
         Some(match self {
-            Sampling::Draw(drawn) => drawn.row(lease),
-            Sampling::Walk(_) => row_without_stratum("walk", Err(WALKED)),
+            SampleState::Draw(drawn) => drawn.row(lease),
+            SampleState::Walk(_) => row_without_stratum("walk", Err(WALKED)),
         })
     }
 }
 
 /// Returns the sample columns of a page without a stratum: how it came into the sample, and its
 /// probability, or why it has none.
-fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
-    SampleRow {
+fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleMembership {
+    SampleMembership {
         how: how.to_owned(),
         stratum: None,
         drawn: None,
@@ -145,9 +147,9 @@ fn deferred(
     Some(deferred.collect())
 }
 
-fn out(rule: &str) -> Exclusion {
-    Exclusion {
+fn out(rule: &str) -> NotFetchedReason {
+    NotFetchedReason {
         rule: Some(rule.to_owned()),
-        ..Exclusion::of(Reason::Sample)
+        ..NotFetchedReason::of(Reason::Sample)
     }
 }

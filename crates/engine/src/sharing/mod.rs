@@ -9,7 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::worker_frontier::{SendDeadline, SharedError, WorkerFrontier, WorkerSurvey};
+use crawl_frontier::worker_frontier::{
+    CrawlSurvey, SendDeadline, SharedFrontierError, WorkerFrontier,
+};
 use crawl_weburl::HostKey;
 
 use crate::config::Config;
@@ -69,7 +71,7 @@ impl HostOwnership for OwnedHosts {
 /// Tells the fetcher when this worker's leases expire, so that no request outlasts them.
 pub(crate) struct LeaseExpiryGuard(pub(crate) Arc<dyn SendDeadline>);
 
-impl crawl_fetcher::SendLease for LeaseExpiryGuard {
+impl crawl_fetcher::SendDeadlineSource for LeaseExpiryGuard {
     fn ends_at(&self) -> Instant {
         self.0.ends_at()
     }
@@ -91,7 +93,7 @@ impl SharingThread {
         send_event: impl Fn(Event) -> bool + Send + 'static,
     ) -> io::Result<SharingThread> {
         let (requests, received) = channel();
-        let links = SharingState::new(frontier, config, send_event);
+        let links = SharingThreadState::new(frontier, config, send_event);
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
             .spawn(move || links.run(&received))?;
@@ -140,7 +142,7 @@ impl RestReports {
 
 /// The state of the thread that communicates with the shared frontier. Only [`SharingState::run`] reads a
 /// clock, so simulations call the other methods.
-pub(crate) struct SharingState<SendEvent> {
+pub(crate) struct SharingThreadState<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
     send_event: SendEvent,
     /// The time between two checks of the other workers.
@@ -169,17 +171,17 @@ pub(crate) struct SharingState<SendEvent> {
     unserved: Option<(i32, u32)>,
 }
 
-impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
+impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
     pub(crate) fn new(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
         send_event: SendEvent,
-    ) -> SharingState<SendEvent> {
+    ) -> SharingThreadState<SendEvent> {
         let lease = config
             .shared
             .as_ref()
             .map_or(Duration::ZERO, |shared| shared.lease);
-        SharingState {
+        SharingThreadState {
             frontier,
             send_event,
             interval: (lease / LOOKS_PER_LEASE).clamp(MIN_LOOK_INTERVAL, MAX_LOOK_INTERVAL),
@@ -221,7 +223,12 @@ impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
     pub(crate) fn continues_after(&self, done: Result<(), FrontierError>) -> bool {
         let Err(error) = done else { return true };
         let error = match self.frontier.check() {
-            Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
+            Ok(())
+                if matches!(
+                    error,
+                    FrontierError::Shared(SharedFrontierError::Engine { .. })
+                ) =>
+            {
                 tracing::warn!(%error, "the frontier did not answer");
                 return true;
             }
@@ -381,7 +388,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
     /// Takes free buckets (sets of hosts) if this worker owns less than its fair share, or hands
     /// over its surplus. Always hands over buckets that must move to another group of frontier
     /// servers.
-    fn balance(&mut self, survey: &WorkerSurvey) -> Result<(), FrontierError> {
+    fn balance(&mut self, survey: &CrawlSurvey) -> Result<(), FrontierError> {
         // Hand over buckets (sets of hosts) that must move, even if this worker owns less than its
         // fair share.
         let moving = survey.moving.iter().copied();
@@ -435,7 +442,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingState<SendEvent> {
 }
 
 /// Returns whether no worker has anything left to do. Called only by a worker without work.
-fn is_over(survey: &WorkerSurvey) -> bool {
+fn is_over(survey: &CrawlSurvey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }
 
@@ -448,16 +455,16 @@ mod tests {
 
     #[test]
     fn a_crawl_is_over_when_no_worker_has_anything_to_do() {
-        let survey = WorkerSurvey {
+        let survey = CrawlSurvey {
             living: 2,
-            ..WorkerSurvey::default()
+            ..CrawlSurvey::default()
         };
         assert!(is_over(&survey));
-        let waits = WorkerSurvey {
+        let waits = CrawlSurvey {
             links_wait: true,
             ..survey.clone()
         };
-        let works = WorkerSurvey {
+        let works = CrawlSurvey {
             pending_open: 3,
             ..survey.clone()
         };
@@ -480,7 +487,7 @@ mod tests {
     fn a_report_that_the_frontier_did_not_answer_is_repeated() {
         let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
-        let mut links = SharingState::new(Arc::clone(&worker) as _, &config, |_| true);
+        let mut links = SharingThreadState::new(Arc::clone(&worker) as _, &config, |_| true);
         let report = |rest| SharedRequest::Rest {
             rest,
             pages: 0,
@@ -505,7 +512,7 @@ mod tests {
     fn a_hand_over_that_the_frontier_did_not_answer_is_repeated_before_a_rest() {
         let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
-        let mut links = SharingState::new(Arc::clone(&worker) as _, &config, |_| true);
+        let mut links = SharingThreadState::new(Arc::clone(&worker) as _, &config, |_| true);
         worker.cut_off(true);
         let buckets = worker.owned_buckets();
         assert!(

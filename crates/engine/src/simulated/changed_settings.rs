@@ -9,8 +9,8 @@ use crawl_scheduler::{Politeness, Tick};
 use crawl_weburl::{HostPatternMap, canonicalize};
 
 use super::{HOSTS, PAGES, Played, config, play};
-use crate::config::{Budgets, Config, HostBudget, HostGroupBudget};
-use crate::control::{AdjustableRules, Command, CommandAnswer, CommandRefusal};
+use crate::config::{Config, CrawlBudgets, HostBudget, HostGroupBudget};
+use crate::control::{AdjustableRules, CommandAnswer, CommandRefusal, CrawlCommand};
 use crate::revisit::visit::Round;
 use crate::summary::EndReason;
 
@@ -28,7 +28,7 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> AdjustableRules {
             delay,
             ..config(dir.path()).politeness
         },
-        budgets: Budgets::default(),
+        budgets: CrawlBudgets::default(),
         include: Vec::new(),
         exclude: exclude.iter().map(|&re| re.to_owned()).collect(),
         exclude_hosts,
@@ -41,13 +41,13 @@ fn played(
     frontier: &Arc<MemoryFrontier>,
     script: &[(usize, AdjustableRules)],
 ) -> (Played, Vec<u64>) {
-    played_within(Budgets::default(), frontier, script)
+    played_within(CrawlBudgets::default(), frontier, script)
 }
 
 /// Runs a crawl. Sends the rules of each entry of `script` once the entry's number of requests have
 /// ended. Returns the result and the times of the changes.
 fn played_within(
-    budgets: Budgets,
+    budgets: CrawlBudgets,
     frontier: &Arc<MemoryFrontier>,
     script: &[(usize, AdjustableRules)],
 ) -> (Played, Vec<u64>) {
@@ -58,7 +58,7 @@ fn played_within(
         Some((count, rules)) if *count <= requests.len() => {
             next = left.next();
             moments.push(now.as_millis());
-            vec![Command::Rules(Box::new(rules.clone()))]
+            vec![CrawlCommand::Rules(Box::new(rules.clone()))]
         }
         _ => Vec::new(),
     };
@@ -201,7 +201,7 @@ fn unreadable_rules_change_nothing() {
 }
 
 /// Returns the rules of [`config`] with these budgets.
-fn with_budgets(budgets: Budgets) -> AdjustableRules {
+fn with_budgets(budgets: CrawlBudgets) -> AdjustableRules {
     AdjustableRules {
         budgets,
         ..rules(
@@ -212,13 +212,13 @@ fn with_budgets(budgets: Budgets) -> AdjustableRules {
     }
 }
 
-fn per_host(max_pages: u64) -> Budgets {
-    Budgets {
+fn per_host(max_pages: u64) -> CrawlBudgets {
+    CrawlBudgets {
         per_host: HostBudget {
             max_pages: Some(max_pages),
             ..HostBudget::default()
         },
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     }
 }
 
@@ -246,7 +246,7 @@ fn a_raised_budget_reopens_full_hosts() {
     let frontier = Arc::new(MemoryFrontier::new());
     let more = [
         (60, with_budgets(per_host(5))),
-        (200, with_budgets(Budgets::default())),
+        (200, with_budgets(CrawlBudgets::default())),
     ];
     let (played, moments) = played_within(per_host(2), &frontier, &more);
     assert_eq!((moments.len(), &played.ended), (2, &EndReason::Finished));
@@ -273,7 +273,7 @@ fn earlier_requests_count_against_new_budgets() {
         })
     };
     let budgets = |hosts: std::ops::Range<u64>, max_pages: u64| {
-        let mut budgets = Budgets::default();
+        let mut budgets = CrawlBudgets::default();
         let group = group("some", max_pages);
         for host in hosts {
             let name = format!("h{host}.example");
@@ -302,9 +302,9 @@ fn earlier_requests_count_against_new_budgets() {
     }
     // A budget of the whole crawl, lowered during the run, ends the crawl.
     let frontier = Arc::new(MemoryFrontier::new());
-    let new = with_budgets(Budgets {
+    let new = with_budgets(CrawlBudgets {
         max_pages: Some(240),
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     });
     let (played, _) = played(&frontier, &[(200, new)]);
     assert_eq!(played.ended, EndReason::Budget("max-pages"));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{Frontier as _, MemoryFrontier};
 use crawl_records::SampleEstimates;
 use crawl_sample::{SampleDesign, SampleMethod, StratumRule};
@@ -20,7 +20,7 @@ use super::{Played, Run, Servers, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::sampling::Sampling;
+use crate::sampling::SampleState;
 use crate::summary::EndReason;
 
 const HOSTS: u32 = 20;
@@ -84,7 +84,7 @@ fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
 }
 
 impl Servers for KnownWeb {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let requested = job.url();
         let (host, number) = place(requested);
         let reply = match number.map(|number| known_page(host, number)) {
@@ -157,7 +157,7 @@ fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
 fn crawl(
     frontier: &Arc<MemoryFrontier>,
     design: SampleDesign,
-    prepare: impl Fn(&Config) -> Option<Sampling>,
+    prepare: impl Fn(&Config) -> Option<SampleState>,
 ) -> (Played, Option<SampleEstimates>) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -195,7 +195,7 @@ fn frame() -> MemoryFrontier {
             ..SampleDesign::default()
         },
         |config| {
-            let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
+            let mut sampling = SampleState::open(config, &*frontier).unwrap()?;
             // `is_to_draw` returns true only the first time. Call it here, so that the run ends
             // without a draw.
             assert!(sampling.is_to_draw());

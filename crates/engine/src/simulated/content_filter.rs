@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_archive::rows::PageRow;
-use crawl_fetcher::{BodyFilter, Exchange, Failure, Truncation};
+use crawl_fetcher::{BodyFilter, Exchange, ExchangeFailure, TruncationReason};
 use crawl_frontier::MemoryFrontier;
 use crawl_scheduler::Tick;
 use crawl_scope::ContentFilter;
 use crawl_weburl::canonicalize;
 
-use super::scripted_servers::{Answer, answer, rows};
+use super::scripted_servers::{SimulatedAnswer, answer, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -32,7 +32,7 @@ pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>)
     if !filter.wants(answer.status, &answer.headers) {
         return Exchange {
             body: Bytes::new(),
-            truncated: Some(Truncation::Unwanted),
+            truncated: Some(TruncationReason::Unwanted),
             ..answer
         };
     }
@@ -40,7 +40,7 @@ pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>)
     match limit < answer.body.len() {
         true => Exchange {
             body: answer.body.slice(..limit),
-            truncated: Some(Truncation::Length),
+            truncated: Some(TruncationReason::Length),
             ..answer
         },
         false => answer,
@@ -148,9 +148,9 @@ fn number(path: &str) -> Option<u64> {
 }
 
 impl Servers for Web {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
-        let answer: Answer = match number(url.path()) {
+        let answer: SimulatedAnswer = match number(url.path()) {
             Some(number) => {
                 let document = document(number);
                 let answer = answer(200, &document.body);

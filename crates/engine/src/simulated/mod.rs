@@ -1,20 +1,20 @@
 //! Tests of the crawl loop in virtual time. Whole crawls of a generated web of many hosts run in an
 //! instant. The same seed gives the same requests.
 
-mod bad_answers;
 mod changed_settings;
 mod confidence_intervals;
 mod content_filter;
-mod hops;
+mod failures_and_redirects;
+mod off_scope_hops;
 mod operator_commands;
-mod plan;
+mod plan_accuracy;
 mod random_walk;
 mod replays;
 mod replays_with_rendering;
 mod robots;
 mod sample;
 pub(crate) mod scripted_servers;
-mod seed_terms;
+mod seed_settings;
 mod slow_reader;
 mod trial;
 mod walk_bias;
@@ -27,9 +27,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_archive::RowFile;
+use crawl_archive::RowFileWriter;
 use crawl_archive::rows::{DelayRow, RequestRow};
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig, SentFields};
+use crawl_fetcher::{
+    BodyMemoryReservation, Exchange, ExchangeFailure, FailureKind, FetchConfig, SentRequestRecord,
+};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
 use crawl_sample::SampleMethod;
@@ -42,20 +44,20 @@ use tracing::Span;
 
 use self::content_filter::filtered;
 use self::scripted_servers::failure;
-use self::slow_reader::{SlowReader, Step};
+use self::slow_reader::{SlowReader, SlowReaderStep};
 use crate::config::{Config, ScopeRules, TrapAvoidance};
 use crate::content_filter::body_filter;
-use crate::control::{Command, CommandAnswer, CommandRefusal, PostedCommand};
+use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
 use crate::messages::message_key::KeyedMessage;
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
 use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
-use crate::revisit::visit::{RevisitSchedule, Round};
-use crate::sampling::Sampling;
+use crate::revisit::visit::{RevisitRules, Round};
+use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts::parked;
 use crate::summary::EndReason;
@@ -157,7 +159,7 @@ impl Web {
 /// Simulates the servers of a crawl.
 trait Servers {
     /// Returns the result of a request that is sent now.
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure>;
 
     /// Returns whether messages to the writer may overtake each other, as messages from several
     /// reader threads do.
@@ -167,7 +169,7 @@ trait Servers {
 }
 
 impl Servers for Web {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url().clone();
         let (status, rest, body) = self.answer(&url);
         let mut headers = HeaderMap::new();
@@ -178,7 +180,7 @@ impl Servers for Web {
         let took = drawn(self.seed, &[now.as_micros(), body.len() as u64]) % 400_000 + 1_000;
         Ok(Exchange {
             url,
-            sent: SentFields::default(),
+            sent: SentRequestRecord::default(),
             started: now,
             ended: now + Duration::from_micros(took),
             first_byte: Duration::from_micros(took),
@@ -191,7 +193,7 @@ impl Servers for Web {
             tls: None,
             challenged: false,
             unmet_signature: None,
-            room: BodyMemory::default(),
+            room: BodyMemoryReservation::default(),
         })
     }
 }
@@ -228,7 +230,7 @@ struct Flight {
     number: u64,
     job: Job,
     spent: SpentPermit,
-    result: Result<Exchange, Failure>,
+    result: Result<Exchange, ExchangeFailure>,
     span: Span,
 }
 
@@ -251,7 +253,7 @@ impl Ord for Flight {
 
 /// An operator who steers the crawl: receives the time and the requests that have ended, and
 /// returns commands.
-type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
+type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand> + 'a;
 
 /// The result of a simulated crawl.
 struct Played {
@@ -358,7 +360,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let frontier: Arc<dyn Frontier> = frontier;
     let mut scope_seeds = ScopeSeeds::read(&*frontier, &config).unwrap();
     let scope = scope_seeds.scope(&config).unwrap();
-    let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
+    let rows = |name: &str| RowFileWriter::open(&config.output.join(name), None).unwrap();
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let files = OutputFiles {
         archive: None,
@@ -371,12 +373,12 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         requests: None,
     };
     let shared = Arc::clone(&frontier);
-    let visits = RevisitSchedule {
+    let visits = RevisitRules {
         round,
         revisits: config.revisits,
     };
-    let traps = SharedTraps::new(&config.traps, None);
-    let sampling = Sampling::open(&config, &*frontier).unwrap();
+    let traps = SharedTrapDetector::new(&config.traps, None);
+    let sampling = SampleState::open(&config, &*frontier).unwrap();
     let mut writer = Writer::new(shared, files, CrawlTotals::default(), visits, scope_seeds)
         .with_traps(traps.clone())
         .with_sampling(sampling.clone());
@@ -462,8 +464,8 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         }
         while let Some(step) = slow_reader.step(now) {
             match step {
-                Step::Tell(event) => coordinator.handle(now, *event, &mut effects),
-                Step::Read(page) => {
+                SlowReaderStep::Tell(event) => coordinator.handle(now, *event, &mut effects),
+                SlowReaderStep::Read(page) => {
                     let mut early = |batch| items.push(WriterMessage::Links(batch));
                     match reader.read(page, &mut early) {
                         Ok(page) => items.push(WriterMessage::Page(Box::new(encoder.page(page)))),

@@ -11,7 +11,7 @@ use expect_test::expect;
 
 use super::{HOSTS, PAGES, Played, START, config, play};
 use crate::config::Config;
-use crate::control::{Command, CommandAnswer, CommandRefusal};
+use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand};
 use crate::revisit::visit::Round;
 use crate::summary::{EndReason, UnreachableHost};
 
@@ -29,7 +29,7 @@ fn url(text: &str) -> CanonicalUrl {
 /// Runs a crawl that this operator steers, after changing the configuration with `change`.
 fn steered(
     change: impl FnOnce(&mut Config),
-    mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<Command>,
+    mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand>,
 ) -> Played {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -44,7 +44,9 @@ fn steered(
 }
 
 /// Returns an operator who sends each command once its number of requests have ended.
-fn after(mut script: Vec<(usize, Command)>) -> impl FnMut(Tick, &[RequestRow]) -> Vec<Command> {
+fn after(
+    mut script: Vec<(usize, CrawlCommand)>,
+) -> impl FnMut(Tick, &[RequestRow]) -> Vec<CrawlCommand> {
     move |_, requests| {
         let due = script
             .iter()
@@ -69,11 +71,19 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
         (None, _) if requests.len() >= 100 => {
             from = Some(now);
             // A repeated command changes nothing.
-            vec![Command::Pause, Command::Pause, Command::State]
+            vec![
+                CrawlCommand::Pause,
+                CrawlCommand::Pause,
+                CrawlCommand::State,
+            ]
         }
         (Some(since), None) if now.since(since) >= 5 * HOUR => {
             until = Some(now);
-            vec![Command::State, Command::Resume, Command::Resume]
+            vec![
+                CrawlCommand::State,
+                CrawlCommand::Resume,
+                CrawlCommand::Resume,
+            ]
         }
         _ => Vec::new(),
     };
@@ -115,11 +125,11 @@ fn max_time_does_not_count_pauses() {
     let person = |now: Tick, _: &[RequestRow]| match (paused, resumed) {
         (None, _) if now.since(START) > time / 2 => {
             paused = Some(now);
-            vec![Command::Pause]
+            vec![CrawlCommand::Pause]
         }
         (Some(since), None) if now.since(since) > HOUR => {
             resumed = Some(now);
-            vec![Command::Resume]
+            vec![CrawlCommand::Resume]
         }
         _ => Vec::new(),
     };
@@ -140,7 +150,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
         match parked_at {
             None if is_requested => {
                 parked_at = Some(now);
-                vec![Command::Park(host(3)), Command::State]
+                vec![CrawlCommand::Park(host(3)), CrawlCommand::State]
             }
             _ => Vec::new(),
         }
@@ -188,10 +198,10 @@ fn an_unparked_host_is_fetched_again() {
     let played = steered(
         |_| {},
         after(vec![
-            (20, Command::Park(host(3))),
-            (20, Command::Park(host(3))),
-            (took_back, Command::Unpark(host(3))),
-            (took_back, Command::Unpark(host(3))),
+            (20, CrawlCommand::Park(host(3))),
+            (20, CrawlCommand::Park(host(3))),
+            (took_back, CrawlCommand::Unpark(host(3))),
+            (took_back, CrawlCommand::Unpark(host(3))),
         ]),
     );
     assert_eq!(played.ended, EndReason::Finished);
@@ -224,7 +234,7 @@ fn least_gaps(requests: &[RequestRow], from: u64) -> Vec<u64> {
 
 #[test]
 fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
-    let delay = |host: Option<HostKey>, delay: u64| Command::Delay {
+    let delay = |host: Option<HostKey>, delay: u64| CrawlCommand::Delay {
         host,
         delay: Duration::from_millis(delay),
     };
@@ -285,7 +295,10 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
 #[test]
 fn an_added_url_is_fetched_as_a_seed() {
     let added = "http://h77.example/p1";
-    let played = steered(|_| {}, after(vec![(30, Command::Add(added.to_owned()))]));
+    let played = steered(
+        |_| {},
+        after(vec![(30, CrawlCommand::Add(added.to_owned()))]),
+    );
     assert!(matches!(played.answers[0], Ok(CommandAnswer::Done)));
     assert_eq!(played.totals.pages, (HOSTS + 1) * PAGES);
     let first = |purpose: &str| {
@@ -304,7 +317,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     let added = "http://h5.example/p7";
-    let run = |round: Round, commands: Vec<Command>| {
+    let run = |round: Round, commands: Vec<CrawlCommand>| {
         let commands = commands.into_iter().map(|command| (0, command));
         let mut person = after(commands.collect());
         let frontier = Arc::clone(&frontier);
@@ -313,7 +326,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
     run(Round::first(0), Vec::new());
     let began = u32::try_from(START.as_millis() / 1000).unwrap() + 1_000_000;
     let second = Round::first(0).next(began, crate::totals::CrawlTotals::default());
-    let add = || Command::Add(added.to_owned());
+    let add = || CrawlCommand::Add(added.to_owned());
     let played = run(second, vec![add()]);
     assert!(matches!(played.answers[..], [Ok(CommandAnswer::Done)]));
     let pages = played.requests.iter().filter(|row| row.purpose == "page");
@@ -328,7 +341,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
 
 #[test]
 fn impossible_commands_are_refused_with_a_reason() {
-    let add = |url: &str| Command::Add(url.to_owned());
+    let add = |url: &str| CrawlCommand::Add(url.to_owned());
     let commands = vec![
         add("mailto:a@example.org"),
         add("not a url"),
@@ -339,17 +352,17 @@ fn impossible_commands_are_refused_with_a_reason() {
         add("http://h1.example/private/x"),
         add("http://h0.example/p1"),
         add("http://h0.example/p0"),
-        Command::Park(HostKey::parse("never.example").unwrap()),
-        Command::Unpark(host(1)),
-        Command::Delay {
+        CrawlCommand::Park(HostKey::parse("never.example").unwrap()),
+        CrawlCommand::Unpark(host(1)),
+        CrawlCommand::Delay {
             host: Some(HostKey::parse("never.example").unwrap()),
             delay: HOUR,
         },
-        Command::Delay {
+        CrawlCommand::Delay {
             host: Some(host(1)),
             delay: Duration::from_millis(199),
         },
-        Command::Delay {
+        CrawlCommand::Delay {
             host: None,
             delay: Duration::ZERO,
         },

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{PageRow, RandomWalkRow};
-use crawl_fetcher::{Exchange, Failure};
+use crawl_archive::rows::{PageRow, RandomWalkStep};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{Frontier as _, MemoryFrontier, UnsettledUrl};
 use crawl_sample::{SampleMethod, WalkDesign};
 use crawl_scheduler::Tick;
@@ -19,7 +19,7 @@ use super::{Played, Run, Servers, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::sampling::Sampling;
+use crate::sampling::SampleState;
 use crate::summary::EndReason;
 
 const PAGES: u64 = 40;
@@ -75,7 +75,7 @@ fn leads(url: &str) -> Leads {
 }
 
 impl Servers for Maze {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url) {
             None => answer(
@@ -140,21 +140,21 @@ fn run(
 }
 
 /// Returns the steps in the rows of `dir`, ordered by walker and step.
-fn steps(dir: &Path) -> Vec<RandomWalkRow> {
-    let mut steps = rows::<RandomWalkRow>(dir, "walk.jsonl");
+fn steps(dir: &Path) -> Vec<RandomWalkStep> {
+    let mut steps = rows::<RandomWalkStep>(dir, "walk.jsonl");
     steps.sort_by_key(|row| (row.walker, row.step));
     steps
 }
 
 /// Computes the steps of the walk as the documentation describes them.
-fn expected() -> Vec<RandomWalkRow> {
+fn expected() -> Vec<RandomWalkStep> {
     let design = design();
     let mut steps = Vec::new();
     for walker in 1..=design.walkers {
         let mut at: Option<String> = None;
         for step in 1..=design.steps {
             let row = |how: &str, why: Option<&str>, url: &str, from: &Option<String>, links| {
-                RandomWalkRow {
+                RandomWalkStep {
                     walker,
                     step,
                     how: how.to_owned(),
@@ -278,7 +278,7 @@ fn an_interrupted_walk_continues_unchanged() {
             seed: "another".to_owned(),
             ..design()
         }));
-        assert!(Sampling::open(&config, &*frontier).is_err());
+        assert!(SampleState::open(&config, &*frontier).is_err());
     }
 }
 
@@ -295,6 +295,6 @@ fn a_walk_ends_if_all_its_seeds_are_excluded() {
     );
     let steps = steps(dir.path());
     assert_eq!(steps.len(), 3 * 60);
-    let is_restart = |row: &&RandomWalkRow| row.why.as_deref() == Some("excluded");
+    let is_restart = |row: &&RandomWalkStep| row.why.as_deref() == Some("excluded");
     assert_eq!(steps.iter().filter(is_restart).count(), 3 * 59);
 }

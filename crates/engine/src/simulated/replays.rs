@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crawl_archive::rows::{RequestRow, RunBegan};
-use crawl_archive::{LogFile, RowReader};
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_archive::rows::{RequestRow, RunStartEvent};
+use crawl_archive::{RowLogWriter, RowReader};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use crawl_scope::ScopeMode;
 use crawl_weburl::{HostKey, canonicalize};
@@ -21,9 +21,9 @@ use super::replays_with_rendering::{SimulatedBrowser, render_config};
 use super::scripted_servers::{answer, failure};
 use super::{ADDRESS, START, Servers, config, drawn};
 use crate::config::{Config, TrapAvoidance};
-use crate::control::{Command, PostedCommand, StopRequest};
+use crate::control::{CrawlCommand, PostedCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
-use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeys};
+use crate::messages::message_key::{KeyedMessage, MessageKey, MessageKeyAssigner};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log, order_to_log};
 use crate::meta_keys::META_TRAPS;
@@ -32,7 +32,7 @@ use crate::read::{PageReader, UnreadPage};
 use crate::render::RenderMode;
 use crate::replay::{RecordedCrawl, ReplayTiming, replay};
 use crate::revisit::round;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
 use crate::write::{Writer, run_end};
@@ -100,7 +100,7 @@ impl Hosts {
 }
 
 impl Servers for Hosts {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let tries = self.asked.entry(url.to_string()).or_default();
         *tries += 1;
@@ -146,9 +146,9 @@ impl Servers for Hosts {
     }
 }
 
-pub(super) enum Due {
+pub(super) enum ScheduledEvent {
     /// The end of an exchange.
-    Fetched(Box<(Job, SpentPermit, Result<Exchange, Failure>, Span)>),
+    Fetched(Box<(Job, SpentPermit, Result<Exchange, ExchangeFailure>, Span)>),
     /// A reader becomes free and reads a page.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// The arrival of a message at the writer.
@@ -162,7 +162,7 @@ pub(super) enum Due {
 struct At {
     at: Tick,
     number: u64,
-    due: Due,
+    due: ScheduledEvent,
 }
 
 impl PartialEq for At {
@@ -190,9 +190,9 @@ struct LateRun {
     reader: PageReader,
     encoder: PageEncoder,
     writer: Writer,
-    requests: LogFile,
+    requests: RowLogWriter,
     order: OrderLog,
-    keys: MessageKeys,
+    keys: MessageKeyAssigner,
     effects: Vec<Effect>,
     due: BinaryHeap<At>,
     number: u64,
@@ -200,7 +200,7 @@ struct LateRun {
     came: Vec<KeyedMessage>,
     is_committing: bool,
     /// Commands to send, each after this number of events.
-    commands: VecDeque<(u64, Command)>,
+    commands: VecDeque<(u64, CrawlCommand)>,
     happened: u64,
     browser: SimulatedBrowser,
     /// The number of events after which the run is stopped. `None` to let the run end by itself.
@@ -233,7 +233,7 @@ impl LateRun {
         );
         coordinator.enter_round(visits);
         let stored = frontier.meta(META_TRAPS).unwrap();
-        let traps = SharedTraps::new(&config.traps, stored.as_deref());
+        let traps = SharedTrapDetector::new(&config.traps, stored.as_deref());
         coordinator.share_traps(traps.clone());
         coordinator.sample(sampling.clone());
         if resumed {
@@ -247,7 +247,7 @@ impl LateRun {
         for row in requests.tail::<RequestRow>(20_000).unwrap().rows {
             coordinator.note_past_request(now, &row).unwrap();
         }
-        let run = RunBegan {
+        let run = RunStartEvent {
             has_render_steps: true,
             at: now.as_millis(),
             round: visits.round.number,
@@ -272,7 +272,7 @@ impl LateRun {
             writer,
             requests,
             order,
-            keys: MessageKeys::new(),
+            keys: MessageKeyAssigner::new(),
             effects: Vec::new(),
             due: BinaryHeap::new(),
             number: 0,
@@ -290,7 +290,7 @@ impl LateRun {
         self.now + Duration::from_micros(drawn(self.seed, &[self.number, max]) % max)
     }
 
-    fn plan(&mut self, at: Tick, due: Due) {
+    fn plan(&mut self, at: Tick, due: ScheduledEvent) {
         self.number += 1;
         let number = self.number;
         self.due.push(At { at, number, due });
@@ -316,17 +316,19 @@ impl LateRun {
                         let ended = result.as_ref().map(|exchange| exchange.ended);
                         let ended = ended.unwrap_or_else(|failure| failure.ended);
                         let fetched = Box::new((job, permit.spend(), result, span));
-                        self.plan(ended, Due::Fetched(fetched));
+                        self.plan(ended, ScheduledEvent::Fetched(fetched));
                     }
-                    Effect::Read(page) => self.plan(self.late(9_000), Due::Read(page, key)),
+                    Effect::Read(page) => {
+                        self.plan(self.late(9_000), ScheduledEvent::Read(page, key))
+                    }
                     Effect::Write(WriterMessage::Side(item)) => {
                         let message = WriterMessage::Side(self.encoder.robots(item));
                         let keyed = Box::new(KeyedMessage { key, message });
-                        self.plan(self.late(9_000), Due::Came(keyed));
+                        self.plan(self.late(9_000), ScheduledEvent::Came(keyed));
                     }
                     Effect::Write(message) => {
                         let keyed = Box::new(KeyedMessage { key, message });
-                        self.plan(self.late(9_000), Due::Came(keyed));
+                        self.plan(self.late(9_000), ScheduledEvent::Came(keyed));
                     }
                     Effect::Log(_)
                     | Effect::NoteTurn(_)
@@ -346,7 +348,7 @@ impl LateRun {
     }
 
     /// Sends a command as an operator does.
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: CrawlCommand) {
         let (answer, _) = oneshot::channel();
         let event = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, event, &mut self.effects);
@@ -364,12 +366,12 @@ impl LateRun {
                 self.command(command);
             }
             if self.stop_after == Some(self.happened) {
-                let stop = Event::Stop(StopRequest::Drain);
+                let stop = Event::Stop(StopUrgency::Drain);
                 self.coordinator.handle(self.now, stop, &mut self.effects);
             }
             self.perform(servers);
             for event in self.browser.advance() {
-                self.plan(self.late(15_000), Due::Other(Box::new(event)));
+                self.plan(self.late(15_000), ScheduledEvent::Other(Box::new(event)));
             }
             let next = self.coordinator.advance(self.now, &mut self.effects);
             self.coordinator.check_invariants();
@@ -399,12 +401,12 @@ impl LateRun {
         };
         self.now = self.now.max(at);
         match due {
-            Due::Fetched(fetched) => {
+            ScheduledEvent::Fetched(fetched) => {
                 let (job, spent, result, span) = *fetched;
                 let event = request_rows::ended(job, spent, result, span);
                 self.coordinator.handle(self.now, event, &mut self.effects);
             }
-            Due::Read(page, key) => {
+            ScheduledEvent::Read(page, key) => {
                 let bytes = page.exchange.body.len() as u64;
                 let began = Event::ReadingBegan { bytes };
                 self.coordinator.handle(self.now, began, &mut self.effects);
@@ -412,23 +414,25 @@ impl LateRun {
                     Ok(page) => page,
                     Err(UnreadPage::Scripted(page, shell)) => {
                         let event = Event::Scripted { page, shell };
-                        return self.plan(self.late(9_000), Due::Other(Box::new(event)));
+                        return self.plan(self.late(9_000), ScheduledEvent::Other(Box::new(event)));
                     }
                     Err(other) => panic!("{other:?}"),
                 };
                 let message = WriterMessage::Page(Box::new(self.encoder.page(page)));
                 let keyed = Box::new(KeyedMessage { key, message });
-                self.plan(self.late(20_000), Due::Came(keyed));
+                self.plan(self.late(20_000), ScheduledEvent::Came(keyed));
             }
-            Due::Came(keyed) => {
+            ScheduledEvent::Came(keyed) => {
                 self.came.push(*keyed);
                 if !self.is_committing {
                     self.is_committing = true;
-                    self.plan(self.late(30_000), Due::Commit);
+                    self.plan(self.late(30_000), ScheduledEvent::Commit);
                 }
             }
-            Due::Other(event) => self.coordinator.handle(self.now, *event, &mut self.effects),
-            Due::Commit => {
+            ScheduledEvent::Other(event) => {
+                self.coordinator.handle(self.now, *event, &mut self.effects)
+            }
+            ScheduledEvent::Commit => {
                 self.is_committing = false;
                 let group = std::mem::take(&mut self.came);
                 let committed = self.writer.commit(group, &AtomicBool::new(false)).unwrap();
@@ -458,7 +462,7 @@ pub(super) struct CrawlDisturbances {
     pub(super) kills: u64,
     pub(super) rounds: u32,
     /// The commands that are sent in each run, each after this number of events.
-    pub(super) commands: fn() -> Vec<(u64, Command)>,
+    pub(super) commands: fn() -> Vec<(u64, CrawlCommand)>,
     /// The number of events after which the first run is stopped. The next run continues the crawl.
     pub(super) stop_after: Option<u64>,
     pub(super) render: Option<RenderMode>,
@@ -470,7 +474,7 @@ fn crawl_steered(
     seed: u64,
     kills: u64,
     rounds: u32,
-    commands: fn() -> Vec<(u64, Command)>,
+    commands: fn() -> Vec<(u64, CrawlCommand)>,
 ) -> Config {
     let course = CrawlDisturbances {
         seed,
@@ -542,7 +546,7 @@ fn check(seed: u64, kills: u64, rounds: u32) {
     check_steered(seed, kills, rounds, Vec::new);
 }
 
-fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64, Command)>) {
+fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64, CrawlCommand)>) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = crawl_steered(dir.path(), seed, kills, rounds, commands);
     let sent = requests(&config.output);
@@ -594,16 +598,16 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
         let host = |name: &str| HostKey::parse(name).unwrap();
         vec![
             // This URL is only reached by the command, because no page links to it.
-            (30, Command::Add("http://h7.example/p2".to_owned())),
-            (60, Command::Park(host("h2.example"))),
+            (30, CrawlCommand::Add("http://h7.example/p2".to_owned())),
+            (60, CrawlCommand::Park(host("h2.example"))),
             (
                 70,
-                Command::Delay {
+                CrawlCommand::Delay {
                     host: Some(host("h1.example")),
                     delay: Duration::from_millis(300),
                 },
             ),
-            (150, Command::Unpark(host("h2.example"))),
+            (150, CrawlCommand::Unpark(host("h2.example"))),
         ]
     };
     let dir = tempfile::tempdir().unwrap();

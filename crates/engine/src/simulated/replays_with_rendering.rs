@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crawl_archive::RowReader;
-use crawl_archive::rows::{PageRow, RenderRow, RequestRow};
+use crawl_archive::rows::{PageRow, RenderStatistics, RequestRow};
 use crawl_scheduler::Tick;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet, yield_now};
@@ -15,11 +15,11 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::render::{RenderId, VisibleContentSize, WantedResource};
 use crate::render::{
-    NoBrowser, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
-    RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest, ResourceRequestSender,
-    UndecodedAnswer,
+    NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
+    RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
+    ResourceRequestSender, UndecodedAnswer,
 };
-use crate::replay::{RecordedCrawl, RenderedAgain, ReplayTiming, Replayed, replay};
+use crate::replay::{RecordedCrawl, ReplayResult, ReplayTiming, RerenderResult, replay};
 
 /// A browser that understands `src=URL` in pages and `then=URL` in scripts. The DOM contains the
 /// scripts' text in the order of the answers. Every page whose URL ends with 9 takes too long.
@@ -204,7 +204,7 @@ fn replayed(
     name: &str,
     timing: ReplayTiming,
     change: impl FnOnce(&mut Config),
-) -> (Replayed, Config) {
+) -> (ReplayResult, Config) {
     let recorded = RecordedCrawl::open(&config.output).unwrap();
     let mut again = config.clone();
     again.output = config.output.with_file_name(name);
@@ -222,9 +222,9 @@ fn sent(config: &Config) -> Vec<(String, String, String, u64)> {
 }
 
 /// Returns the parts of page rows that depend on rendering. A replay archives nothing.
-fn shown(config: &Config) -> Vec<(String, Option<String>, Option<RenderRow>)> {
+fn shown(config: &Config) -> Vec<(String, Option<String>, Option<RenderStatistics>)> {
     let row = |row: PageRow| {
-        let render = row.render.map(|render| RenderRow {
+        let render = row.render.map(|render| RenderStatistics {
             dom_after: None,
             ..render
         });
@@ -282,15 +282,15 @@ fn without_a_browser_the_archived_pages_are_read() {
     let (_dir, config) = crawled(course(40), RenderMode::Auto);
     let (found, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |config| {
         let why = "there is none".to_owned();
-        config.render = Some(with_renderer(RenderMode::Auto, NoBrowser { why }));
+        config.render = Some(with_renderer(RenderMode::Auto, NoBrowserRenderer { why }));
     });
     assert_eq!(found.difference, None);
     assert_eq!(sent(&again), sent(&config));
     assert_eq!(shown(&again), shown(&config));
-    let expected = RenderedAgain {
+    let expected = RerenderResult {
         from_archive: with_dom(&config),
         no_browser: Some("there is none".to_owned()),
-        ..RenderedAgain::default()
+        ..RerenderResult::default()
     };
     assert_eq!(found.rendered, expected);
 }

@@ -2,7 +2,7 @@
 //! failures of robots.txt, and `tdmrep.json`.
 
 use crawl_fetcher::{FailureKind, HostAccess};
-use crawl_policy::usage::UsagePurpose;
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scope::ScopeMode;
 use expect_test::expect;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{Frontier as _, MemoryFrontier, UnsettledUrl};
 use crawl_sample::{SampleDesign, SampleMethod, rank};
 use crawl_scheduler::Tick;
@@ -19,7 +19,7 @@ use super::{Played, Run, Servers, config, play_run};
 use crate::config::Config;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
-use crate::sampling::Sampling;
+use crate::sampling::SampleState;
 use crate::summary::EndReason;
 
 /// A host whose sitemap lists ten pages. Each page links to the next one and to an unlisted page.
@@ -28,7 +28,7 @@ use crate::summary::EndReason;
 struct Ten;
 
 impl Servers for Ten {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match url.path_and_query() {
             "/robots.txt" => answer(200, "User-agent: *\nDisallow: /p9\n"),
@@ -209,7 +209,7 @@ fn an_interrupted_crawl_draws_the_same_sample() {
         assert_eq!(played.requests, []);
         let mut config = config(third.path());
         config.sample = Some(design(4, 0, "6"));
-        assert!(Sampling::open(&config, &*frontier).is_err());
+        assert!(SampleState::open(&config, &*frontier).is_err());
     }
 }
 
@@ -250,7 +250,7 @@ fn nothing_is_drawn_from_an_empty_frame() {
     let frontier = Arc::new(MemoryFrontier::new());
     struct Gone;
     impl Servers for Gone {
-        fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
             answer(404, "").result(job.url(), now)
         }
     }

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow};
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FailurePhase, Fault, SentFields};
+use crawl_fetcher::{
+    BodyMemoryReservation, Exchange, ExchangeFailure, FailureKind, FailurePhase, FaultyParty,
+    SentRequestRecord,
+};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -15,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
 use super::{ADDRESS, Played, Run, START, Servers, config, play_run};
 use crate::config::Config;
-use crate::control::Command;
+use crate::control::CrawlCommand;
 use crate::crawl_loop::Coordinator;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -27,7 +30,7 @@ const TAKES: Duration = Duration::from_millis(100);
 
 /// An answer of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct SimulatedAnswer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
@@ -36,8 +39,8 @@ pub(crate) struct Answer {
     takes: Duration,
 }
 
-pub(crate) fn answer(status: u16, body: &str) -> Answer {
-    Answer {
+pub(crate) fn answer(status: u16, body: &str) -> SimulatedAnswer {
+    SimulatedAnswer {
         status,
         fields: Vec::new(),
         body: body.to_owned(),
@@ -46,40 +49,44 @@ pub(crate) fn answer(status: u16, body: &str) -> Answer {
     }
 }
 
-pub(super) fn page(body: &str) -> Answer {
+pub(super) fn page(body: &str) -> SimulatedAnswer {
     answer(200, body).with("content-type", "text/html")
 }
 
-pub(crate) fn moved(to: &str) -> Answer {
+pub(crate) fn moved(to: &str) -> SimulatedAnswer {
     answer(302, "").with("location", to)
 }
 
-pub(super) fn fails(kind: FailureKind) -> Answer {
+pub(super) fn fails(kind: FailureKind) -> SimulatedAnswer {
     page("").but(kind)
 }
 
-impl Answer {
-    pub(super) fn with(mut self, name: &'static str, value: &str) -> Answer {
+impl SimulatedAnswer {
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> SimulatedAnswer {
         self.fields.push((name, value.to_owned()));
         self
     }
 
     /// Makes the answer break off with a failure of this kind.
-    pub(super) fn but(mut self, kind: FailureKind) -> Answer {
+    pub(super) fn but(mut self, kind: FailureKind) -> SimulatedAnswer {
         self.failure = Some(kind);
         self
     }
 
-    pub(super) fn after(self, seconds: u64) -> Answer {
+    pub(super) fn after(self, seconds: u64) -> SimulatedAnswer {
         self.taking(Duration::from_secs(seconds))
     }
 
-    pub(super) fn taking(mut self, takes: Duration) -> Answer {
+    pub(super) fn taking(mut self, takes: Duration) -> SimulatedAnswer {
         self.takes = takes;
         self
     }
 
-    pub(crate) fn result(&self, url: &CanonicalUrl, started: Tick) -> Result<Exchange, Failure> {
+    pub(crate) fn result(
+        &self,
+        url: &CanonicalUrl,
+        started: Tick,
+    ) -> Result<Exchange, ExchangeFailure> {
         let ended = started + self.takes;
         let field = |(name, value): &(&'static str, String)| {
             let value = HeaderValue::from_str(value).unwrap();
@@ -87,7 +94,7 @@ impl Answer {
         };
         let exchange = Exchange {
             url: url.clone(),
-            sent: SentFields::default(),
+            sent: SentRequestRecord::default(),
             started,
             ended,
             first_byte: self.takes,
@@ -100,11 +107,11 @@ impl Answer {
             truncated: None,
             challenged: false,
             unmet_signature: None,
-            room: BodyMemory::default(),
+            room: BodyMemoryReservation::default(),
         };
         match self.failure {
             None => Ok(exchange),
-            Some(kind) => Err(Failure {
+            Some(kind) => Err(ExchangeFailure {
                 answer: (!self.body.is_empty()).then(|| Box::new(exchange)),
                 ..failure(kind, started, ended)
             }),
@@ -112,11 +119,11 @@ impl Answer {
     }
 }
 
-pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
-    Failure {
+pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> ExchangeFailure {
+    ExchangeFailure {
         kind,
         phase: FailurePhase::FirstByte,
-        fault: Fault::Url,
+        fault: FaultyParty::Url,
         retry: !kind.is_refusal(),
         started,
         ended,
@@ -130,12 +137,12 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
 /// The answers of each URL, one per request, in order. The last answer repeats. URLs that are not
 /// listed do not exist.
 pub(super) struct ServerScript {
-    answers: BTreeMap<&'static str, Vec<Answer>>,
+    answers: BTreeMap<&'static str, Vec<SimulatedAnswer>>,
     asked: BTreeMap<String, usize>,
 }
 
 impl Servers for ServerScript {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let request = job.request();
         let tries = self.asked.entry(request.url.to_string()).or_default();
         *tries += 1;
@@ -153,10 +160,10 @@ pub(super) struct Scenario {
     pub(super) frontier: Arc<MemoryFrontier>,
     pub(super) page_takes: Duration,
     /// Commands, each with its time in seconds after the start of the crawl.
-    pub(super) commands: Vec<(u64, Command)>,
+    pub(super) commands: Vec<(u64, CrawlCommand)>,
 }
 
-pub(super) type Answers = [(&'static str, Vec<Answer>)];
+pub(super) type SimulatedAnswerList = [(&'static str, Vec<SimulatedAnswer>)];
 
 impl Scenario {
     /// Runs the crawl. Returns a report of its requests ordered by end, then its rows, then how the
@@ -165,7 +172,7 @@ impl Scenario {
         &self,
         change: impl FnOnce(&mut Config),
         earlier: impl FnMut(&mut Coordinator),
-        answers: &Answers,
+        answers: &SimulatedAnswerList,
     ) -> (Played, String) {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
@@ -201,7 +208,7 @@ impl Scenario {
 }
 
 /// Crawls `http://a.example/` and returns a report of the outcome.
-pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &Answers) -> String {
+pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &SimulatedAnswerList) -> String {
     Scenario::default().run(change, |_| {}, answers).1
 }
 

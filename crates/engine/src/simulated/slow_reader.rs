@@ -24,7 +24,7 @@ pub(super) struct SlowReader {
     pub(super) given_back: BTreeSet<String>,
 }
 
-pub(super) enum Step {
+pub(super) enum SlowReaderStep {
     Tell(Box<Event>),
     Read(Box<FetchedPage>),
 }
@@ -48,11 +48,11 @@ impl SlowReader {
     }
 
     /// Returns the next step that is possible at this time. Mimics the threads of the reader pool.
-    pub(super) fn step(&mut self, now: Tick) -> Option<Step> {
+    pub(super) fn step(&mut self, now: Tick) -> Option<SlowReaderStep> {
         // When the reader gives pages back, it also gives back the page that it is reading.
         let is_done = |(ends, _): &mut (Tick, _)| *ends <= now || self.gives_back;
         if let Some((_, page)) = self.begun.take_if(is_done) {
-            return Some(Step::Read(page));
+            return Some(SlowReaderStep::Read(page));
         }
         if self.begun.is_some() {
             return None;
@@ -60,11 +60,13 @@ impl SlowReader {
         let page = self.waiting.pop_front()?;
         if self.gives_back {
             self.given_back.insert(page.lease.url.to_string());
-            return Some(Step::Tell(Box::new(Event::GivenBackUnread(page))));
+            return Some(SlowReaderStep::Tell(Box::new(Event::GivenBackUnread(page))));
         }
         let bytes = page.exchange.body.len() as u64;
         self.begun = Some((now + self.takes, page));
-        Some(Step::Tell(Box::new(Event::ReadingBegan { bytes })))
+        Some(SlowReaderStep::Tell(Box::new(Event::ReadingBegan {
+            bytes,
+        })))
     }
 
     pub(super) fn ends(&self) -> Option<Tick> {

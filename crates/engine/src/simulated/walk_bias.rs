@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::{PageRow, RandomWalkRow};
-use crawl_fetcher::{Exchange, Failure};
+use crawl_archive::rows::{PageRow, RandomWalkStep};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::MemoryFrontier;
 use crawl_sample::{SampleMethod, WalkDesign};
 use crawl_scheduler::Tick;
@@ -79,7 +79,7 @@ fn number(url: &str) -> Option<usize> {
 }
 
 impl Servers for &Graph {
-    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let reply = match number(url.path()) {
             Some(number) => {
@@ -118,7 +118,7 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
         let is_popular = |url: &&String| number(url).unwrap() < POPULAR;
         urls.iter().filter(is_popular).count() as f64 / urls.len() as f64
     };
-    let walk = rows::<RandomWalkRow>(dir.path(), "walk.jsonl").into_iter();
+    let walk = rows::<RandomWalkStep>(dir.path(), "walk.jsonl").into_iter();
     let walk: Vec<_> = walk.map(|row| row.url).collect();
     assert_eq!(walk.len() as u64, steps);
     let pages = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();

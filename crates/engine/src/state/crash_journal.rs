@@ -45,20 +45,20 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The number of crashes of each URL.
-pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
+pub(crate) type UrlCrashCounts = BTreeMap<CanonicalUrl, u32>;
 
 /// Parses a journal. Counts one more crash for each URL that was being read, and keeps the other
 /// counts. Returns an empty map if `bytes` is not a journal.
-fn deaths(bytes: &[u8]) -> Deaths {
+fn deaths(bytes: &[u8]) -> UrlCrashCounts {
     let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
         let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
         std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default()
     });
     let head = lines.next().and_then(|head| head.strip_prefix(HEAD));
     let Some(readers) = head.and_then(|readers| readers.parse::<usize>().ok()) else {
-        return Deaths::new();
+        return UrlCrashCounts::new();
     };
-    let mut deaths = Deaths::new();
+    let mut deaths = UrlCrashCounts::new();
     for (at, line) in lines.enumerate() {
         let Some((count, url)) = line.split_once(' ') else {
             continue;

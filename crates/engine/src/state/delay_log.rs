@@ -2,7 +2,7 @@
 //! run. An audit of the crawl judges each request by the settings of its time.
 
 use crawl_archive::rows::DelayRow;
-use crawl_archive::{ArchiveError, LogFile};
+use crawl_archive::{ArchiveError, RowLogWriter};
 use crawl_scheduler::Tick;
 
 use crate::config::Config;
@@ -12,7 +12,7 @@ use crate::config::Config;
 const MAX_COMPARED_ROWS: usize = 1_000;
 
 /// The file `state/delays.jsonl`.
-pub(crate) struct DelayLog(LogFile);
+pub(crate) struct DelayLog(RowLogWriter);
 
 impl DelayLog {
     /// Opens the log of a crawl, and appends a row for the start of a run. From that row on,
@@ -23,7 +23,7 @@ impl DelayLog {
     /// I/O errors.
     pub(crate) fn open(config: &Config, now: Tick) -> Result<DelayLog, ArchiveError> {
         let path = config.output.join("state").join("delays.jsonl");
-        let mut file = LogFile::open(&path)?;
+        let mut file = RowLogWriter::open(&path)?;
         let rows = file.tail::<DelayRow>(MAX_COMPARED_ROWS)?.rows;
         // If the crawl was gathered from several workers, skip the workers' rows, because these
         // rows don't apply to this process.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
-    Archive, ArchiveOptions, DIGESTS, DigestAlgorithm, LogFile, LogSyncer, RowFile, RowReader,
-    TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
+    ArchiveOptions, ArchiveWriter, DIGESTS, DigestAlgorithm, LogSyncer, RowFileWriter,
+    RowLogWriter, RowReader, TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
 };
 use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{
@@ -27,12 +27,12 @@ use super::extract_files::{
     finish_replacement, write_rules,
 };
 use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
-use super::worker_folder;
+use super::worker_state_folder;
 use crate::config::Config;
 use crate::control::CommandRefusal;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
-use crate::sampling::Sampling;
+use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::tombstones::{TOMBSTONES, Tombstones};
 use crate::totals::CrawlTotals;
@@ -100,16 +100,16 @@ const OURS: [&str; 33] = [
 
 /// The files that a crawl writes rows to.
 pub(crate) struct OutputFiles {
-    pub(crate) archive: Option<Archive>,
-    pub(crate) pages: RowFile,
-    pub(crate) excluded: RowFile,
-    pub(crate) links: Option<RowFile>,
+    pub(crate) archive: Option<ArchiveWriter>,
+    pub(crate) pages: RowFileWriter,
+    pub(crate) excluded: RowFileWriter,
+    pub(crate) links: Option<RowFileWriter>,
     /// The fields that rules extract. `None` without rules.
-    pub(crate) extracts: Option<RowFile>,
+    pub(crate) extracts: Option<RowFileWriter>,
     /// The steps of a random walk. `None` in any other crawl.
-    pub(crate) walk: Option<RowFile>,
+    pub(crate) walk: Option<RowFileWriter>,
     /// The log that the search index follows.
-    pub(crate) index: Option<RowFile>,
+    pub(crate) index: Option<RowFileWriter>,
     /// Syncs `requests.jsonl`, which the loop writes. `None` without a request log.
     pub(crate) requests: Option<LogSyncer>,
 }
@@ -126,8 +126,8 @@ pub(crate) struct CrawlDirectory {
     /// The pages and hosts that were erased from the crawl.
     pub(crate) tombstones: Tombstones,
     pub(crate) files: OutputFiles,
-    pub(crate) requests: LogFile,
-    pub(crate) sampling: Option<Sampling>,
+    pub(crate) requests: RowLogWriter,
+    pub(crate) sampling: Option<SampleState>,
     /// The journal of URLs that may have crashed the process while they were read.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: CrawlTotals,
@@ -182,7 +182,7 @@ pub(crate) fn open_with(
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
     }
-    let sampling = Sampling::open(config, &*frontier)?;
+    let sampling = SampleState::open(config, &*frontier)?;
     let tombstones = Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)?;
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(CommandRefusal::Forgotten { url: seed.clone() }.into());
@@ -194,7 +194,7 @@ pub(crate) fn open_with(
     write_config(dir, &config.config_text)?;
     let last_end = last_end(dir);
     forget_waiting(dir)?;
-    let mut requests = LogFile::open_on(&config.disk, &dir.join("requests.jsonl"))?;
+    let mut requests = RowLogWriter::open_on(&config.disk, &dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
     let totals = frontier
         .meta(META_TOTALS)?
@@ -241,7 +241,7 @@ fn open_any_frontier(
     let Some(shared) = &config.shared else {
         return Ok((Arc::new(open_frontier(dir, state)?), None, None));
     };
-    let (shared, lock) = worker_folder::open(shared, dir, state)?;
+    let (shared, lock) = worker_state_folder::open(shared, dir, state)?;
     let frontier: Arc<dyn Frontier> = Arc::clone(&shared) as _;
     Ok((frontier, Some(shared), Some(lock)))
 }
@@ -346,7 +346,7 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
 /// Opens the state. If a crash interrupted an erasure before its commit, undoes the erasure.
 /// Finishes or undoes an interrupted replacement of `extracts.jsonl`.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
-    worker_folder::refuse_shared(dir, state)?;
+    worker_state_folder::refuse_shared(dir, state)?;
     file_swap::recover(dir)?;
     let frontier = FjallFrontier::open(state, &FjallFrontierOptions::default())
         .map_err(|error| unopened(dir, state, error))?;
@@ -356,7 +356,7 @@ pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, E
 
 /// Opens only the frontier's store, for a crawl that is not running.
 pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<OfflineFrontier, EngineError> {
-    worker_folder::refuse_shared(dir, state)?;
+    worker_state_folder::refuse_shared(dir, state)?;
     OfflineFrontier::open(state, &FjallFrontierOptions::default())
         .map_err(|error| unopened(dir, state, error))
 }
@@ -375,13 +375,14 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: DiskOpenError) -> Engine
 
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<OutputFiles, EngineError> {
     let dir = &config.output;
-    let rows =
-        |name: &str| RowFile::open_on(&config.disk, &dir.join(name), marks.get(name).copied());
+    let rows = |name: &str| {
+        RowFileWriter::open_on(&config.disk, &dir.join(name), marks.get(name).copied())
+    };
     // If an earlier run wrote a file, open it even if its feature is disabled now, because opening
     // cuts off uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
     let archive = (config.warc || has("archive"))
-        .then(|| Archive::open_on(&config.disk, dir, archive_options(config), marks))
+        .then(|| ArchiveWriter::open_on(&config.disk, dir, archive_options(config), marks))
         .transpose()?;
     let links = (config.links || has("links.jsonl"))
         .then(|| rows("links.jsonl"))

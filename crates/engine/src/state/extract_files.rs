@@ -16,7 +16,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crawl_fields::Rules;
+use crawl_fields::CompiledRules;
 
 use super::durable_files::replace;
 use crate::error::EngineError;
@@ -34,7 +34,7 @@ pub(crate) const NEW_EXTRACT_RULES: &str = "extract-rules.json.new";
 
 /// Writes the rules to a file for programs that read the rows, which need the types and the order
 /// of fields.
-pub(crate) fn write_rules(dir: &Path, rules: &Rules) -> Result<(), EngineError> {
+pub(crate) fn write_rules(dir: &Path, rules: &CompiledRules) -> Result<(), EngineError> {
     let path = dir.join(EXTRACT_RULES);
     let text = serde_json::to_vec_pretty(rules.configs()).unwrap_or_default();
     replace(&path, &dir.join(NEW_EXTRACT_RULES), &text).map_err(EngineError::disk(&path))

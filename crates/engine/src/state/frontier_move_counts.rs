@@ -1,13 +1,13 @@
 //! Counts the URLs, hosts and other state that move when a crawl changes frontiers.
 
-use crawl_frontier::parts::{CommittedCounts, StoredPart};
+use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crawl_frontier::{FjallFrontier, Frontier as _};
 
 /// The numbers of records that moved when a crawl changed frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedRecordCounts {
     /// The number of URLs in each state.
-    pub states: CommittedCounts,
+    pub states: CommittedUrlCounts,
     /// The number of hosts with stored state.
     pub hosts: u64,
     /// The number of robots.txt copies.
@@ -18,20 +18,20 @@ pub struct MovedRecordCounts {
 
 impl MovedRecordCounts {
     /// Adds a stored record to the counts.
-    pub(super) fn count(&mut self, part: &StoredPart) {
+    pub(super) fn count(&mut self, part: &CrawlTransferItem) {
         match part {
-            StoredPart::Host { .. } => self.hosts += 1,
-            StoredPart::Robots { .. } => self.robots += 1,
-            StoredPart::Visit(_) => self.visits += 1,
-            StoredPart::Url { .. } | StoredPart::Meta { .. } => {}
+            CrawlTransferItem::Host { .. } => self.hosts += 1,
+            CrawlTransferItem::Robots { .. } => self.robots += 1,
+            CrawlTransferItem::Visit(_) => self.visits += 1,
+            CrawlTransferItem::Url { .. } | CrawlTransferItem::Meta { .. } => {}
         }
     }
 }
 
 /// Returns the number of URLs in each state. Leased URLs are counted as pending.
-pub(super) fn states(frontier: &FjallFrontier) -> CommittedCounts {
+pub(super) fn states(frontier: &FjallFrontier) -> CommittedUrlCounts {
     let counts = frontier.counts();
-    CommittedCounts {
+    CommittedUrlCounts {
         pending: counts.pending + counts.leased,
         deferred: counts.deferred,
         fetched: counts.fetched,

@@ -13,4 +13,4 @@ pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
 pub(crate) mod remove_unanswered_run;
 pub(crate) mod stopped_crawl;
-mod worker_folder;
+mod worker_state_folder;

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, RowFile, marks_at_rest, write_digests};
-use crawl_frontier::parts::StoredPart;
+use crawl_archive::{ChangedFiles, DIGESTS, RowFileWriter, marks_at_rest, write_digests};
+use crawl_frontier::parts::CrawlTransferItem;
 use crawl_frontier::worker_frontier::{BoxError, ExportedWorker, OutgoingCrawl};
 use crawl_frontier::{
     Admission, AdmissionResult, FjallFrontier, Frontier, FrontierError, RequestedState, Transaction,
@@ -38,7 +38,7 @@ const MARKED_FILES: [&str; 4] = ["pages.jsonl", EXCLUDED, "links.jsonl", EXTRACT
 
 /// A worker's directory whose files were gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GatheredWorker {
+pub struct GatheredWorkerDirectory {
     /// The worker's name.
     pub name: String,
     /// The number of rows read from the worker's `pages.jsonl`.
@@ -56,7 +56,7 @@ pub struct GatheredWorker {
 pub fn export(
     dir: &Path,
     source: &dyn OutgoingCrawl,
-    gathered: &[GatheredWorker],
+    gathered: &[GatheredWorkerDirectory],
 ) -> Result<MovedRecordCounts, EngineError> {
     check_workers(source.workers(), gathered)?;
     let frontier = directory::begin_at_rest(dir)?;
@@ -88,7 +88,7 @@ pub fn export(
 /// that each worker committed.
 fn check_workers(
     workers: &[ExportedWorker],
-    gathered: &[GatheredWorker],
+    gathered: &[GatheredWorkerDirectory],
 ) -> Result<(), EngineError> {
     let is_of = |name: &str| workers.iter().any(|worker| worker.name == name);
     if let Some(other) = gathered.iter().find(|worker| !is_of(&worker.name)) {
@@ -113,7 +113,10 @@ fn check_workers(
 
 /// Checks that a worker's files have their committed lengths, and that `pages.jsonl` has the
 /// committed number of rows.
-fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
+fn check_records(
+    worker: &ExportedWorker,
+    found: &GatheredWorkerDirectory,
+) -> Result<(), EngineError> {
     let differs = |file: &str, found: u64, committed: u64| {
         Err(EngineError::RecordsDiffer {
             worker: worker.name.clone(),
@@ -148,7 +151,7 @@ fn put_all(
     let (mut parts, mut bytes) = (Vec::with_capacity(BATCH_PARTS), 0);
     let shown = source.each_part(&mut |part| {
         moved.count(&part);
-        if let StoredPart::Robots { bytes: copy, .. } = &part {
+        if let CrawlTransferItem::Robots { bytes: copy, .. } = &part {
             bytes += copy.len();
         }
         parts.push(part);
@@ -171,7 +174,7 @@ fn admit_links(
     excluded: &Path,
 ) -> Result<(), EngineError> {
     let length = excluded.metadata().ok().map(|metadata| metadata.len());
-    let mut rows = RowFile::open(excluded, length)?;
+    let mut rows = RowFileWriter::open(excluded, length)?;
     let mut links: Vec<Admission> = Vec::with_capacity(BATCH_PARTS);
     let mut admit = |links: &mut Vec<Admission>| -> Result<(), EngineError> {
         let mut transaction = frontier.begin()?;
@@ -345,11 +348,13 @@ mod tests {
             meta: Vec::new(),
         };
         let check = |workers: &[ExportedWorker], gathered: &[(&str, u64)]| {
-            let gathered = gathered.iter().map(|(name, pages)| GatheredWorker {
-                name: (*name).to_owned(),
-                pages: *pages,
-                dir: dir.path().to_owned(),
-            });
+            let gathered = gathered
+                .iter()
+                .map(|(name, pages)| GatheredWorkerDirectory {
+                    name: (*name).to_owned(),
+                    pages: *pages,
+                    dir: dir.path().to_owned(),
+                });
             let checked = check_workers(workers, &gathered.collect::<Vec<_>>());
             checked
                 .map_err(|why| why.to_string())

@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{ChangedFiles, DIGESTS, RowReader, write_digests};
-use crawl_frontier::parts::{StoredPart, UrlRecord};
-use crawl_frontier::worker_frontier::{ImportedWorker, IncomingCrawl, MoveError};
+use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
+use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::directory::{self, STATE};
 use super::file_swap;
 use super::frontier_move_counts::{MovedRecordCounts, states};
-use super::worker_folder::{self, STORE};
+use super::worker_state_folder::{self, STORE};
 use crate::config::ImportTarget;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK};
@@ -33,7 +33,7 @@ const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"]
 
 /// A crawl that was imported into a shared frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct CrawlImportResult {
     /// The numbers of moved records.
     pub moved: MovedRecordCounts,
     /// The folder where the crawl's own frontier is now.
@@ -53,14 +53,14 @@ struct NamedUrl {
 /// # Errors
 /// [`EngineError`]. If the crawl was already in the shared frontier when the error occurred,
 /// another call finishes the import. Otherwise nothing was imported.
-pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
+pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<CrawlImportResult, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_owned(),
         });
     }
     let state = dir.join(STATE);
-    let begun = worker_folder::begun_import(dir, &state, target)?;
+    let begun = worker_state_folder::begun_import(dir, &state, target)?;
     file_swap::recover(dir)?;
     let opened = FjallFrontier::open(&state, &FjallFrontierOptions::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
@@ -79,7 +79,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     let listed = write_digests(dir, ChangedFiles::Named(&[STATE]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let own_frontier = state.join(IMPORTED);
-    Ok(Imported {
+    Ok(CrawlImportResult {
         moved,
         own_frontier,
     })
@@ -134,7 +134,7 @@ fn move_all(
     let totals = frontier.meta(META_TOTALS)?;
     let totals = totals.and_then(|bytes| CrawlTotals::from_bytes(&bytes));
     let totals = totals.unwrap_or_default();
-    let life = worker_folder::begin_import(state, target)?;
+    let life = worker_state_folder::begin_import(state, target)?;
     let worker = ImportedWorker {
         name: target.worker.clone(),
         life: life.clone(),
@@ -144,11 +144,11 @@ fn move_all(
     };
     match import.finish(worker, states(frontier)) {
         Ok(()) => Ok(life),
-        Err(MoveError::Incomplete(why)) => {
-            worker_folder::end_import(state)?;
+        Err(CrawlMoveError::Incomplete(why)) => {
+            worker_state_folder::end_import(state)?;
             Err(EngineError::Shared(why))
         }
-        Err(MoveError::Failed(why)) => Err(EngineError::Shared(why)),
+        Err(CrawlMoveError::Failed(why)) => Err(EngineError::Shared(why)),
     }
 }
 
@@ -162,7 +162,7 @@ fn put_all(
     let totals = totals.and_then(|bytes| CrawlTotals::from_bytes(&bytes));
     let has_seed = totals.is_some_and(|totals| totals.seeds_fetched > 0);
     for (name, bytes) in targets_to_share(frontier, has_seed)? {
-        import.put(StoredPart::Meta { name, bytes })?;
+        import.put(CrawlTransferItem::Meta { name, bytes })?;
     }
     let marks = frontier.marks()?;
     for name in ROW_FILES {
@@ -178,7 +178,7 @@ fn put_all(
             };
             let record = frontier.known(&url)?;
             if let Some(record) = record.and_then(UrlRecord::settled) {
-                import.put(StoredPart::Url { url, record })?;
+                import.put(CrawlTransferItem::Url { url, record })?;
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_archive::rows::{ReplayOrderRow, RunBegan};
-use crawl_archive::{ArchiveError, LogFile, SerializedRequestRow};
+use crawl_archive::rows::{ReplayOrderRow, RunStartEvent};
+use crawl_archive::{ArchiveError, RowLogWriter, SerializedRequestRow};
 
 use crate::messages::OrderFact;
 
@@ -21,7 +21,7 @@ pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 /// The file of the log, and rows held in memory. Held rows are written together: before the next
 /// group is committed, or when a request ends that began after one of the rows.
 struct OrderFile {
-    file: LogFile,
+    file: RowLogWriter,
     /// The time of the oldest row in memory, in milliseconds since the Unix epoch.
     waits_since: Option<u64>,
 }
@@ -31,8 +31,8 @@ impl OrderLog {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn open(dir: &Path, run: RunBegan) -> Result<OrderLog, ArchiveError> {
-        let mut file = LogFile::open(&dir.join(ORDER))?;
+    pub(crate) fn open(dir: &Path, run: RunStartEvent) -> Result<OrderLog, ArchiveError> {
+        let mut file = RowLogWriter::open(&dir.join(ORDER))?;
         file.append(&ReplayOrderRow {
             run: Some(run),
             ..ReplayOrderRow::default()
@@ -130,7 +130,7 @@ mod tests {
     use std::fs;
 
     use crawl_archive::SerializedRequestRow;
-    use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
+    use crawl_archive::rows::{HostTurn, RequestRow, RunStartEvent};
 
     use super::{ORDER, OrderLog};
     use crate::messages::OrderFact;
@@ -145,7 +145,7 @@ mod tests {
     fn turns_are_written_before_the_rows_of_their_requests_and_before_the_next_group() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("state")).unwrap();
-        let order = OrderLog::open(dir.path(), RunBegan::default()).unwrap();
+        let order = OrderLog::open(dir.path(), RunStartEvent::default()).unwrap();
         let took = |at| {
             let turn = HostTurn {
                 at,

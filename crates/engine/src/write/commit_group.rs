@@ -4,15 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crawl_archive::rows::{ExcludedRow, ExtractRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
-use crawl_archive::{EncodedCapture, RowFile, SerializedPageRow, Timestamp};
-use crawl_fetcher::SiteSessions;
-use crawl_frontier::worker_frontier::{ReopenedUrls, WorkerFrontier};
-use crawl_frontier::{
-    Admission, AdmissionResult, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState,
-    UrlKind, Visit,
+use crawl_archive::rows::{
+    ExcludedRow, ExtractRow, LinkRow, PageRow, REDIRECT_LOOP, WarcRecordLocation,
 };
-use crawl_index_entry::{BytePass, IndexEntry};
+use crawl_archive::{EncodedCapture, RowFileWriter, SerializedPageRow, Timestamp};
+use crawl_fetcher::SiteSessions;
+use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerFrontier};
+use crawl_frontier::{
+    Admission, AdmissionResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
+    RequestedState, UrlKind,
+};
+use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
@@ -20,37 +22,37 @@ use foldhash::{HashMap, HashMapExt as _};
 use super::open_transaction::OpenTransaction;
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_learning};
-use crate::admissions::admission_of;
 use crate::control::{CommandAnswer, CommandRefusal};
-use crate::counters::page_outcome;
 use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words};
-use crate::index::entry::left_out;
-use crate::messages::message_key::{KeyedMessage, LoggedMessage, MessageKey};
+use crate::index::entry_creation::left_out;
+use crate::messages::message_key::{KeyedMessage, LoggedMessageEntry, MessageKey};
 use crate::messages::page::{
-    EncodedPage, PageFindings, PageToFree, PageVisit, SitemapLinkBatch, TrapEvidence,
+    EncodedPage, PageFindings, PageToFree, SettlingVisit, SitemapLinkBatch, TrapEvidence,
 };
 use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{
-    CommittedGroup, DurableCommand, HostState, PostedDurableCommand, SideExchange, WriterMessage,
+    DurableCommand, GroupCommitResult, HostState, PostedDurableCommand, SideExchange, WriterMessage,
 };
 use crate::meta_keys::{
     META_PARKED, META_SAMPLE, META_SESSION, META_SHARED_SEED, META_TOTALS, META_TRAPS,
 };
 use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
-    PreviousVisit, RevisitSchedule, VisitResult, fetch_in_full_next_time, without_redirect_to,
+    PreviousVisit, RevisitRules, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
-use crate::sampling::Sampling;
+use crate::run_counters::page_outcome;
+use crate::sampling::SampleState;
 use crate::sampling::random_walk::WalkerChoices;
 use crate::scope_seeds::ScopeSeeds;
-use crate::shared_traps::SharedTraps;
+use crate::seed_and_sitemap_admissions::admission_of;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
-use crate::totals::{Change, CommitPoint, CrawlTotals};
-use crate::trace_events::TraceEvents;
+use crate::totals::{CommitCounts, CrawlTotals, PageChange};
+use crate::trace_events::TraceEventEmitter;
 
 /// An open transaction, and the files that are written before its commit.
 pub(super) struct CommitGroup<'a> {
@@ -60,7 +62,7 @@ pub(super) struct CommitGroup<'a> {
     totals: CrawlTotals,
     /// The totals at the start of the run.
     start: CrawlTotals,
-    visits: RevisitSchedule,
+    visits: RevisitRules,
     /// The fetch time of the page that was settled last, in any group of the run. Initially the
     /// start of the round.
     latest: &'a mut Timestamp,
@@ -69,13 +71,13 @@ pub(super) struct CommitGroup<'a> {
     /// The newest state of each host in this group.
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
-    traps: Option<&'a SharedTraps>,
-    pub(super) sampling: Option<&'a Sampling>,
+    traps: Option<&'a SharedTrapDetector>,
+    pub(super) sampling: Option<&'a SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<&'a dyn WorkerFrontier>,
     /// Pages that this group has already looked up for walkers of a random walk that reached them.
     pub(super) walked: HashMap<String, Arc<WalkerChoices>>,
-    events: &'a TraceEvents,
+    events: &'a TraceEventEmitter,
     sessions: &'a SiteSessions,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
@@ -91,8 +93,8 @@ pub(super) struct CommitGroup<'a> {
     /// the page was not compared with other pages.
     new_words: Option<u32>,
     /// Reserved memory for links, released when the transaction is committed.
-    links_passes: Vec<BytePass>,
-    committed: CommittedGroup,
+    links_passes: Vec<BytesInTransitPermit>,
+    committed: GroupCommitResult,
 }
 
 impl<'a> CommitGroup<'a> {
@@ -125,12 +127,12 @@ impl<'a> CommitGroup<'a> {
             redirects: SettledRedirects::default(),
             take_back: None,
             draws_sample: false,
-            keeps_rows: writer.keeps_rows || TraceEvents::are_wanted(),
+            keeps_rows: writer.keeps_rows || TraceEventEmitter::are_wanted(),
             new_words: None,
             links_passes: Vec::new(),
-            committed: CommittedGroup {
+            committed: GroupCommitResult {
                 items,
-                ..CommittedGroup::default()
+                ..GroupCommitResult::default()
             },
         })
     }
@@ -152,15 +154,15 @@ impl CommitGroup<'_> {
         &mut self,
         key: MessageKey,
         message: WriterMessage,
-    ) -> Result<LoggedMessage, EngineError> {
+    ) -> Result<LoggedMessageEntry, EngineError> {
         let mut looked_at = None;
         if let WriterMessage::Page(page) = &message {
-            let number = page.findings.looked_at.map(CommitPoint::of);
+            let number = page.findings.looked_at.map(CommitCounts::of);
             looked_at = number.map(|point| point.messages(&self.start));
         }
         self.new_words = None;
         self.item(message)?;
-        Ok(LoggedMessage {
+        Ok(LoggedMessageEntry {
             key,
             looked_at,
             new_words: self.new_words,
@@ -206,7 +208,7 @@ impl CommitGroup<'_> {
                 let mut again = Vec::with_capacity(leases.len());
                 for (lease, priority) in leases {
                     again.push(admission_of(&lease, lease.url.clone(), priority));
-                    let aside = LeaseOutcome::Deferred(Exclusion::of(Reason::Trap));
+                    let aside = LeaseOutcome::Deferred(NotFetchedReason::of(Reason::Trap));
                     self.transaction.settle(lease, aside)?;
                 }
                 self.admit(&again).map(drop)
@@ -245,7 +247,7 @@ impl CommitGroup<'_> {
     fn excluded(
         &mut self,
         lease: Lease,
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
         mut past: Option<Box<PreviousVisit>>,
     ) -> Result<(), EngineError> {
         let is_listed = past
@@ -363,7 +365,7 @@ impl CommitGroup<'_> {
     fn settle_unlisted(
         &mut self,
         lease: Lease,
-        (outcome, visit): (LeaseOutcome, Visit),
+        (outcome, visit): (LeaseOutcome, LastVisit),
         host: HostState,
         capture: Option<&EncodedCapture>,
     ) -> Result<(), EngineError> {
@@ -395,7 +397,7 @@ impl CommitGroup<'_> {
     fn settle_page(
         &mut self,
         lease: Lease,
-        settled: (LeaseOutcome, Visit),
+        settled: (LeaseOutcome, LastVisit),
         status: Option<u16>,
         signal: &TrapEvidence,
         links: &mut [Admission],
@@ -410,7 +412,7 @@ impl CommitGroup<'_> {
     }
 
     /// Counts a page that has a row. If the page is a failed seed, records the failure.
-    fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
+    fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<PageChange>) {
         if let Some(change) = change {
             self.totals.changes.add(change);
         }
@@ -498,11 +500,11 @@ impl CommitGroup<'_> {
 
     fn page(
         &mut self,
-        visit: PageVisit,
+        visit: SettlingVisit,
         findings: PageFindings,
         (line, capture): (Option<&SerializedPageRow>, Option<&EncodedCapture>),
     ) -> Result<PageToFree, EngineError> {
-        let PageVisit {
+        let SettlingVisit {
             lease,
             outcome,
             mut row,
@@ -599,7 +601,7 @@ impl CommitGroup<'_> {
 
     /// Writes rows for excluded URLs again, because their rows were lost with another worker's
     /// directory.
-    fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
+    fn list_reopened(&mut self, reopened: ReopenLostResult) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
                 self.list_admission(admission)?;
@@ -658,7 +660,7 @@ impl CommitGroup<'_> {
             .and_then(|sampling| sampling.outside(admissions));
         let admissions = sampled.as_deref().unwrap_or(admissions);
         let admitted = self.tombstones.admit(&mut *self.transaction, admissions)?;
-        if TraceEvents::are_wanted() {
+        if TraceEventEmitter::are_wanted() {
             for (admission, admitted) in admissions.iter().zip(&admitted) {
                 self.events.admitted(admission, *admitted);
             }
@@ -692,7 +694,7 @@ impl CommitGroup<'_> {
     fn links(
         &mut self,
         lease: Lease,
-        settled: (LeaseOutcome, Visit),
+        settled: (LeaseOutcome, LastVisit),
         signal: &TrapEvidence,
         links: &mut [Admission],
     ) -> Result<(), EngineError> {
@@ -722,13 +724,16 @@ impl CommitGroup<'_> {
         self.admit(drawn).map(drop)
     }
 
-    fn keep(&mut self, capture: &EncodedCapture) -> Result<Option<WarcPlace>, EngineError> {
+    fn keep(
+        &mut self,
+        capture: &EncodedCapture,
+    ) -> Result<Option<WarcRecordLocation>, EngineError> {
         let Some(archive) = &mut self.files.archive else {
             return Ok(None);
         };
         let receipt = archive.append(capture)?;
         self.committed.counts.archived_bytes += capture.bytes();
-        Ok(Some(WarcPlace {
+        Ok(Some(WarcRecordLocation {
             file: receipt.file,
             offset: receipt.offset,
         }))
@@ -749,7 +754,7 @@ impl CommitGroup<'_> {
     }
 
     /// Syncs the files, and then commits the transaction, which records their lengths.
-    pub(super) fn finish(mut self, before: &CrawlTotals) -> Result<CommittedGroup, EngineError> {
+    pub(super) fn finish(mut self, before: &CrawlTotals) -> Result<GroupCommitResult, EngineError> {
         self.scope_seeds.keep(&mut *self.transaction);
         for (host, state) in &self.hosts {
             let bytes = state.bytes();
@@ -798,13 +803,13 @@ impl CommitGroup<'_> {
             let key = format!("{META_SESSION}{site}");
             self.transaction.keep_meta(&key, &session);
         }
-        let point = CommitPoint::since(&self.start, &self.totals);
+        let point = CommitCounts::since(&self.start, &self.totals);
         self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
         if let Some(traps) = self.traps {
             traps.settled(point.number());
         }
-        Ok(CommittedGroup {
+        Ok(GroupCommitResult {
             origins,
             totals: self.totals,
             ..self.committed
@@ -847,7 +852,7 @@ fn of_wanted(
 }
 
 /// Returns the name under which transactions record the length of a row file.
-fn file_name(file: &RowFile) -> String {
+fn file_name(file: &RowFileWriter) -> String {
     file.path()
         .file_name()
         .unwrap_or_default()

@@ -32,16 +32,16 @@ use foldhash::{HashMap, HashMapExt as _};
 use self::commit_group::CommitGroup;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
-use crate::messages::{CommittedGroup, WriterMessage};
-use crate::revisit::visit::RevisitSchedule;
-use crate::sampling::Sampling;
+use crate::messages::{GroupCommitResult, WriterMessage};
+use crate::revisit::visit::RevisitRules;
+use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
 use crate::state::order_log::OrderLog;
 use crate::tombstones::Tombstones;
 use crate::totals::CrawlTotals;
-use crate::trace_events::TraceEvents;
+use crate::trace_events::TraceEventEmitter;
 
 /// Maximum messages in one transaction: enough to share the cost of a sync, but few enough that
 /// their links become available soon.
@@ -58,7 +58,7 @@ pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) files: OutputFiles,
     pub(crate) totals: CrawlTotals,
-    pub(crate) visits: RevisitSchedule,
+    pub(crate) visits: RevisitRules,
     scope_seeds: ScopeSeeds,
     /// The sequence number of the newest stored state of each host.
     newest: HashMap<HostKey, u64>,
@@ -66,11 +66,11 @@ pub(crate) struct Writer {
     newest_parked: u64,
     /// The fetch time of the page that was settled last. At first, the start of the round.
     latest: Timestamp,
-    traps: Option<SharedTraps>,
-    sampling: Option<Sampling>,
+    traps: Option<SharedTrapDetector>,
+    sampling: Option<SampleState>,
     /// The shared frontier. `None` if the frontier belongs to this crawl alone.
     shared: Option<Arc<dyn WorkerFrontier>>,
-    events: TraceEvents,
+    events: TraceEventEmitter,
     /// Whether to pass on rows of pages after their commit.
     keeps_rows: bool,
     /// Pages and hosts that the operator had erased from the crawl. They are never admitted or
@@ -91,7 +91,7 @@ impl Writer {
         frontier: Arc<dyn Frontier>,
         files: OutputFiles,
         totals: CrawlTotals,
-        visits: RevisitSchedule,
+        visits: RevisitRules,
         scope_seeds: ScopeSeeds,
     ) -> Writer {
         Writer {
@@ -106,7 +106,7 @@ impl Writer {
             traps: None,
             sampling: None,
             shared: None,
-            events: TraceEvents::default(),
+            events: TraceEventEmitter::default(),
             keeps_rows: true,
             tombstones: Tombstones::default(),
             indexer: None,
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     /// Makes the writer update the trap detector with each settled page.
-    pub(crate) fn with_traps(self, traps: SharedTraps) -> Writer {
+    pub(crate) fn with_traps(self, traps: SharedTrapDetector) -> Writer {
         Writer {
             traps: Some(traps),
             ..self
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// Makes the writer draw the sample, and mark the rows of drawn pages.
-    pub(crate) fn with_sampling(self, sampling: Option<Sampling>) -> Writer {
+    pub(crate) fn with_sampling(self, sampling: Option<SampleState>) -> Writer {
         Writer { sampling, ..self }
     }
 
@@ -159,7 +159,7 @@ impl Writer {
     }
 
     /// Makes the writer emit a tracing event for each URL that is admitted or settled.
-    pub(crate) fn with_events(self, events: TraceEvents) -> Writer {
+    pub(crate) fn with_events(self, events: TraceEventEmitter) -> Writer {
         Writer { events, ..self }
     }
 
@@ -183,7 +183,7 @@ impl Writer {
         mut self,
         items: &Receiver<KeyedMessage>,
         abandon: &AtomicBool,
-        mut committed: impl FnMut(CommittedGroup),
+        mut committed: impl FnMut(GroupCommitResult),
     ) -> Result<Writer, EngineError> {
         loop {
             let first = match items.recv() {
@@ -218,7 +218,7 @@ impl Writer {
         &mut self,
         group: Vec<KeyedMessage>,
         abandon: &AtomicBool,
-    ) -> Result<CommittedGroup, EngineError> {
+    ) -> Result<GroupCommitResult, EngineError> {
         let frontier = Arc::clone(&self.frontier);
         let is_host = |item: &&KeyedMessage| matches!(item.message, WriterMessage::Host(_));
         let hosts = group.iter().filter(is_host).count();

@@ -3,18 +3,20 @@
 
 use std::sync::Arc;
 
-use crawl_archive::rows::RandomWalkRow;
-use crawl_frontier::{Admission, Exclusion, KnownState, Lease, LeaseOutcome, RequestedState};
+use crawl_archive::rows::RandomWalkStep;
+use crawl_frontier::{
+    Admission, KnownState, Lease, LeaseOutcome, NotFetchedReason, RequestedState,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::commit_group::CommitGroup;
-use crate::admissions::admission_of;
 use crate::error::EngineError;
 use crate::meta_keys::META_WALK;
 use crate::priority::Priority;
 use crate::sampling::random_walk::{
     RandomWalk, Walker, WalkerChoices, WalkerMove, walked_key, walker_key,
 };
+use crate::seed_and_sitemap_admissions::admission_of;
 
 impl CommitGroup<'_> {
     /// Returns the random walk of the crawl. `None` if the crawl is not a random walk.
@@ -131,7 +133,7 @@ impl CommitGroup<'_> {
                 to,
             } = moved;
             if let Some(file) = &mut self.files.walk {
-                file.append(&RandomWalkRow {
+                file.append(&RandomWalkStep {
                     walker: number,
                     step: walker.step,
                     how: how.to_owned(),
@@ -198,7 +200,7 @@ impl CommitGroup<'_> {
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,
-        exclusion: Exclusion,
+        exclusion: NotFetchedReason,
     ) -> Result<(), EngineError> {
         let is_awaited = self.walk().is_some_and(|walk| walk.awaits(&lease.url));
         let again = is_awaited.then(|| admission_of(&lease, lease.url.clone(), Priority::LINK));

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::{Admission, Frontier, Reason, UnsettledUrl};
 use crawl_scope::{Scope, ScopeVerdict};
-use crawl_traps::{Disposition, TrapKind};
+use crawl_traps::{TrapKind, UrlDisposition};
 
 use crate::error::EngineError;
 use crate::priority::Priority;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 
 /// Maximum URLs to admit again in one transaction, to limit the memory for them.
 const MAX_BATCH: usize = 4096;
@@ -23,7 +23,7 @@ const MAX_BATCH: usize = 4096;
 /// waits for a disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
-    traps: Option<&SharedTraps>,
+    traps: Option<&SharedTrapDetector>,
     scope: Option<&Scope>,
     abandon: &AtomicBool,
     admit: &mut dyn FnMut(&[Admission]) -> Result<(), EngineError>,
@@ -77,7 +77,7 @@ fn is_in_reach(waiting: &UnsettledUrl<'_>, scope: Option<&Scope>) -> bool {
 
 /// Returns the new priority of a URL that was deferred as a trap, a duplicate or an action, but may
 /// be fetched now. `None` for any other URL.
-fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
+fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTrapDetector) -> Option<Priority> {
     let exclusion = waiting.exclusion?;
     let rules = traps.rules();
     match exclusion.reason {
@@ -89,7 +89,7 @@ fn place(waiting: &UnsettledUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
                 .is_some() =>
         {
             match traps.lock().standing(waiting.url, waiting.via, 1) {
-                Disposition::Defer(_) => None,
+                UrlDisposition::Defer(_) => None,
                 _ => Some(Priority::at_level(1)),
             }
         }
@@ -104,7 +104,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use crawl_frontier::{
-        Admission, Exclusion, Frontier as _, MemoryFrontier, Reason, RequestedState,
+        Admission, Frontier as _, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
     };
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
@@ -121,7 +121,7 @@ mod tests {
         for number in 0..MAX_BATCH + 2 {
             let url = canonicalize(Some(&seed), &number.to_string()).unwrap();
             let deep = Admission {
-                state: RequestedState::Deferred(Exclusion::of(Reason::Depth)),
+                state: RequestedState::Deferred(NotFetchedReason::of(Reason::Depth)),
                 ..Admission::link(url, 5, seed.clone())
             };
             transaction.admit(deep).unwrap();

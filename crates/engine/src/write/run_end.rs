@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow, WaitingUrl as ListedUrl};
-use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader, Timestamp};
-use crawl_frontier::{Exclusion, Frontier, FrontierError, Reason, UnsettledUrl};
+use crawl_archive::{ArchiveError, ReadError, RowFileWriter, RowReader, Timestamp};
+use crawl_frontier::{Frontier, FrontierError, NotFetchedReason, Reason, UnsettledUrl};
 
 use super::Writer;
 use crate::config::Config;
@@ -128,7 +128,7 @@ type Visit<'a> = dyn FnMut(UnsettledUrl<'_>) -> ControlFlow<()> + 'a;
 /// Returns a function that returns the exclusion of a pending URL that a budget kept from being
 /// fetched. The exclusion names the spent budget of the URL's origin, or else the budget that
 /// ended the run. The function returns `None` if no budget is the reason.
-fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Exclusion> {
+fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
         .map(|row| (row.origin.as_deref(), row.detail.as_deref()))
@@ -138,17 +138,17 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&UnsettledUrl<'_>) -> Option<Exc
         let origin = waiting.url.origin();
         let own = by_origin.get(&Some(origin.as_str())).copied().flatten();
         let budget = own.or(of_run)?;
-        Some(Exclusion {
+        Some(NotFetchedReason {
             rule: Some(budget.to_owned()),
-            ..Exclusion::of(Reason::Budget)
+            ..NotFetchedReason::of(Reason::Budget)
         })
     }
 }
 
 /// Writes a row for each URL for which `exclusion` returns an exclusion.
 fn list(
-    (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
-    exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<Exclusion>,
+    (file, seeds, when): (&mut RowFileWriter, &ScopeSeeds, Option<(u32, Timestamp)>),
+    exclusion: impl Fn(&UnsettledUrl<'_>) -> Option<NotFetchedReason>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;

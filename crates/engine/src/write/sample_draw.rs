@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::{Admission, Frontier};
-use crawl_sample::Frame;
+use crawl_sample::SamplingFrame;
 use crawl_weburl::Origin;
 
 use super::Writer;
 use super::commit_group::CommitGroup;
 use crate::error::EngineError;
 use crate::priority::Priority;
-use crate::sampling::Sampling;
+use crate::sampling::SampleState;
 use crate::sampling::drawn_sample::is_in_frame;
 
 impl Writer {
@@ -24,14 +24,14 @@ impl Writer {
         frontier: &dyn Frontier,
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
-        let Some(Sampling::Draw(sampling)) = self.sampling.clone() else {
+        let Some(SampleState::Draw(sampling)) = self.sampling.clone() else {
             return Ok(BTreeMap::new());
         };
         let go_on = || match abandon.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let mut frame = Frame::new(sampling.design());
+        let mut frame = SamplingFrame::new(sampling.design());
         let mut drawn = Vec::new();
         frontier.each_deferred(&mut |waiting| {
             // A URL is added only if it ranks among the first n so far, where n is the size of the

@@ -1,12 +1,12 @@
 //! Updates the trap detector with each page that the writer settles, in the order of commits.
 
 use crawl_frontier::{Admission, Lease, Reason, RequestedState, UrlKind};
-use crawl_traps::{AnswerEvidence, Disposition, PageEvidence};
+use crawl_traps::{AnswerEvidence, PageEvidence, UrlDisposition};
 use crawl_weburl::CanonicalUrl;
 
 use crate::messages::page::TrapEvidence;
 use crate::priority::Priority;
-use crate::shared_traps::{SharedTraps, put_aside};
+use crate::shared_trap_detector::{SharedTrapDetector, put_aside};
 
 /// What the trap detector concluded from a settled page.
 pub(crate) struct TrapJudgement {
@@ -17,7 +17,7 @@ pub(crate) struct TrapJudgement {
 
 /// Updates the trap detector with a page, and adjusts the page's links as [`place`] does.
 pub(crate) fn weigh(
-    shared: &SharedTraps,
+    shared: &SharedTrapDetector,
     lease: &Lease,
     signal: &TrapEvidence,
     links: &mut [Admission],
@@ -35,7 +35,7 @@ pub(crate) fn weigh(
 /// consecutive pages with nothing new on the way to them (including their own page), is above 0.
 /// Defers links into traps. Replaces a link's URL if another spelling is known to lead to the same
 /// page.
-pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
+pub(crate) fn place(shared: &SharedTrapDetector, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;
@@ -67,8 +67,8 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
         }
         let via = link.via.as_ref();
         match traps.standing(&link.url, via, Priority::of_link(link).level()) {
-            Disposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
-            Disposition::Defer(rule) if !link.is_seed => {
+            UrlDisposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
+            UrlDisposition::Defer(rule) if !link.is_seed => {
                 link.state = RequestedState::Deferred(put_aside(Reason::Trap, rule));
             }
             _ => {}
@@ -78,7 +78,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
 
 /// Records which URLs were first found on this page, which has nothing new.
 pub(crate) fn record_children<'a>(
-    shared: &SharedTraps,
+    shared: &SharedTrapDetector,
     lease: &Lease,
     signal: &TrapEvidence,
     new: impl Iterator<Item = &'a CanonicalUrl>,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{Command, CommandAnswer, CommandRefusal, Commander, EngineError, RunSummary};
-use crawl_engine::{EndReason, FreeSpace, Phase, park_at_rest, unpark_at_rest};
+use crawl_engine::{CrawlCommand, CommandAnswer, CommandRefusal, Commander, EngineError, RunSummary};
+use crawl_engine::{EndReason, FreeSpaceMeter, CrawlPhase, park_at_rest, unpark_at_rest};
 use crawl_testweb::{AllowedHosts, HttpAnswer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
@@ -27,10 +27,10 @@ fn two_hosts() -> TestWeb {
 }
 
 /// Runs a crawl that is paused before its first request, gets the commands, and is then resumed.
-fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
+fn steered(crawl: &Crawl, commands: Vec<CrawlCommand>) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(
-            commander.ask(Command::Pause).await,
+            commander.ask(CrawlCommand::Pause).await,
             Ok(CommandAnswer::Done)
         ));
         let mut answers = Vec::new();
@@ -38,7 +38,7 @@ fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), CommandRefu
             answers.push(commander.ask(command).await.map(drop));
         }
         assert!(matches!(
-            commander.ask(Command::Resume).await,
+            commander.ask(CrawlCommand::Resume).await,
             Ok(CommandAnswer::Done)
         ));
         answers
@@ -55,8 +55,8 @@ fn an_added_url_outlives_its_run() {
     crawl.config.budgets.max_pages = Some(1);
     let second_host = web.url(1, "/");
     let added = vec![
-        Command::Add(web.url(0, "/hidden")),
-        Command::Add(second_host.clone()),
+        CrawlCommand::Add(web.url(0, "/hidden")),
+        CrawlCommand::Add(second_host.clone()),
     ];
     let (answers, summary) = steered(&crawl, added);
     assert_eq!(answers, [Ok(()), Ok(())]);
@@ -74,7 +74,7 @@ fn an_added_url_outlives_its_run() {
         );
     }
     let url = crawl_weburl::canonicalize(None, &second_host).unwrap();
-    let (answers, _) = steered(&crawl, vec![Command::Add(second_host)]);
+    let (answers, _) = steered(&crawl, vec![CrawlCommand::Add(second_host)]);
     assert_eq!(answers, [Err(CommandRefusal::Visited { url })]);
 }
 
@@ -88,7 +88,7 @@ fn a_host_is_parked_and_unparked_while_no_crawl_runs() {
         park_at_rest(dir, &host),
         Err(EngineError::NothingToDo { .. })
     ));
-    let (answers, summary) = steered(&crawl, vec![Command::Park(host.clone())]);
+    let (answers, summary) = steered(&crawl, vec![CrawlCommand::Park(host.clone())]);
     assert_eq!(answers, [Ok(())]);
     assert!(matches!(&summary.ended, EndReason::Unreachable(hosts) if hosts[0].host == host));
     assert!(summary.pending > 0);
@@ -127,7 +127,7 @@ fn a_command_after_the_end_is_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let answer = runtime.block_on(late.ask(Command::Pause)).map(drop);
+    let answer = runtime.block_on(late.ask(CrawlCommand::Pause)).map(drop);
     assert_eq!(answer, Err(CommandRefusal::Ending));
 }
 
@@ -140,7 +140,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     // that.
     let (looks, was_low) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
     let is_enough = Arc::clone(&was_low);
-    let free_space = FreeSpace::measured_by(move |_| {
+    let free_space = FreeSpaceMeter::measured_by(move |_| {
         let is_first = looks.fetch_add(1, Ordering::Relaxed) == 0;
         match is_first || is_enough.load(Ordering::Relaxed) {
             true => Some(1_100),
@@ -150,7 +150,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     // With this delay, the crawl is still running at the second measurement, after two seconds.
     crawl.config.politeness.delay = Duration::from_secs(1);
     let summary = crawl.run_on(free_space, |phase| {
-        was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
+        was_low.fetch_or(phase == CrawlPhase::DiskLow, Ordering::Relaxed);
     });
     assert_eq!(summary.unwrap().ended, EndReason::Finished);
     assert!(was_low.load(Ordering::Relaxed));

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crawl_engine::{ResourcePolicy, RunMode};
-use crawl_testweb::{HttpAnswer, LinkMix, Spec, TestWeb};
+use crawl_engine::{EmbeddedResourcePolicy, RunMode};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWebBuilder, TestWeb};
 
 use crate::support::Crawl;
 
 /// Returns hosts that give only scripted answers.
-fn bare(hosts: u32) -> Spec {
+fn bare(hosts: u32) -> TestWebBuilder {
     let mut spec = TestWeb::builder()
         .hosts(hosts)
         .pages(1)
@@ -141,7 +141,7 @@ fn parts_of_pages_are_fetched_if_configured() {
     ];
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = ResourcePolicy::Own;
+    crawl.config.resources = EmbeddedResourcePolicy::Own;
     // An image or a style sheet has the depth of its page, so a depth limit of 1 does not exclude
     // it.
     crawl.config.scope.max_depth = Some(1);
@@ -150,7 +150,7 @@ fn parts_of_pages_are_fetched_if_configured() {
 
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = ResourcePolicy::All;
+    crawl.config.resources = EmbeddedResourcePolicy::All;
     let all: Vec<_> = own
         .into_iter()
         .chain([(1, "/x.js"), (1, "/g.woff2")])
@@ -170,7 +170,7 @@ fn a_part_that_is_excluded_is_left_alone() {
     let web = with_parts();
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
-    crawl.config.resources = ResourcePolicy::All;
+    crawl.config.resources = EmbeddedResourcePolicy::All;
     crawl.config.scope.exclude = vec![r"\.png$".to_owned(), r"\.js$".to_owned()];
     let expected = [
         (0, "/"),
@@ -323,7 +323,7 @@ fn sitemaps_name_other_forms_and_an_order() {
         .script(0, "/sitemap.xml", xml("application/xml", sitemap))
         .start();
     let mut crawl = Crawl::of(&web);
-    crawl.config.resources = ResourcePolicy::Own;
+    crawl.config.resources = EmbeddedResourcePolicy::Own;
     crawl.run().unwrap();
     let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
     let expected = [
@@ -451,7 +451,7 @@ fn requests_have_a_referer_if_configured() {
         let mut crawl = Crawl::of(&web);
         crawl.config.fetch.allow_private = true;
         crawl.config.fetch.referer = referer;
-        crawl.config.resources = ResourcePolicy::All;
+        crawl.config.resources = EmbeddedResourcePolicy::All;
         crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
         crawl.run().unwrap();
         let mut referred = web.take_log();

@@ -5,10 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use crawl_engine::{
-    EndReason, EngineError, HasArchive, IndexFault, Progress, RebuildRules, RevisitIntervals,
-    StopRequest, reindex,
+    EndReason, EngineError, ArchivePresence, IndexRebuildReason, ProgressSnapshot, IndexRebuildSettings, RevisitIntervals,
+    StopUrgency, reindex,
 };
-use crawl_index::{IndexError, IndexedPage, SearchIndex};
+use crawl_index::{IndexError, IndexedPage, IndexSearcher};
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
@@ -23,8 +23,8 @@ fn indexed_crawl(web: &TestWeb) -> Crawl {
     crawl
 }
 
-fn index(crawl: &Crawl) -> SearchIndex {
-    SearchIndex::open(&crawl.output("index")).unwrap()
+fn index(crawl: &Crawl) -> IndexSearcher {
+    IndexSearcher::open(&crawl.output("index")).unwrap()
 }
 
 /// Returns all pages that a search can find, by URL.
@@ -219,7 +219,7 @@ fn later_rounds_update_and_remove() {
 /// Checks that an index built from the archive equals the index that was updated during the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
     let grown = searchable(crawl);
-    let rules = RebuildRules::of(&crawl.config);
+    let rules = IndexRebuildSettings::of(&crawl.config);
     let mut progress = 0;
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
         progress = read;
@@ -332,26 +332,26 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
 fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     let web = TestWeb::builder().seed(8).pages(80).start();
     let crawl = indexed_crawl(&web);
-    let cuts: [fn(&Progress) -> StopRequest; 3] = [
+    let cuts: [fn(&ProgressSnapshot) -> StopUrgency; 3] = [
         |progress| {
             if progress.pages >= 10 {
-                StopRequest::Now
+                StopUrgency::Now
             } else {
-                StopRequest::No
+                StopUrgency::No
             }
         },
         |progress| {
             if progress.pages >= 30 {
-                StopRequest::Drain
+                StopUrgency::Drain
             } else {
-                StopRequest::No
+                StopUrgency::No
             }
         },
         |progress| {
             if progress.pages >= 50 {
-                StopRequest::Now
+                StopUrgency::Now
             } else {
-                StopRequest::No
+                StopUrgency::No
             }
         },
     ];
@@ -419,7 +419,7 @@ fn an_index_of_another_format_is_refused_until_rebuilt() {
     let refused = crawl.run().unwrap_err();
     let is_named = matches!(refused, EngineError::Index(IndexError::OtherFormat { .. }));
     assert!(is_named, "{refused}");
-    let rules = RebuildRules::of(&crawl.config);
+    let rules = IndexRebuildSettings::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     crawl.run().unwrap();
     assert_matches_archive(&crawl);
@@ -504,10 +504,10 @@ fn a_damaged_index_without_an_archive_stops_no_crawl() {
         let summary = crawl.run().unwrap();
         let (fault, has_archive) = summary.indexed.unwrap().fault.unwrap();
         assert!(
-            matches!(&fault, IndexFault::Damaged(why) if why.ends_with("is not as it was written")),
+            matches!(&fault, IndexRebuildReason::Damaged(why) if why.ends_with("is not as it was written")),
             "{fault}"
         );
-        assert_eq!(has_archive, HasArchive::No);
+        assert_eq!(has_archive, ArchivePresence::No);
         assert_eq!(crawl.pages().len(), 2 * round);
     }
 }
@@ -537,7 +537,7 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);
     fs::write(&path, rows).unwrap();
-    let rules = RebuildRules::of(&crawl.config);
+    let rules = IndexRebuildSettings::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_eq!(done.left_out["archive_name_foreign"], 1);
     assert_eq!(done.left_out["row_unreadable"], 1);
@@ -567,7 +567,7 @@ fn a_stopped_build_keeps_the_old_index() {
     let crawl = indexed_crawl(&web);
     crawl.run().unwrap();
     let before = searchable(&crawl);
-    let rules = RebuildRules::of(&crawl.config);
+    let rules = IndexRebuildSettings::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| true, &mut |_| {}).unwrap();
     assert!(done.is_stopped);
     assert_eq!(searchable(&crawl), before);

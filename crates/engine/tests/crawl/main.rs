@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
-mod consumer;
+mod page_consumer;
 mod control;
 mod crash_suspects;
 mod discovery;
@@ -18,10 +18,10 @@ mod recrawl;
 mod replay;
 mod restart;
 mod robots;
-mod secrets;
+mod host_secrets;
 mod seed_addresses;
 mod slow_documents;
 mod support;
 mod traps;
 mod upgrade;
-mod usage;
+mod usage_preferences;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
 use crawl_engine::{
-    ChangeCounts, EndReason, RebuildRules, RevisitIntervals, RunSummary, StopRequest, reindex,
+    PageChangeCounts, EndReason, IndexRebuildSettings, RevisitIntervals, RunSummary, StopUrgency, reindex,
 };
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
-use crawl_index::SearchIndex;
+use crawl_index::IndexSearcher;
 use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, LogEntry, ReplyScript, TestWeb};
 use flate2::{Compression, GzBuilder};
 
@@ -366,7 +366,7 @@ fn kinds_of_changes_are_distinguished() {
     ];
     let expected = expected.map(|(path, change)| (url(path), change.map(str::to_owned)));
     assert_eq!(second, BTreeMap::from(expected));
-    let counts = ChangeCounts {
+    let counts = PageChangeCounts {
         new: 2,
         changed: 1,
         same: 2,
@@ -407,7 +407,7 @@ fn pages_that_are_not_due_are_not_fetched() {
     );
     assert_eq!(summary.requests, 1);
     let began = summary.next_due.unwrap();
-    assert_eq!(summary.changes, ChangeCounts::default());
+    assert_eq!(summary.changes, PageChangeCounts::default());
     // With the default settings, pages visited only once have no interval yet, so they are due in
     // the next round.
     let mut crawl = Crawl::of(&web);
@@ -428,19 +428,19 @@ fn a_round_that_is_cut_off_is_finished_first() {
     crawl.config.politeness.delay = Duration::from_millis(40);
     let mut cut = 0;
     loop {
-        let urgency: fn(&crawl_engine::Progress) -> StopRequest = match cut % 2 {
+        let urgency: fn(&crawl_engine::ProgressSnapshot) -> StopUrgency = match cut % 2 {
             0 => |progress| {
                 if progress.pages > 3 {
-                    StopRequest::Now
+                    StopUrgency::Now
                 } else {
-                    StopRequest::No
+                    StopUrgency::No
                 }
             },
             _ => |progress| {
                 if progress.pages > 3 {
-                    StopRequest::Drain
+                    StopUrgency::Drain
                 } else {
-                    StopRequest::No
+                    StopUrgency::No
                 }
             },
         };
@@ -474,8 +474,8 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     // so that the round can be stopped in the middle.
     crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
-        true => StopRequest::Drain,
-        false => StopRequest::No,
+        true => StopUrgency::Drain,
+        false => StopUrgency::No,
     });
     assert_eq!(cut.unwrap().ended, EndReason::Interrupted);
     crawl.config.politeness.delay = Duration::ZERO;
@@ -664,7 +664,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
         web.script(0, path, answer.clone());
     }
     let indexed = |crawl: &Crawl| {
-        let index = SearchIndex::open(&crawl.output("index")).unwrap();
+        let index = IndexSearcher::open(&crawl.output("index")).unwrap();
         bad.iter()
             .filter(|(path, _)| index.page(&web.url(0, path)).unwrap().is_some())
             .count()
@@ -678,7 +678,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     assert_eq!(indexed(&crawl), bad.len());
     reindex(
         &crawl.config.output,
-        &RebuildRules::of(&crawl.config),
+        &IndexRebuildSettings::of(&crawl.config),
         &|| false,
         &mut |_| {},
     )

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, Replayed, replay};
+use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, ReplayResult, replay};
 use crawl_records::compare;
 use crawl_scope::ScopeMode;
 use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb};
@@ -65,7 +65,7 @@ fn replayed(
     name: &str,
     timing: ReplayTiming,
     change: impl FnOnce(&mut Config),
-) -> (Replayed, PathBuf) {
+) -> (ReplayResult, PathBuf) {
     let mut config = crawl.config.clone();
     config.output = crawl.config.output.with_file_name(name);
     change(&mut config);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{EndReason, EngineError, HostLocks, RunSummary, RunningCrawl, StopRequest};
+use crawl_engine::{EndReason, EngineError, HostLocks, RunSummary, RunningCrawl, StopUrgency};
 use crawl_testweb::{AllowedHosts, HttpAnswer, LogEntry, ScriptedReply, TestWeb};
 use crawl_weburl::{HostKey, canonicalize};
 
@@ -28,8 +28,8 @@ fn a_finished_crawl_started_again_does_nothing() {
 #[test]
 fn interrupted_again_and_again_it_lists_every_page_once() {
     let web = TestWeb::builder().seed(7).pages(150).start();
-    for urgency in [|_: &_| StopRequest::Drain, |_: &_| StopRequest::Now]
-        as [fn(&crawl_engine::Progress) -> StopRequest; 2]
+    for urgency in [|_: &_| StopUrgency::Drain, |_: &_| StopUrgency::Now]
+        as [fn(&crawl_engine::ProgressSnapshot) -> StopUrgency; 2]
     {
         let mut crawl = Crawl::of(&web);
         crawl.config.politeness.delay = Duration::from_millis(1);
@@ -71,10 +71,10 @@ fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     // With this delay, the crawl is still running when the stop comes.
     crawl.config.politeness.delay = Duration::from_secs(2);
     // This stop acts like a kill: the run leaves no record of its end, only its rows.
-    crawl.run_until(|_| StopRequest::Now).unwrap();
+    crawl.run_until(|_| StopUrgency::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
-    crawl.run_until(|_| StopRequest::Drain).unwrap();
+    crawl.run_until(|_| StopUrgency::Drain).unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, waiting: interrupted");
     crawl.config.politeness.delay = Duration::ZERO;
     crawl.run().unwrap();
@@ -196,7 +196,7 @@ fn a_long_rest_outlives_the_process() {
     assert_eq!(why, "it sent a Retry-After");
     let count = web.log().len();
     for _ in 0..2 {
-        let again = rest(crawl.run_until(|_| StopRequest::No).unwrap());
+        let again = rest(crawl.run_until(|_| StopUrgency::No).unwrap());
         assert_eq!(again.0, "it sent a Retry-After");
         // The two times may differ slightly, since the log of requests has milliseconds, but the
         // state has microseconds.
@@ -254,8 +254,8 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| {
             let until_seen = |_: &_| match IS_SEEN.load(Ordering::Relaxed) {
-                true => StopRequest::Now,
-                false => StopRequest::No,
+                true => StopUrgency::Now,
+                false => StopUrgency::No,
             };
             crawl.run_until(until_seen).unwrap()
         });

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_engine::{EndReason, ForbiddenRobotsPolicy};
-use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, Spec, TestWeb};
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWebBuilder, TestWeb};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -13,7 +13,7 @@ use crate::support::Crawl;
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
 /// Returns a site of four pages. One is excluded by robots.txt, see [`RULES`].
-fn site() -> Spec {
+fn site() -> TestWebBuilder {
     TestWeb::builder()
         .hosts(2)
         .sitemap(false)

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crawl_engine::{EndReason, StopRequest};
+use crawl_engine::{EndReason, StopUrgency};
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 use crawl_weburl::canonicalize;
 
@@ -121,8 +121,8 @@ fn a_stop_does_not_wait_for_documents_and_loses_none() {
     let web = library();
     let crawl = crawl_of(&web, &reader);
     let summary = crawl.run_until(|progress| match progress.pages > PAGES as u64 {
-        true => StopRequest::Drain,
-        false => StopRequest::No,
+        true => StopUrgency::Drain,
+        false => StopUrgency::No,
     });
     assert_eq!(summary.unwrap().ended, EndReason::Interrupted);
     assert_eq!(papers_read(&crawl), 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Commander, Config, Controls, EngineError, FreeSpace, Phase, Progress, RunSummary, StopRequest,
+    Commander, Config, ControlChannels, EngineError, FreeSpaceMeter, CrawlPhase, ProgressSnapshot, RunSummary, StopUrgency,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_policy::ProductToken;
@@ -56,25 +56,25 @@ impl Crawl {
 
     /// Runs the crawl to its end.
     pub(crate) fn run(&self) -> Result<RunSummary, EngineError> {
-        self.run_until(|_| StopRequest::No)
+        self.run_until(|_| StopUrgency::No)
     }
 
     /// Runs the crawl until it ends, or until `judge` requests a stop.
     pub(crate) fn run_until(
         &self,
-        judge: fn(&Progress) -> StopRequest,
+        judge: fn(&ProgressSnapshot) -> StopUrgency,
     ) -> Result<RunSummary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .unwrap();
         runtime.block_on(async {
-            let (stop, stopped) = watch::channel(StopRequest::No);
-            let (progress, mut watched) = watch::channel(Progress::default());
-            let controls = Controls {
+            let (stop, stopped) = watch::channel(StopUrgency::No);
+            let (progress, mut watched) = watch::channel(ProgressSnapshot::default());
+            let controls = ControlChannels {
                 stop: stopped,
                 progress,
-                ..Controls::unattended()
+                ..ControlChannels::unattended()
             };
             let steering = async move {
                 while watched.changed().await.is_ok() {
@@ -98,19 +98,19 @@ impl Crawl {
     /// called with each phase.
     pub(crate) fn run_on(
         &self,
-        free_space: FreeSpace,
-        mut observe: impl FnMut(Phase),
+        free_space: FreeSpaceMeter,
+        mut observe: impl FnMut(CrawlPhase),
     ) -> Result<RunSummary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .unwrap();
         runtime.block_on(async {
-            let (progress, mut watched) = watch::channel(Progress::default());
-            let controls = Controls {
+            let (progress, mut watched) = watch::channel(ProgressSnapshot::default());
+            let controls = ControlChannels {
                 progress,
                 free_space,
-                ..Controls::unattended()
+                ..ControlChannels::unattended()
             };
             let watch = async move {
                 while watched.changed().await.is_ok() {
@@ -132,9 +132,9 @@ impl Crawl {
             .unwrap();
         runtime.block_on(async {
             let (commander, commands) = crawl_engine::commands();
-            let controls = Controls {
+            let controls = ControlChannels {
                 commands,
-                ..Controls::unattended()
+                ..ControlChannels::unattended()
             };
             tokio::join!(
                 person(commander),
@@ -156,10 +156,10 @@ impl Crawl {
             // The channel is as small as possible, so that the crawl has to wait for the consumer.
             let (pages, mut committed) = mpsc::channel(1);
             let (commander, commands) = crawl_engine::commands();
-            let controls = Controls {
+            let controls = ControlChannels {
                 commands,
                 pages: Some(pages),
-                ..Controls::unattended()
+                ..ControlChannels::unattended()
             };
             let consumer = async {
                 let mut rows = Vec::new();

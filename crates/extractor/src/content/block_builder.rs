@@ -1,8 +1,8 @@
 //! Assembles text into blocks.
 
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::page_content::BlockKind;
-use super::text_amount::Weigher;
+use super::text_amount::TextAmountCounter;
 
 /// Maximum bytes of a heading. A longer one probably lacks its end tag, and is treated as running
 /// text.
@@ -13,7 +13,7 @@ pub(super) const MAX_LINKS: u32 = 60;
 /// A finished block: its range in the page's text, and the weight of its words. Its role on the
 /// page is not known yet.
 #[derive(Debug)]
-pub(super) struct RawBlock {
+pub(super) struct UnclassifiedBlock {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: BlockKind,
@@ -28,7 +28,7 @@ pub(super) struct RawBlock {
 
 /// A position in the text of the current block, with the weight of the words before the position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TextPosition {
+pub(super) struct WeightedTextPosition {
     pub(super) text: usize,
     weight: u32,
     link_weight: u32,
@@ -36,9 +36,9 @@ pub(super) struct TextPosition {
 
 /// Text in a heading that doesn't belong to the heading, such as a permalink or an edit link.
 #[derive(Debug)]
-pub(super) struct HeadingMark {
-    pub(super) from: TextPosition,
-    pub(super) to: TextPosition,
+pub(super) struct HeadingControl {
+    pub(super) from: WeightedTextPosition,
+    pub(super) to: WeightedTextPosition,
     /// Whether this is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
@@ -46,10 +46,10 @@ pub(super) struct HeadingMark {
 /// The text of a page and its blocks.
 pub(super) struct BlockBuilder {
     pub(super) text: String,
-    pub(super) blocks: Vec<RawBlock>,
+    pub(super) blocks: Vec<UnclassifiedBlock>,
     limits: (usize, usize),
     start: usize,
-    weigher: Weigher,
+    weigher: TextAmountCounter,
     weight: u32,
     link_weight: u32,
     /// Whether there is white space before the next character.
@@ -63,7 +63,7 @@ impl BlockBuilder {
             blocks: Vec::new(),
             limits: (limits.text_bytes, limits.blocks),
             start: 0,
-            weigher: Weigher::default(),
+            weigher: TextAmountCounter::default(),
             weight: 0,
             link_weight: 0,
             space: false,
@@ -81,8 +81,8 @@ impl BlockBuilder {
     }
 
     /// Returns the position at the end of the text read so far.
-    pub(super) fn place(&self) -> TextPosition {
-        TextPosition {
+    pub(super) fn place(&self) -> WeightedTextPosition {
+        WeightedTextPosition {
             text: self.text.len(),
             weight: self.weight,
             link_weight: self.link_weight,
@@ -90,7 +90,7 @@ impl BlockBuilder {
     }
 
     /// Returns whether the current block has letters or digits outside `marks`.
-    pub(super) fn has_letters_outside(&self, marks: &[HeadingMark]) -> bool {
+    pub(super) fn has_letters_outside(&self, marks: &[HeadingControl]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
         ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
@@ -102,7 +102,7 @@ impl BlockBuilder {
 
     /// Removes `marks` from the current block. If a removal leaves two spaces in a row, removes one
     /// of them.
-    pub(super) fn remove_marks(&mut self, marks: &[HeadingMark]) {
+    pub(super) fn remove_marks(&mut self, marks: &[HeadingControl]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
             let is_apart = from == self.start || self.text[..from].ends_with(' ');
@@ -125,7 +125,7 @@ impl BlockBuilder {
         in_link: bool,
         exact: bool,
         offset: usize,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
     ) {
         let before = self.weight;
         let mut rest = text;
@@ -168,11 +168,11 @@ impl BlockBuilder {
         kind: BlockKind,
         region: u32,
         id: &mut Option<Box<str>>,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
         offset: usize,
     ) -> bool {
         self.space = false;
-        self.weigher = Weigher::default();
+        self.weigher = TextAmountCounter::default();
         let (weight, link_weight) = (self.weight, self.link_weight);
         (self.weight, self.link_weight) = (0, 0);
         self.trim();
@@ -195,7 +195,7 @@ impl BlockBuilder {
             BlockKind::Heading { .. } if end - start > MAX_HEADING_BYTES => BlockKind::Paragraph,
             kind => kind,
         };
-        self.blocks.push(RawBlock {
+        self.blocks.push(UnclassifiedBlock {
             start,
             end,
             kind,
@@ -208,7 +208,7 @@ impl BlockBuilder {
     }
 
     /// Returns the whole text without the last line end, and the blocks.
-    pub(super) fn into_parts(mut self) -> (String, Vec<RawBlock>) {
+    pub(super) fn into_parts(mut self) -> (String, Vec<UnclassifiedBlock>) {
         self.text.truncate(self.text.trim_end_matches('\n').len());
         (self.text, self.blocks)
     }
@@ -231,7 +231,7 @@ impl BlockBuilder {
     fn push_space(&mut self) {
         if self.space && !self.is_empty() {
             self.text.push(' ');
-            self.weigher = Weigher::default();
+            self.weigher = TextAmountCounter::default();
         }
         self.space = false;
     }
@@ -272,7 +272,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::BlockBuilder;
-    use crate::content::limits::{ContentLimits, Oddities};
+    use crate::content::content_limits::{ContentLimits, ContentOddityList};
 
     proptest! {
         #[test]
@@ -283,7 +283,7 @@ mod tests {
         ) {
             let of = |parts: &[&str], text_bytes: usize| {
                 let limits = ContentLimits { text_bytes, ..ContentLimits::default() };
-                let (mut flow, mut oddities) = (BlockBuilder::new(&limits), Oddities::default());
+                let (mut flow, mut oddities) = (BlockBuilder::new(&limits), ContentOddityList::default());
                 for part in parts {
                     flow.push(part, true, exact, 0, &mut oddities);
                 }

@@ -4,19 +4,19 @@ mod date_fields;
 
 use super::PageContext;
 use super::block_builder::BlockBuilder;
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::element_roles::{ElementRole, part_of};
-use super::head_metadata::{HeadMetadata, MetaElement};
-use super::heading_marks::{HeadingMarks, RemovedMarks};
+use super::head_metadata::{HeadMetadataCollector, MetaElement};
+use super::heading_controls::{HeadingControlTracker, RemovedHeadingControls};
 use super::json_ld::{JsonLdItem, JsonLdReader};
 use super::language::{LanguageSource, detect};
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
-use super::open_inline_elements::{NoscriptText, OpenInlineElements};
-use super::page_content::{Block, BlockKind, Content};
-use super::regions::Regions;
+use super::open_inline_elements::{NoscriptTextKind, OpenInlineElements};
+use super::page_content::{Block, BlockKind, PageContent};
+use super::regions::RegionTracker;
 use super::role_hints::RoleHints;
-use super::ruby::{Ruby, RubyPart};
-use crate::collapsed_text::{CollapsedText, trim};
+use super::ruby::{OpenRubyElement, RubyPart};
+use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::head_end::HeadTracker;
 use crate::html::element_name::{self, ElementName, is_void};
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
@@ -26,21 +26,21 @@ use crate::html::tokenizer::{Tag, TextBetweenTags};
 /// consumers.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
-    oddities: Oddities,
-    head: HeadMetadata,
+    oddities: ContentOddityList,
+    head: HeadMetadataCollector,
     json_ld: JsonLdReader,
-    title: Option<CollapsedText>,
+    title: Option<CollapsedTextBuilder>,
     flow: BlockBuilder,
-    regions: Regions,
+    regions: RegionTracker,
     spans: OpenInlineElements,
     /// The kind of the next text: text of the page, a title, a script or the like.
     raw: Raw,
     head_end: HeadTracker,
     /// The level of the open heading.
     heading: Option<u8>,
-    marks: HeadingMarks,
+    marks: HeadingControlTracker,
     /// If the last block is a heading, what was removed from it, for example an edit link.
-    removed_marks: RemovedMarks,
+    removed_marks: RemovedHeadingControls,
     /// The id of the current block's element or, if the block is a heading, of the first anchor in
     /// it.
     id: Option<Box<str>>,
@@ -65,18 +65,18 @@ enum Raw {
 impl ContentReader {
     pub(crate) fn new(limits: &ContentLimits) -> ContentReader {
         ContentReader {
-            oddities: Oddities::default(),
-            head: HeadMetadata::new(limits),
+            oddities: ContentOddityList::default(),
+            head: HeadMetadataCollector::new(limits),
             json_ld: JsonLdReader::new(limits),
             title: None,
             flow: BlockBuilder::new(limits),
-            regions: Regions::new(limits),
+            regions: RegionTracker::new(limits),
             spans: OpenInlineElements::default(),
             raw: Raw::No,
             head_end: HeadTracker::default(),
             heading: None,
-            marks: HeadingMarks::default(),
-            removed_marks: RemovedMarks::Nothing,
+            marks: HeadingControlTracker::default(),
+            removed_marks: RemovedHeadingControls::Nothing,
             id: None,
             near_id: None,
             tail_id: None,
@@ -85,7 +85,7 @@ impl ContentReader {
     }
 
     /// Returns the content of the page whose decoded text is `page`.
-    pub(crate) fn finish(mut self, context: &PageContext<'_>, page: &str) -> Content {
+    pub(crate) fn finish(mut self, context: &PageContext<'_>, page: &str) -> PageContent {
         self.end_raw(0);
         self.end_block(0);
         self.end_readings();
@@ -110,7 +110,7 @@ impl ContentReader {
         });
         let graph = self.head.open_graph;
         let description = self.head.description.or_else(|| graph.description.clone());
-        let mut content = Content {
+        let mut content = PageContent {
             title,
             description: description.or(self.head.twitter_description),
             keywords: self.head.keywords,
@@ -148,12 +148,12 @@ impl ContentReader {
     /// example an edit link. `None` otherwise.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
-        let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
+        let last = last.filter(|_| self.removed_marks == RemovedHeadingControls::Words)?;
         Some(&self.flow.text[last.start..last.end])
     }
 
     /// Returns the open `ruby` element, if there is one.
-    pub(super) fn ruby(&self) -> Option<&Ruby> {
+    pub(super) fn ruby(&self) -> Option<&OpenRubyElement> {
         self.spans.ruby.as_ref()
     }
 
@@ -183,7 +183,7 @@ impl ContentReader {
     }
 
     /// Returns the kind of text that is being read in a `noscript`.
-    pub(super) fn noscript(&self) -> NoscriptText {
+    pub(super) fn noscript(&self) -> NoscriptTextKind {
         self.spans.noscript
     }
 
@@ -191,8 +191,8 @@ impl ContentReader {
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);
         self.spans.noscript = match tag.name {
-            element_name::NOSCRIPT => NoscriptText::Unknown,
-            _ => NoscriptText::No,
+            element_name::NOSCRIPT => NoscriptTextKind::Unknown,
+            _ => NoscriptTextKind::No,
         };
         match tag.name {
             element_name::META => self.meta(tag, offset),
@@ -202,7 +202,7 @@ impl ContentReader {
         }
         match self.raw {
             Raw::Title if self.title.is_none() => {
-                self.title = Some(CollapsedText::new(self.limits.field_bytes));
+                self.title = Some(CollapsedTextBuilder::new(self.limits.field_bytes));
             }
             Raw::Title => self.raw = Raw::Other,
             _ => {}
@@ -259,7 +259,7 @@ impl ContentReader {
         match &mut self.spans.ruby {
             Some(ruby) => ruby.start(tag.name),
             None if tag.name == element_name::RUBY => {
-                self.spans.ruby = Some(Ruby::new(self.flow.last_char()));
+                self.spans.ruby = Some(OpenRubyElement::new(self.flow.last_char()));
             }
             None => {}
         }
@@ -356,11 +356,11 @@ impl ContentReader {
         }
         let (region, bytes) = (self.regions.region(), self.flow.text.len());
         if self.flow.is_empty() {
-            self.marks = HeadingMarks::default();
+            self.marks = HeadingControlTracker::default();
         } else if kind.level().is_some() {
             self.removed_marks = self.marks.finish(&mut self.flow);
         } else {
-            self.removed_marks = RemovedMarks::Nothing;
+            self.removed_marks = RemovedHeadingControls::Nothing;
             self.push_readings(offset);
         }
         let ended = self
@@ -490,7 +490,7 @@ impl TagConsumer for ContentReader {
             return;
         }
         self.spans.end(tag.name);
-        self.spans.noscript = NoscriptText::No;
+        self.spans.noscript = NoscriptTextKind::No;
         self.end_time(tag, at.offset);
         if at.space != Namespace::Html {
             return;
@@ -598,7 +598,7 @@ fn heading_role(traits: &RoleHints<'_>) -> Option<u8> {
 }
 
 /// Detects the language from the main text without code. If that text is too short, uses all text.
-fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::DetectedLanguage> {
+fn detect_in(content: &PageContent, limits: &ContentLimits) -> Option<super::DetectedLanguage> {
     let words = |block: &&Block| block.kind != BlockKind::Code;
     let main = content.main_blocks().filter(words);
     let all = content.blocks.iter().filter(words);

@@ -1,8 +1,8 @@
 //! The dates at which a page was published and modified, from many sources.
 
-use crawl_dates::Moment;
+use crawl_dates::TimeWithPrecision;
 
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 
 /// Maximum seconds by which a date may be later than the fetch. Allows for time zones and wrong
 /// clocks.
@@ -15,7 +15,7 @@ pub struct PageDate {
     /// Whether the page was published or modified on the date.
     pub kind: DateKind,
     /// The date, with its precision.
-    pub moment: Moment,
+    pub moment: TimeWithPrecision,
     /// Where the date was found.
     pub source: DateSource,
     /// The name of the field, such as `article:published_time`.
@@ -82,12 +82,12 @@ impl DateCollector {
         text: &str,
         (source, name): (DateSource, &str),
         offset: usize,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
     ) {
         if text.trim().is_empty() {
             return;
         }
-        let Some(moment) = Moment::parse(text) else {
+        let Some(moment) = TimeWithPrecision::parse(text) else {
             // An unmarked `time` element may contain a duration or a time of day, so it is not an
             // oddity if its text isn't a date.
             if source != DateSource::AnyTime {
@@ -113,7 +113,11 @@ impl DateCollector {
     }
 
     /// Returns the plausible dates, and notes the implausible ones as oddities.
-    pub(super) fn finish(self, fetched_at: Option<i64>, oddities: &mut Oddities) -> Vec<PageDate> {
+    pub(super) fn finish(
+        self,
+        fetched_at: Option<i64>,
+        oddities: &mut ContentOddityList,
+    ) -> Vec<PageDate> {
         let latest = fetched_at.map_or(i64::MAX, |at| at.saturating_add(AHEAD_SECONDS));
         let mut dates = Vec::new();
         for (date, offset) in self.found {

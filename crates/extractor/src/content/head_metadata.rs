@@ -1,9 +1,9 @@
 //! Metadata in a page's head.
 
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::dates::{DateCollector, DateSource, kind_of_meta};
 use super::language::{Language, LanguageSource};
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use crate::collapsed_text::{CollapsedText, trim};
+use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 
 /// Maximum number of authors of a page.
 const MAX_AUTHORS: usize = 32;
@@ -31,7 +31,7 @@ pub struct OpenGraph {
 }
 
 /// Collects metadata from `meta` elements.
-pub(super) struct HeadMetadata {
+pub(super) struct HeadMetadataCollector {
     pub(super) description: Option<String>,
     pub(super) twitter_description: Option<String>,
     pub(super) keywords: Vec<String>,
@@ -43,9 +43,9 @@ pub(super) struct HeadMetadata {
     limits: (usize, usize),
 }
 
-impl HeadMetadata {
-    pub(super) fn new(limits: &ContentLimits) -> HeadMetadata {
-        HeadMetadata {
+impl HeadMetadataCollector {
+    pub(super) fn new(limits: &ContentLimits) -> HeadMetadataCollector {
+        HeadMetadataCollector {
             description: None,
             twitter_description: None,
             keywords: Vec::new(),
@@ -59,7 +59,12 @@ impl HeadMetadata {
     }
 
     /// Processes a `meta` element.
-    pub(super) fn meta(&mut self, meta: MetaElement<'_>, offset: usize, oddities: &mut Oddities) {
+    pub(super) fn meta(
+        &mut self,
+        meta: MetaElement<'_>,
+        offset: usize,
+        oddities: &mut ContentOddityList,
+    ) {
         if meta
             .equiv
             .is_some_and(|equiv| trim(equiv).eq_ignore_ascii_case("content-language"))
@@ -78,7 +83,13 @@ impl HeadMetadata {
         }
     }
 
-    fn named(&mut self, name: &str, content: &str, offset: usize, oddities: &mut Oddities) {
+    fn named(
+        &mut self,
+        name: &str,
+        content: &str,
+        offset: usize,
+        oddities: &mut ContentOddityList,
+    ) {
         let mut lower = [0; 64];
         let Some(lower) = lower.get_mut(..name.len()) else {
             return;
@@ -121,7 +132,7 @@ impl HeadMetadata {
     }
 
     /// Adds the name of an author. Ignores a URL, which leads to a page about the author.
-    fn author(&mut self, content: &str, offset: usize, oddities: &mut Oddities) {
+    fn author(&mut self, content: &str, offset: usize, oddities: &mut ContentOddityList) {
         let name = field(content, self.limits.0, offset, oddities);
         let name = name.filter(|name| !name.contains("://") && !self.authors.contains(name));
         let has_room = self.authors.len() < MAX_AUTHORS;
@@ -133,7 +144,7 @@ impl HeadMetadata {
         content: &str,
         separators: [char; 5],
         offset: usize,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
     ) {
         for word in content.split(separators) {
             if self.keywords.len() >= self.limits.1 {
@@ -159,8 +170,13 @@ pub(super) struct MetaElement<'a> {
 }
 
 /// Returns `text` with white space collapsed, cut at `limit` bytes. `None` if it is empty.
-fn field(text: &str, limit: usize, offset: usize, oddities: &mut Oddities) -> Option<String> {
-    let mut collapsed = CollapsedText::new(limit);
+fn field(
+    text: &str,
+    limit: usize,
+    offset: usize,
+    oddities: &mut ContentOddityList,
+) -> Option<String> {
+    let mut collapsed = CollapsedTextBuilder::new(limit);
     collapsed.push(text);
     let (text, cut) = collapsed.take();
     if cut {

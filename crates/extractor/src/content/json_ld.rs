@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use crate::collapsed_text::CollapsedText;
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
+use crate::collapsed_text_builder::CollapsedTextBuilder;
 
 /// Maximum number of names in each list of an item: types, authors, breadcrumbs.
 const MAX_NAMES: usize = 32;
@@ -86,7 +86,7 @@ impl JsonLdReader {
     }
 
     /// Reads the finished script.
-    pub(super) fn end_script(&mut self, offset: usize, oddities: &mut Oddities) {
+    pub(super) fn end_script(&mut self, offset: usize, oddities: &mut ContentOddityList) {
         let script = std::mem::take(&mut self.script);
         if std::mem::take(&mut self.too_long) {
             return oddities.note(ContentOddityKind::JsonLdTooLong, offset);
@@ -105,7 +105,7 @@ impl JsonLdReader {
         }
     }
 
-    fn items_of(&mut self, value: &Value, offset: usize, oddities: &mut Oddities) {
+    fn items_of(&mut self, value: &Value, offset: usize, oddities: &mut ContentOddityList) {
         let mut waiting = vec![value];
         while let Some(value) = waiting.pop() {
             match value {
@@ -193,7 +193,7 @@ impl JsonLdReader {
             Value::Object(object) => object.get("@value")?.as_str()?,
             other => other.as_str()?,
         };
-        let mut collapsed = CollapsedText::new(self.limits[3]);
+        let mut collapsed = CollapsedTextBuilder::new(self.limits[3]);
         collapsed.push(text);
         collapsed.take().0
     }

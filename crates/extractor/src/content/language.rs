@@ -1,7 +1,7 @@
 //! The language of a page, as declared and as detected from its text.
 
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use super::text_amount::Weigher;
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
+use super::text_amount::TextAmountCounter;
 
 /// Minimum length of a text for guessing its language, in half words (see [`Weigher`]).
 const MIN_WEIGHT: u32 = 24;
@@ -104,7 +104,7 @@ impl Language {
         value: &str,
         by: LanguageSource,
         offset: usize,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
     ) {
         let value = value.trim();
         let is_list =
@@ -154,7 +154,7 @@ struct Sample<'a> {
     text: String,
     /// The rest of the last part, which did not fit into `text`.
     rest: &'a str,
-    weigher: Weigher,
+    weigher: TextAmountCounter,
     weight: u32,
 }
 

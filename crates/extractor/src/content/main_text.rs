@@ -10,11 +10,11 @@
 //! 3. Within that region, drop blocks that consist of links or boilerplate. Keep headings if text
 //!    under them is kept.
 
-use super::block_builder::{MAX_LINKS, RawBlock};
+use super::block_builder::{MAX_LINKS, UnclassifiedBlock};
 use super::boilerplate_lines::{is_phrase, is_texinfo_navigation};
 use super::element_roles::ElementRole;
 use super::page_content::{BlockKind, BlockRole};
-use super::regions::Region;
+use super::regions::BlockRegion;
 use super::role_hints::{MainTextHint, SurroundingsHint};
 use super::teasers::drop_teasers;
 
@@ -40,8 +40,8 @@ const MIN_INTRODUCTION: u32 = 16;
 /// Classifies each block of the page: main text, beside the main text, or navigation.
 pub(super) fn places(
     text: &str,
-    blocks: &[RawBlock],
-    regions: &[Region],
+    blocks: &[UnclassifiedBlock],
+    regions: &[BlockRegion],
     title: Option<&str>,
 ) -> Vec<BlockRole> {
     let page = PageSums::new(blocks, regions);
@@ -51,7 +51,7 @@ pub(super) fn places(
     page.add_title_and_introduction(text, &mut main, title);
     let navigation = navigation(regions);
     let in_content = page.in_content();
-    let place = |((block, links), main): ((&RawBlock, &Links), bool)| {
+    let place = |((block, links), main): ((&UnclassifiedBlock, &Links), bool)| {
         let region = block.region as usize;
         match main {
             true => BlockRole::Main,
@@ -68,8 +68,8 @@ pub(super) fn places(
 /// The amount of text in each region, and whether the region is surroundings (a menu, a sidebar or
 /// the like).
 struct PageSums<'a> {
-    blocks: &'a [RawBlock],
-    regions: &'a [Region],
+    blocks: &'a [UnclassifiedBlock],
+    regions: &'a [BlockRegion],
     /// Whether the region is surroundings, or is within a region that is surroundings.
     surrounds: Vec<bool>,
     /// Running text in each region, including nested regions, in half words. Surroundings are not
@@ -82,10 +82,10 @@ struct PageSums<'a> {
 }
 
 impl<'a> PageSums<'a> {
-    fn new(blocks: &'a [RawBlock], regions: &'a [Region]) -> PageSums<'a> {
+    fn new(blocks: &'a [UnclassifiedBlock], regions: &'a [BlockRegion]) -> PageSums<'a> {
         let links = links_of(blocks, regions);
         let weights: Vec<u64> = blocks.iter().map(|block| u64::from(block.weight)).collect();
-        let running = |(block, links): (&RawBlock, &Links)| match links.many() {
+        let running = |(block, links): (&UnclassifiedBlock, &Links)| match links.many() {
             true => 0,
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
@@ -199,7 +199,7 @@ impl<'a> PageSums<'a> {
             let parent = self.regions[at].parent as usize;
             inside[at] = at == root || (at > 0 && inside[parent]);
         }
-        let is_here = |block: &RawBlock| {
+        let is_here = |block: &UnclassifiedBlock| {
             let region = block.region as usize;
             inside[region] && !self.surrounds[region]
         };
@@ -298,7 +298,8 @@ impl<'a> PageSums<'a> {
     /// heading of level 1.
     fn title_heading(&self, text: &str, main: &[bool], title: Option<&str>) -> Option<usize> {
         let first = main.iter().position(|main| *main)?;
-        let is_first_level = |block: &RawBlock| block.kind == (BlockKind::Heading { level: 1 });
+        let is_first_level =
+            |block: &UnclassifiedBlock| block.kind == (BlockKind::Heading { level: 1 });
         let has_heading = self
             .blocks
             .iter()
@@ -322,7 +323,7 @@ impl<'a> PageSums<'a> {
 
 /// Returns the minimum percentage of `around`'s text that `region` must contain. If it contains
 /// less, the main text is the whole of `around`.
-fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
+fn least_share(region: &BlockRegion, around: &BlockRegion, in_main: bool) -> u64 {
     match region.favour {
         MainTextHint::Body if around.favour == MainTextHint::Article => 60,
         MainTextHint::Body => 30,
@@ -343,7 +344,7 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
 
 /// Adds the sum of each region to the sum of its parent region. A parent precedes its children in
 /// the list.
-fn add_up(sums: &mut [u64], regions: &[Region]) {
+fn add_up(sums: &mut [u64], regions: &[BlockRegion]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
     }
@@ -351,7 +352,7 @@ fn add_up(sums: &mut [u64], regions: &[Region]) {
 
 /// Returns, for each region, whether it is surroundings, and whether it consists of readers'
 /// comments. `all` is the amount of running text in each region.
-fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
+fn surrounding(regions: &[BlockRegion], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
         let main =
@@ -377,7 +378,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
 }
 
 /// Returns, for each region, whether it is in an element for navigation or controls.
-fn navigation(regions: &[Region]) -> Vec<bool> {
+fn navigation(regions: &[BlockRegion]) -> Vec<bool> {
     let mut navigation = vec![false; regions.len()];
     for (at, region) in regions.iter().enumerate() {
         navigation[at] = region.is_navigation || (at > 0 && navigation[region.parent as usize]);
@@ -404,16 +405,16 @@ impl Links {
 
 /// Returns the share of links in each block. A list item or a table cell gets the share of its
 /// whole list or table.
-fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
+fn links_of(blocks: &[UnclassifiedBlock], regions: &[BlockRegion]) -> Vec<Links> {
     let tables = tables(regions);
-    let group = |block: &RawBlock| match block.kind {
+    let group = |block: &UnclassifiedBlock| match block.kind {
         BlockKind::ListItem | BlockKind::Term | BlockKind::Definition => {
             Some(block.region as usize)
         }
         BlockKind::Cell => tables[block.region as usize],
         _ => None,
     };
-    let own = |block: &RawBlock| (u64::from(block.weight), u64::from(block.link_weight));
+    let own = |block: &UnclassifiedBlock| (u64::from(block.weight), u64::from(block.link_weight));
     let mut sums = vec![(0, 0); regions.len()];
     for block in blocks {
         if let Some(group) = group(block) {
@@ -421,7 +422,7 @@ fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
             sums[group] = (sums[group].0 + weight, sums[group].1 + links);
         }
     }
-    let links = |block: &RawBlock| {
+    let links = |block: &UnclassifiedBlock| {
         let (weight, links) = group(block).map_or(own(block), |group| sums[group]);
         Links {
             share: u32::try_from(links * 100 / weight.max(1)).unwrap_or(100),
@@ -433,7 +434,7 @@ fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
 
 /// Returns, for each region, the index of the table that it is or belongs to. `None` outside of
 /// tables.
-fn tables(regions: &[Region]) -> Vec<Option<usize>> {
+fn tables(regions: &[BlockRegion]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
         let table = match region.part {
@@ -448,7 +449,7 @@ fn tables(regions: &[Region]) -> Vec<Option<usize>> {
 
 /// Drops headings from `main` that have no text before the next heading of the same or a higher
 /// level.
-fn keep_headings(blocks: &[RawBlock], main: &mut [bool]) {
+fn keep_headings(blocks: &[UnclassifiedBlock], main: &mut [bool]) {
     // For each heading level, whether main text follows before the next heading of that or a higher
     // level.
     let mut text_since = [false; 7];

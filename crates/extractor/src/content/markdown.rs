@@ -1,17 +1,17 @@
 //! The main text of a page as Markdown (CommonMark 0.31, with GitHub's tables).
 
-mod inline;
+mod block_joining;
+mod inline_markdown_writer;
 mod markdown_builder;
 mod nesting;
-mod render;
 
-use super::page_content::Content;
+use super::page_content::PageContent;
 use super::{ContentLimits, PageContext};
 use crate::html::{DecodedPage, pass_over};
 use crate::query_encoding::encode_query;
 use markdown_builder::MarkdownBuilder;
 
-pub use inline::escape_markdown;
+pub use inline_markdown_writer::escape_markdown;
 
 /// Reads the content of a page like [`read_content`](super::read_content), and also returns its
 /// main text as Markdown, without a final line end. `link` converts the value of an attribute to
@@ -44,14 +44,14 @@ pub fn read_markdown(
     context: &PageContext<'_>,
     limits: &ContentLimits,
     link: &mut dyn FnMut(&str) -> Option<String>,
-) -> (Content, String) {
+) -> (PageContent, String) {
     let text = DecodedPage::decode(body, context.content_type);
     let charset = text.charset.encoding;
     let mut link = |href: &str| link(&encode_query(href, charset));
     let reader = MarkdownBuilder::new(limits, &mut link);
     let (content, blocks) =
         pass_over(&text, limits.attributes, reader).finish(context, text.as_str());
-    let markdown = render::render(&content, &blocks);
+    let markdown = block_joining::render(&content, &blocks);
     (content, markdown)
 }
 

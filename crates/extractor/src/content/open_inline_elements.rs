@@ -2,7 +2,7 @@
 
 use super::dates::{DateKind, DateSource};
 use super::role_hints::RoleHints;
-use super::ruby::Ruby;
+use super::ruby::OpenRubyElement;
 use crate::html::element_name::{self, ElementName};
 use crate::html::tokenizer::Tag;
 
@@ -21,9 +21,9 @@ pub(super) struct OpenInlineElements {
     /// The open element whose text may be a date, and its text so far.
     pub(super) time: Option<DateText>,
     /// Whether the next text is in a `noscript`, and whether that text is markup.
-    pub(super) noscript: NoscriptText,
+    pub(super) noscript: NoscriptTextKind,
     /// The open ruby.
-    pub(super) ruby: Option<Ruby>,
+    pub(super) ruby: Option<OpenRubyElement>,
     /// Ruby readings to append to the current block.
     pub(super) readings: String,
     hidden: Option<Hidden>,
@@ -32,7 +32,7 @@ pub(super) struct OpenInlineElements {
 /// The kind of text in a `noscript`. A browser with scripts enabled saves the markup in a
 /// `noscript` as escaped text (`&lt;img src=..&gt;`), which must be dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum NoscriptText {
+pub(super) enum NoscriptTextKind {
     /// The next text is not in a `noscript`, or is not markup.
     #[default]
     No,
@@ -42,24 +42,24 @@ pub(super) enum NoscriptText {
     Markup,
 }
 
-impl NoscriptText {
+impl NoscriptTextKind {
     /// Processes the next piece of text, and returns the part that isn't `noscript` markup. White
     /// space before the markup is returned too, so that the result doesn't depend on how the text
     /// is split into pieces.
     pub(super) fn without_markup<'t>(&mut self, text: &'t str) -> &'t str {
         let visible = text.trim_start();
-        if *self == NoscriptText::Unknown && !visible.is_empty() {
+        if *self == NoscriptTextKind::Unknown && !visible.is_empty() {
             *self = match visible.starts_with('<') {
-                true => NoscriptText::Markup,
-                false => NoscriptText::No,
+                true => NoscriptTextKind::Markup,
+                false => NoscriptTextKind::No,
             };
-            if *self == NoscriptText::Markup {
+            if *self == NoscriptTextKind::Markup {
                 return &text[..text.len() - visible.len()];
             }
         }
         match self {
-            NoscriptText::Markup => "",
-            NoscriptText::No | NoscriptText::Unknown => text,
+            NoscriptTextKind::Markup => "",
+            NoscriptTextKind::No | NoscriptTextKind::Unknown => text,
         }
     }
 }

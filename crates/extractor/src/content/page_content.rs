@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use super::content_limits::ContentOddity;
 use super::dates::{DateKind, PageDate};
 use super::head_metadata::OpenGraph;
 use super::json_ld::JsonLdItem;
 use super::language::Language;
-use super::limits::ContentOddity;
 
 /// The main text of a page, and the page's own metadata.
 ///
@@ -15,7 +15,7 @@ use super::limits::ContentOddity;
 /// removed; zero-width joiners and all other characters stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Content {
+pub struct PageContent {
     /// The text of the first `title` outside SVG.
     pub title: Option<String>,
     /// The description of the page: from `meta name=description` or, if missing, from the metadata
@@ -129,7 +129,7 @@ pub struct Section<'a> {
     pub blocks: Vec<&'a Block>,
 }
 
-impl Content {
+impl PageContent {
     /// Returns the text of a block.
     #[must_use]
     pub fn text_of(&self, block: &Block) -> &str {

@@ -4,8 +4,8 @@
 //! its parent region. A parent comes before its children, so a backward walk over the list sums up
 //! nested regions without recursion.
 
+use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::element_roles::ElementRole;
-use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::page_content::BlockKind;
 use super::role_hints::{
     MAX_NAME_BYTES, MainTextHint, RoleHints, SurroundingsHint, has_words, is_made_from,
@@ -15,7 +15,7 @@ use crate::html::element_name::ElementName;
 
 /// An element that contains blocks.
 #[derive(Debug)]
-pub(super) struct Region {
+pub(super) struct BlockRegion {
     /// The index of the region around this one. For the first region (the page), its own index.
     pub(super) parent: u32,
     pub(super) part: ElementRole,
@@ -41,24 +41,24 @@ struct Open {
 }
 
 /// The open elements and all regions.
-pub(super) struct Regions {
-    pub(super) all: Vec<Region>,
+pub(super) struct RegionTracker {
+    pub(super) all: Vec<BlockRegion>,
     open: Vec<Open>,
     /// Number of open elements beyond the depth limit.
     beyond: u32,
     limits: (usize, usize),
 }
 
-impl Regions {
-    pub(super) fn new(limits: &ContentLimits) -> Regions {
-        let page = Region {
+impl RegionTracker {
+    pub(super) fn new(limits: &ContentLimits) -> RegionTracker {
+        let page = BlockRegion {
             parent: 0,
             part: ElementRole::Page,
             surround: SurroundingsHint::No,
             favour: MainTextHint::No,
             is_navigation: false,
         };
-        Regions {
+        RegionTracker {
             all: vec![page],
             open: Vec::new(),
             beyond: 0,
@@ -102,7 +102,7 @@ impl Regions {
         part: ElementRole,
         traits: &RoleHints<'_>,
         offset: usize,
-        oddities: &mut Oddities,
+        oddities: &mut ContentOddityList,
     ) {
         self.end_implied(part);
         if self.open.len() >= self.limits.1 {
@@ -116,7 +116,7 @@ impl Regions {
         let kind = kind_in(part, self.kind());
         let region = match part.is_region() || surround > SurroundingsHint::No {
             true => {
-                let region = Region {
+                let region = BlockRegion {
                     parent: self.region(),
                     part,
                     surround,
@@ -225,7 +225,7 @@ impl Regions {
         }
     }
 
-    fn add(&mut self, region: Region, offset: usize, oddities: &mut Oddities) -> u32 {
+    fn add(&mut self, region: BlockRegion, offset: usize, oddities: &mut ContentOddityList) -> u32 {
         let parent = region.parent;
         if self.all.len() >= self.limits.0 {
             oddities.note(ContentOddityKind::RegionsFull, offset);

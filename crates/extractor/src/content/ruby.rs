@@ -8,7 +8,7 @@ use crate::html::element_name::{self, ElementName};
 
 /// An open `ruby` element.
 #[derive(Debug)]
-pub(super) struct Ruby {
+pub(super) struct OpenRubyElement {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
@@ -41,10 +41,10 @@ pub(super) enum RubyPart {
     Parenthesis,
 }
 
-impl Ruby {
+impl OpenRubyElement {
     /// Starts a ruby after a text that ends with `before`, apart from white space.
-    pub(super) fn new(before: Option<char>) -> Ruby {
-        Ruby {
+    pub(super) fn new(before: Option<char>) -> OpenRubyElement {
+        OpenRubyElement {
             part: RubyPart::Base,
             open: 1,
             last: before,

@@ -1,10 +1,10 @@
 //! Recognises teasers of other pages: a group of linked titles, each with a line or two about its
 //! target. Teasers aren't about the page they are on, and often no class or id marks them.
 
-use super::block_builder::{MAX_LINKS, RawBlock};
+use super::block_builder::{MAX_LINKS, UnclassifiedBlock};
 use super::element_roles::ElementRole;
 use super::page_content::BlockKind;
-use super::regions::Region;
+use super::regions::BlockRegion;
 use super::role_hints::MainTextHint;
 
 /// Minimum number of linked titles in a region of teasers.
@@ -46,7 +46,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(block: &RawBlock, region: &Region, is_main: bool, min_title: u32) -> Sums {
+    fn of(block: &UnclassifiedBlock, region: &BlockRegion, is_main: bool, min_title: u32) -> Sums {
         let share = block.link_weight * 100 / block.weight.max(1);
         let is_plain = !matches!(
             block.kind,
@@ -97,8 +97,8 @@ impl Sums {
 /// with the main text. If `root` is a `main` element, removes only teasers after the end of its
 /// text.
 pub(super) fn drop_teasers(
-    blocks: &[RawBlock],
-    regions: &[Region],
+    blocks: &[UnclassifiedBlock],
+    regions: &[BlockRegion],
     root: usize,
     is_inside: &[bool],
     main: &mut [bool],
@@ -130,7 +130,7 @@ pub(super) fn drop_teasers(
     if all.saturating_sub(dropped) < MIN_LEFT {
         return;
     }
-    let is_of_teasers = |block: &RawBlock| is_teasers[block.region as usize];
+    let is_of_teasers = |block: &UnclassifiedBlock| is_teasers[block.region as usize];
     let goes_on = |at: &usize| {
         let block = &blocks[*at];
         let is_text = main[*at] && block.kind.level().is_none() && !is_of_teasers(block);
@@ -143,6 +143,6 @@ pub(super) fn drop_teasers(
 }
 
 /// Returns the amount of text outside links in a block, in half words.
-fn running(block: &RawBlock) -> u64 {
+fn running(block: &UnclassifiedBlock) -> u64 {
     u64::from(block.weight.saturating_sub(block.link_weight))
 }

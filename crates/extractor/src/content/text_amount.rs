@@ -3,11 +3,11 @@
 /// Measures text in half words. A word counts as two half words. A character of a script without
 /// spaces counts as one, because it has about as much information as half a word.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Weigher {
+pub(super) struct TextAmountCounter {
     in_word: bool,
 }
 
-impl Weigher {
+impl TextAmountCounter {
     /// Returns the number of half words that the next character adds.
     #[inline]
     pub(super) fn add(&mut self, c: char) -> u32 {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn weigh(text: &str) -> u32 {
-        let mut weigher = Weigher::default();
+        let mut weigher = TextAmountCounter::default();
         text.chars().map(|c| weigher.add(c)).sum()
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::CssAddress;
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 
 /// The kind of CSS text that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum CssContext {
 }
 
 /// Walks over CSS once, forwards, and yields the addresses in it.
-pub(super) struct CssAddressScan<'a> {
+pub(super) struct CssAddressScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -47,9 +47,9 @@ enum Rule {
     Mute,
 }
 
-impl<'a> CssAddressScan<'a> {
-    pub(super) fn new(text: &'a str, place: CssContext) -> CssAddressScan<'a> {
-        CssAddressScan {
+impl<'a> CssAddressScanner<'a> {
+    pub(super) fn new(text: &'a str, place: CssContext) -> CssAddressScanner<'a> {
+        CssAddressScanner {
             text,
             bytes: text.as_bytes(),
             at: 0,
@@ -397,7 +397,7 @@ impl<'a> CssAddressScan<'a> {
     }
 }
 
-impl<'a> Iterator for CssAddressScan<'a> {
+impl<'a> Iterator for CssAddressScanner<'a> {
     type Item = CssAddress<'a>;
 
     fn next(&mut self) -> Option<CssAddress<'a>> {

@@ -1,6 +1,6 @@
 //! The patterns of the MIME Sniffing Standard, sections 6 and 7.1.
 
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 
 /// The kind of document that a pattern identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::charset_guess::utf_16_without_mark;
 
 /// The kind of document that a root element indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RootElement {
+pub(super) enum RootElementKind {
     /// `html` outside the XHTML namespace
     Html,
     /// `html` in the XHTML namespace
@@ -27,20 +27,20 @@ pub(super) enum RootElement {
 /// XML. Text without an XML declaration counts as XML only if it has the root of a sitemap or a
 /// feed. See "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section
 /// 7.3), which this function extends to other roots.
-pub(super) fn root_of(first: &[u8]) -> Option<RootElement> {
+pub(super) fn root_of(first: &[u8]) -> Option<RootElementKind> {
     let is_declared = text_of(first).trim_start().starts_with("<?xml");
     root_of_xml(first).filter(|root| {
         is_declared
             || matches!(
                 root,
-                RootElement::Sitemap | RootElement::Rss | RootElement::Atom
+                RootElementKind::Sitemap | RootElementKind::Rss | RootElementKind::Atom
             )
     })
 }
 
 /// Returns the root element of an XML document that begins with `first`. `None` if `first` contains
 /// no root element.
-pub(super) fn root_of_xml(first: &[u8]) -> Option<RootElement> {
+pub(super) fn root_of_xml(first: &[u8]) -> Option<RootElementKind> {
     let text = text_of(first);
     let mut rest: &str = &text;
     loop {
@@ -59,19 +59,19 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<RootElement> {
     let (name, rest_of_tag) = rest.split_at(end?);
     let local = name.split_once(':').map_or(name, |(_, local)| local);
     Some(match local {
-        "html" if rest_of_tag.contains("http://www.w3.org/1999/xhtml") => RootElement::Xhtml,
-        "html" | "HTML" => RootElement::Html,
-        "urlset" | "sitemapindex" => RootElement::Sitemap,
-        "rss" => RootElement::Rss,
-        "feed" => RootElement::Atom,
+        "html" if rest_of_tag.contains("http://www.w3.org/1999/xhtml") => RootElementKind::Xhtml,
+        "html" | "HTML" => RootElementKind::Html,
+        "urlset" | "sitemapindex" => RootElementKind::Sitemap,
+        "rss" => RootElementKind::Rss,
+        "feed" => RootElementKind::Atom,
         "RDF"
             if rest_of_tag.contains("//purl.org/rss/1.0/")
                 || rest_of_tag.contains("/rdf/simple/0.9/") =>
         {
-            RootElement::Rss
+            RootElementKind::Rss
         }
-        "svg" => RootElement::Svg,
-        _ => RootElement::Other,
+        "svg" => RootElementKind::Svg,
+        _ => RootElementKind::Other,
     })
 }
 

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Feed, FeedEntry, FeedKind, FeedLink, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed, hint,
+    Feed, FeedAddress, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed,
+    hint,
 };
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 
 pub(super) fn read(text: &str, limits: &ReadingLimits, feed: &mut Feed) {
@@ -41,9 +42,9 @@ struct Into<'a, 'f> {
 }
 
 impl Into<'_, '_> {
-    fn url(&self, value: &str) -> Option<FeedLink> {
+    fn url(&self, value: &str) -> Option<FeedAddress> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedLink::new(href?.to_owned(), None)),
+            Ok(href) => Some(FeedAddress::new(href?.to_owned(), None)),
             Err(what) => {
                 note(&mut self.feed.borrow_mut().oddities, what, 1);
                 None

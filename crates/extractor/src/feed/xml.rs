@@ -2,10 +2,10 @@
 //! real feeds mix their elements.
 
 use super::{
-    Feed, FeedEntry, FeedKind, FeedLink, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
-    collapsed, hint,
+    Feed, FeedAddress, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES,
+    address, collapsed, hint,
 };
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 use crate::xml::{XmlEvent, XmlNamespace, XmlReader, XmlTag};
 
@@ -276,7 +276,7 @@ impl Walk<'_> {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {
             Some((entry, _)) => {
-                let is_from_id = |other: &FeedLink| entry.id.as_deref() == Some(&other.href);
+                let is_from_id = |other: &FeedAddress| entry.id.as_deref() == Some(&other.href);
                 if entry.url.as_ref().is_none_or(is_from_id) {
                     entry.url = Some(url);
                 }
@@ -299,9 +299,9 @@ impl Walk<'_> {
         }
     }
 
-    fn url(&mut self, value: &str) -> Option<FeedLink> {
+    fn url(&mut self, value: &str) -> Option<FeedAddress> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedLink::new(href?.to_owned(), self.xml.base())),
+            Ok(href) => Some(FeedAddress::new(href?.to_owned(), self.xml.base())),
             Err(what) => {
                 self.xml.note(what);
                 None

@@ -1,12 +1,12 @@
 //! The media type that a tag declares for the target of its link.
 
-use super::tokenizer::Attributes;
-use crate::collapsed_text::trim;
+use super::tokenizer::TagAttributes;
+use crate::collapsed_text_builder::trim;
 use crate::link::{Link, LinkKind};
 use crate::link_rel::Rel;
 
 /// Adds to a link the link types and the media type that its tag declares.
-pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
+pub(super) fn typed(link: Link, attributes: TagAttributes<'_>) -> Link {
     let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
     // Drop parameters and very long values, which don't help to determine the kind of target.
     let media_type = attributes.get("type").map(media_type);
@@ -24,7 +24,7 @@ fn media_type(value: &str) -> String {
 
 /// Returns the kind of the link in an `object` or `embed`. If the tag declares that the target is a
 /// page, the element works like a frame, and the link leads to a page.
-pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
+pub(super) fn kind_of_object(attributes: TagAttributes<'_>) -> LinkKind {
     match attributes.get("type").map(media_type).as_deref() {
         Some("text/html" | "application/xhtml+xml") => LinkKind::Page,
         _ => LinkKind::Resource,

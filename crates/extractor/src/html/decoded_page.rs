@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::charset::{self, Charset};
-use crate::document_kind::{Syntax, is_xhtml};
+use crate::document_kind::{MarkupSyntax, is_xhtml};
 
 /// The decoded text of a page, with all line ends converted to line feeds. If the bytes are UTF-8
 /// and have no other line ends, the text borrows them instead of copying them.
 #[derive(Debug)]
 pub struct DecodedPage<'b> {
     text: Cow<'b, str>,
-    syntax: Syntax,
+    syntax: MarkupSyntax,
     pub(crate) charset: Charset,
     /// Whether some bytes were invalid in the page's charset.
     pub(crate) is_broken: bool,
@@ -25,8 +25,8 @@ impl<'b> DecodedPage<'b> {
     #[must_use]
     pub fn decode(body: &'b [u8], content_type: Option<&str>) -> DecodedPage<'b> {
         let syntax = match is_xhtml(content_type, body) {
-            true => Syntax::Xml,
-            false => Syntax::Html,
+            true => MarkupSyntax::Xml,
+            false => MarkupSyntax::Html,
         };
         let charset = charset::of_page(body, content_type, syntax);
         let (text, is_broken) = charset
@@ -41,7 +41,7 @@ impl<'b> DecodedPage<'b> {
     }
 
     /// Returns the syntax of the page.
-    pub(crate) fn syntax(&self) -> Syntax {
+    pub(crate) fn syntax(&self) -> MarkupSyntax {
         self.syntax
     }
 

@@ -10,11 +10,11 @@ use html5ever::tokenizer::{
 
 use super::decoded_page::with_line_feeds;
 use super::element_name::ElementName;
-use super::page_reader::PageReader;
+use super::page_builder::PageBuilder;
 use super::tag_consumer::{TagConsumer, TagContext};
-use super::tag_context::{TagWalk, walk_html};
+use super::tag_context::{TagDispatcher, walk_html};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{AttributeList, Attributes, Mode, Tag, TextBetweenTags};
+use super::tokenizer::{AttributeOffsetList, Tag, TagAttributes, TextBetweenTags, TextReadingMode};
 use crate::content::{ContentLimits, PageContext};
 use crate::reading_limits::ReadingLimits;
 
@@ -66,7 +66,7 @@ impl TagConsumer for ContentRecorder {
 }
 
 /// Passes html5ever's tokens to our consumers.
-struct Reference<C>(RefCell<TagWalk<C>>);
+struct Reference<C>(RefCell<TagDispatcher<C>>);
 
 impl<C: TagConsumer> TokenSink for Reference<C> {
     type Handle = ();
@@ -79,7 +79,7 @@ impl<C: TagConsumer> TokenSink for Reference<C> {
                 let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
                 let mut page = format!("<{slash}{}>", tag.name);
                 let end = page.len();
-                let mut all = AttributeList::default();
+                let mut all = AttributeOffsetList::default();
                 for one in &tag.attrs {
                     all.push_decoded(&mut page, &one.name.local, &one.value);
                 }
@@ -92,18 +92,20 @@ impl<C: TagConsumer> TokenSink for Reference<C> {
                     page: &page,
                     self_closing: tag.self_closing,
                     was_cut: false,
-                    attributes: Attributes::new(&page, &all),
+                    attributes: TagAttributes::new(&page, &all),
                 };
                 if tag.kind == TagKind::EndTag {
                     walk.end_tag(&ours);
                     return TokenSinkResult::Continue;
                 }
                 return match walk.start_tag(&ours) {
-                    Mode::Markup => TokenSinkResult::Continue,
-                    Mode::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
-                    Mode::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
-                    Mode::Script => TokenSinkResult::RawData(RawKind::ScriptData),
-                    Mode::Plaintext | Mode::XmlText => TokenSinkResult::Plaintext,
+                    TextReadingMode::Markup => TokenSinkResult::Continue,
+                    TextReadingMode::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
+                    TextReadingMode::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
+                    TextReadingMode::Script => TokenSinkResult::RawData(RawKind::ScriptData),
+                    TextReadingMode::Plaintext | TextReadingMode::XmlText => {
+                        TokenSinkResult::Plaintext
+                    }
                 };
             }
             _ => {}
@@ -122,7 +124,7 @@ fn by_html5ever<C: TagConsumer>(html: &str, consumer: C) -> C {
         discard_bom: false,
         ..TokenizerOpts::default()
     };
-    let sink = Reference(RefCell::new(TagWalk::new(consumer)));
+    let sink = Reference(RefCell::new(TagDispatcher::new(consumer)));
     let tokenizer = Tokenizer::new(sink, options);
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from_slice(html));
@@ -140,14 +142,14 @@ fn by_ours<C: TagConsumer>(html: &str, consumer: C) -> C {
 /// `read` passes the page's tags and text to both readers.
 fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
     let content = crate::content::ContentReader::new(&ContentLimits::default());
-    let (page, content) = read(html, (PageReader::new(&ReadingLimits::default()), content));
+    let (page, content) = read(html, (PageBuilder::new(&ReadingLimits::default()), content));
     let (mut page, mut content) = (page.finish(""), content.finish(&PageContext::default(), ""));
     page.oddities.clear();
     content.oddities.clear();
     [format!("{page:?}"), format!("{content:?}")]
 }
 
-type Both = (PageReader, crate::content::ContentReader);
+type Both = (PageBuilder, crate::content::ContentReader);
 
 /// Compares our tokens of a page with html5ever's tokens, and the results of the page reader and
 /// the content reader for both.

@@ -7,12 +7,12 @@ use crate::link::{LinkElement, LinkKind};
 pub(super) struct LinkAttribute {
     pub(super) attribute: &'static str,
     pub(super) kind: LinkKind,
-    pub(super) holds: LinkAttributeValue,
+    pub(super) holds: LinkAttributeSyntax,
 }
 
 /// The form of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkAttributeValue {
+pub(super) enum LinkAttributeSyntax {
     Address,
     Srcset,
     /// An address, or a description by an author who misunderstood the attribute.
@@ -23,13 +23,13 @@ const fn resource(attribute: &'static str) -> LinkAttribute {
     LinkAttribute {
         attribute,
         kind: LinkKind::Resource,
-        holds: LinkAttributeValue::Address,
+        holds: LinkAttributeSyntax::Address,
     }
 }
 
 const fn srcset(attribute: &'static str) -> LinkAttribute {
     LinkAttribute {
-        holds: LinkAttributeValue::Srcset,
+        holds: LinkAttributeSyntax::Srcset,
         ..resource(attribute)
     }
 }
@@ -50,7 +50,7 @@ const IMG: &[LinkAttribute] = &[
     srcset("srcset"),
     resource("lowsrc"),
     LinkAttribute {
-        holds: LinkAttributeValue::AddressOrProse,
+        holds: LinkAttributeSyntax::AddressOrProse,
         ..page("longdesc")
     },
 ];

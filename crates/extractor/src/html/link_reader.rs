@@ -2,15 +2,15 @@
 
 use super::declared_media_type::{below, kind_of_object, typed};
 use super::element_name::{self, ElementName};
-use super::link_attributes::{LinkAttributeValue, holders};
+use super::link_attributes::{LinkAttributeSyntax, holders};
 use super::srcset;
 use super::tag_consumer::{Namespace, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{Attributes, Tag};
-use crate::collapsed_text::{CollapsedText, trim};
+use super::tokenizer::{Tag, TagAttributes};
+use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::css;
 use crate::link::{Link, LinkCollector, LinkElement, LinkKind, kind_of_link};
-use crate::oddities::Oddities;
+use crate::oddities::OddityList;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 
 /// Maximum number of files to read from one `archive` attribute. Limited because each file becomes
@@ -24,7 +24,7 @@ pub(super) struct LinkReader {
     links: LinkCollector,
     /// The index of the link whose text is being read, if there is one.
     anchor: Option<usize>,
-    anchor_text: CollapsedText,
+    anchor_text: CollapsedTextBuilder,
     /// Whether the current position is in a ruby reading, which is not link text.
     is_in_reading: bool,
     /// Whether the open form has the method GET. `None` if no form is open.
@@ -33,7 +33,7 @@ pub(super) struct LinkReader {
 
 /// The data that all links of one tag have in common.
 struct Spot<'a> {
-    oddities: &'a mut Oddities<DocumentOddityKind>,
+    oddities: &'a mut OddityList<DocumentOddityKind>,
     offset: usize,
     element: LinkElement,
 }
@@ -43,7 +43,7 @@ impl LinkReader {
         LinkReader {
             links: LinkCollector::of_page(),
             anchor: None,
-            anchor_text: CollapsedText::new(limits.text_bytes),
+            anchor_text: CollapsedTextBuilder::new(limits.text_bytes),
             is_in_reading: false,
             form: None,
             limits: limits.clone(),
@@ -67,9 +67,9 @@ impl LinkReader {
     pub(super) fn start(
         &mut self,
         tag: &Tag<'_>,
-        attributes: Attributes<'_>,
+        attributes: TagAttributes<'_>,
         at: TagContext,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
     ) {
         let mut spot = Spot {
             oddities,
@@ -106,9 +106,9 @@ impl LinkReader {
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,
-        attributes: Attributes<'_>,
+        attributes: TagAttributes<'_>,
         at: TagContext,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
     ) {
         let mut all = attributes.iter();
         if all.any(|one| has_placeholder(one.value()) && attributes.is_first(one)) {
@@ -123,7 +123,7 @@ impl LinkReader {
     pub(super) fn end(
         &mut self,
         tag: &Tag<'_>,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
         offset: usize,
     ) {
         match tag.name {
@@ -153,7 +153,7 @@ impl LinkReader {
     /// Ends the link whose text is being read, if there is one.
     pub(super) fn end_anchor(
         &mut self,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
         offset: usize,
     ) {
         let Some(position) = self.anchor.take() else {
@@ -171,7 +171,7 @@ impl LinkReader {
     pub(super) fn style_element(
         &mut self,
         text: &str,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
         offset: usize,
     ) {
         let element = LinkElement::Style;
@@ -187,7 +187,7 @@ impl LinkReader {
     pub(super) fn refresh(
         &mut self,
         target: &str,
-        oddities: &mut Oddities<DocumentOddityKind>,
+        oddities: &mut OddityList<DocumentOddityKind>,
         offset: usize,
     ) {
         let element = LinkElement::MetaRefresh;
@@ -199,7 +199,7 @@ impl LinkReader {
         self.add(target, "content", LinkKind::Page, &mut spot);
     }
 
-    fn html(&mut self, name: ElementName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn html(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         // Check for `a` first, because it is the most frequent element with links.
         if name == element_name::A {
             return self.anchor(attributes, &["href"], spot);
@@ -213,12 +213,12 @@ impl LinkReader {
                 };
                 let value = attribute.value();
                 match holder.holds {
-                    LinkAttributeValue::Address if trim(value).is_empty() => {}
-                    LinkAttributeValue::AddressOrProse if !is_address(value) => {}
-                    LinkAttributeValue::Address | LinkAttributeValue::AddressOrProse => {
+                    LinkAttributeSyntax::Address if trim(value).is_empty() => {}
+                    LinkAttributeSyntax::AddressOrProse if !is_address(value) => {}
+                    LinkAttributeSyntax::Address | LinkAttributeSyntax::AddressOrProse => {
                         self.add(value, holder.attribute, holder.kind, spot);
                     }
-                    LinkAttributeValue::Srcset => self.srcset(value, holder.attribute, spot),
+                    LinkAttributeSyntax::Srcset => self.srcset(value, holder.attribute, spot),
                 }
             }
         } else {
@@ -230,7 +230,7 @@ impl LinkReader {
     fn html_with_related_attributes(
         &mut self,
         name: ElementName,
-        attributes: Attributes<'_>,
+        attributes: TagAttributes<'_>,
         spot: &mut Spot<'_>,
     ) {
         match name {
@@ -260,7 +260,7 @@ impl LinkReader {
         }
     }
 
-    fn svg(&mut self, name: ElementName, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn svg(&mut self, name: ElementName, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         spot.element = match name {
             element_name::A => {
                 return self.anchor(attributes, &["href", "xlink:href"], spot);
@@ -278,7 +278,7 @@ impl LinkReader {
 
     /// Reads the link of a MathML element. Any MathML element may be a link (MathML 3 section
     /// 2.1.6).
-    fn math(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn math(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         spot.element = LinkElement::Math;
         for attribute in ["href", "xlink:href"] {
             self.add_if_there(attributes, attribute, LinkKind::Page, spot);
@@ -286,7 +286,12 @@ impl LinkReader {
     }
 
     /// Processes an `a`. Its address is the value of the first attribute of `names` that it has.
-    fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
+    fn anchor(
+        &mut self,
+        attributes: TagAttributes<'_>,
+        names: &[&'static str],
+        spot: &mut Spot<'_>,
+    ) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
         spot.element = LinkElement::A;
@@ -301,14 +306,14 @@ impl LinkReader {
         }
     }
 
-    fn area(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn area(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         let Some(href) = attributes.get("href") else {
             return;
         };
         let Some(href) = self.room(href, LinkKind::Page, spot) else {
             return;
         };
-        let mut alt = CollapsedText::new(self.limits.text_bytes);
+        let mut alt = CollapsedTextBuilder::new(self.limits.text_bytes);
         let wanted = attributes.get("alt").filter(|_| self.limits.text_bytes > 0);
         alt.push(wanted.unwrap_or_default());
         let (text, cut) = alt.take();
@@ -320,7 +325,7 @@ impl LinkReader {
         self.links.push(Link { text, ..link });
     }
 
-    fn link_element(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn link_element(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         spot.element = LinkElement::Link;
         let link = Link::new(String::new(), LinkElement::Link, "href", LinkKind::Other);
         let link = typed(link, attributes);
@@ -336,7 +341,7 @@ impl LinkReader {
         }
     }
 
-    fn frame(&mut self, attributes: Attributes<'_>, element: LinkElement, spot: &mut Spot<'_>) {
+    fn frame(&mut self, attributes: TagAttributes<'_>, element: LinkElement, spot: &mut Spot<'_>) {
         spot.element = element;
         // If there is a `srcdoc`, a browser shows it instead of the page at `src`.
         if element == LinkElement::Frame || attributes.get("srcdoc").is_none() {
@@ -347,7 +352,7 @@ impl LinkReader {
         }
     }
 
-    fn object(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn object(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         spot.element = LinkElement::Object;
         let base = attributes.get("codebase").unwrap_or_default();
         if let Some(data) = attributes.get("data") {
@@ -361,7 +366,7 @@ impl LinkReader {
         }
     }
 
-    fn applet(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn applet(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         spot.element = LinkElement::Applet;
         let base = attributes.get("codebase").unwrap_or_default();
         for attribute in ["code", "object"] {
@@ -376,7 +381,7 @@ impl LinkReader {
         }
     }
 
-    fn form(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn form(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         // A form within another form is ignored.
         if self.form.is_some() {
             return;
@@ -395,7 +400,7 @@ impl LinkReader {
 
     /// Processes the `formaction` of a button: the address to which the button sends the form,
     /// instead of the form's `action`.
-    fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn form_action(&mut self, attributes: TagAttributes<'_>, spot: &mut Spot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
                 .iter()
@@ -434,7 +439,7 @@ impl LinkReader {
 
     fn add_if_there(
         &mut self,
-        attributes: Attributes<'_>,
+        attributes: TagAttributes<'_>,
         name: &'static str,
         kind: LinkKind,
         spot: &mut Spot<'_>,

@@ -1,6 +1,6 @@
 //! The addresses in a `srcset`.
 
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 
 /// Returns the addresses of the image candidates in `value`, without sizes and densities ("parse a
 /// srcset attribute", HTML Standard 4.8.4.2.1). Unlike in the standard, candidates with invalid

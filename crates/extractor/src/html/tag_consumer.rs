@@ -68,9 +68,9 @@ pub(crate) enum Namespace {
 }
 
 /// A consumer that ignores everything.
-pub(super) struct NoConsumer;
+pub(super) struct NullTagConsumer;
 
-impl TagConsumer for NoConsumer {
+impl TagConsumer for NullTagConsumer {
     fn start(&mut self, _tag: &Tag<'_>, _at: TagContext) {}
 
     fn end(&mut self, _tag: &Tag<'_>, _at: TagContext) {}

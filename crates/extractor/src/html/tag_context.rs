@@ -5,9 +5,9 @@ use super::element_name::{self, ElementName, is_void};
 use super::foreign_elements::ForeignElements;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{Mode, Tag, TextBetweenTags, Token, Tokenizer};
-use super::xml_names::XmlNames;
-use crate::document_kind::Syntax;
+use super::tokenizer::{HtmlTokenKind, Tag, TextBetweenTags, TextReadingMode, Tokenizer};
+use super::xml_name_resolver::XmlNameResolver;
+use crate::document_kind::MarkupSyntax;
 
 /// Minimum bytes of a page between two calls of [`TagConsumer::is_given_up`].
 const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
@@ -16,15 +16,15 @@ const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
 /// until the consumer gives up.
 pub(super) fn walk<C: TagConsumer>(page: &DecodedPage<'_>, attributes: usize, consumer: C) -> C {
     match page.syntax() {
-        Syntax::Html => walk_html(page.as_str(), attributes, consumer),
-        Syntax::Xml => walk_xml(page.as_str(), attributes, consumer),
+        MarkupSyntax::Html => walk_html(page.as_str(), attributes, consumer),
+        MarkupSyntax::Xml => walk_xml(page.as_str(), attributes, consumer),
     }
 }
 
 /// Passes all tags and text of a page in HTML syntax to `consumer`.
 pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
-    let mut tokenizer = Tokenizer::new(text, Syntax::Html, attributes);
-    let mut walk = TagWalk::new(consumer);
+    let mut tokenizer = Tokenizer::new(text, MarkupSyntax::Html, attributes);
+    let mut walk = TagDispatcher::new(consumer);
     let mut next_check = 0;
     loop {
         let token = tokenizer.next(walk.foreign.is_foreign());
@@ -32,7 +32,7 @@ pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer:
             walk.text(&text);
         }
         match token {
-            Token::StartTag => {
+            HtmlTokenKind::StartTag => {
                 let tag = tokenizer.tag();
                 if tag.offset >= next_check {
                     if walk.consumer.is_given_up() {
@@ -43,9 +43,9 @@ pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer:
                 let mode = walk.start_tag(&tag);
                 tokenizer.set_mode(mode);
             }
-            Token::EndTag => walk.end_tag(&tokenizer.tag()),
-            Token::Text => {}
-            Token::EndOfPage => return walk.consumer,
+            HtmlTokenKind::EndTag => walk.end_tag(&tokenizer.tag()),
+            HtmlTokenKind::Text => {}
+            HtmlTokenKind::EndOfPage => return walk.consumer,
         }
     }
 }
@@ -54,9 +54,9 @@ pub(super) fn walk_html<C: TagConsumer>(text: &str, attributes: usize, consumer:
 /// (`<a/>`) ends its element, and prefixes refer to namespaces. `script`, `style`, `title` and the
 /// like may contain CDATA sections and comments.
 fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
-    let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
-    let mut walk = TagWalk::new(consumer);
-    let mut names = XmlNames::default();
+    let mut tokenizer = Tokenizer::new(text, MarkupSyntax::Xml, attributes);
+    let mut walk = TagDispatcher::new(consumer);
+    let mut names = XmlNameResolver::default();
     let mut next_check = 0;
     loop {
         // Pass `true`, because XML allows CDATA sections anywhere.
@@ -65,7 +65,7 @@ fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
             walk.text(&text);
         }
         match token {
-            Token::StartTag => {
+            HtmlTokenKind::StartTag => {
                 let tag = tokenizer.tag();
                 if tag.offset >= next_check {
                     if walk.consumer.is_given_up() {
@@ -76,11 +76,11 @@ fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
                 let tag = tag.renamed(names.start(&tag, tokenizer.written_name()));
                 if tag.self_closing {
                     walk.empty_tag(&tag);
-                } else if walk.start_tag(&tag) != Mode::Markup {
-                    tokenizer.set_mode(Mode::XmlText);
+                } else if walk.start_tag(&tag) != TextReadingMode::Markup {
+                    tokenizer.set_mode(TextReadingMode::XmlText);
                 }
             }
-            Token::EndTag => {
+            HtmlTokenKind::EndTag => {
                 let tag = tokenizer.tag();
                 let tag = tag.renamed(names.end(&tag, tokenizer.written_name()));
                 // In XML, `<br></br>` is one element, so its end tag is not another line break.
@@ -88,14 +88,14 @@ fn walk_xml<C: TagConsumer>(text: &str, attributes: usize, consumer: C) -> C {
                     walk.end_tag(&tag);
                 }
             }
-            Token::Text => {}
-            Token::EndOfPage => return walk.consumer,
+            HtmlTokenKind::Text => {}
+            HtmlTokenKind::EndOfPage => return walk.consumer,
         }
     }
 }
 
 /// Passes tags and text with their contexts to a consumer, and controls the tokenizer.
-pub(super) struct TagWalk<C> {
+pub(super) struct TagDispatcher<C> {
     pub(super) consumer: C,
     foreign: ForeignElements,
     /// Number of open `template` elements whose content is inert (not shown).
@@ -104,9 +104,9 @@ pub(super) struct TagWalk<C> {
     text_at: TagContext,
 }
 
-impl<C: TagConsumer> TagWalk<C> {
-    pub(super) fn new(consumer: C) -> TagWalk<C> {
-        TagWalk {
+impl<C: TagConsumer> TagDispatcher<C> {
+    pub(super) fn new(consumer: C) -> TagDispatcher<C> {
+        TagDispatcher {
             consumer,
             foreign: ForeignElements::default(),
             inert: 0,
@@ -125,14 +125,14 @@ impl<C: TagConsumer> TagWalk<C> {
     }
 
     #[inline]
-    pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> Mode {
+    pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> TextReadingMode {
         if !self.is_plain() || tag.kinds.is(TagKinds::CHANGES_CONTEXT) {
             return self.start_tag_in_context(tag);
         }
         let at = TagContext::shown(tag.offset);
         self.consumer.start(tag, at);
         self.text_at = at;
-        Mode::Markup
+        TextReadingMode::Markup
     }
 
     #[inline]
@@ -164,7 +164,7 @@ impl<C: TagConsumer> TagWalk<C> {
     }
 
     #[cold]
-    fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> Mode {
+    fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> TextReadingMode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
         // An HTML tag ends a drawing around it, so the tag can't be within a script or style of the
@@ -173,14 +173,14 @@ impl<C: TagConsumer> TagWalk<C> {
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
             Namespace::Html if tag.kinds.is(TagKinds::RAW) => mode_after(tag.name),
-            Namespace::Html | Namespace::Svg | Namespace::Math => Mode::Markup,
+            Namespace::Html | Namespace::Svg | Namespace::Math => TextReadingMode::Markup,
         };
         let at = TagContext {
             offset: tag.offset,
             space,
             shown: is_markup && !in_template,
             in_template,
-            raw: mode != Mode::Markup,
+            raw: mode != TextReadingMode::Markup,
         };
         self.consumer.start(tag, at);
         if space == Namespace::Html && tag.name == element_name::TEMPLATE {
@@ -230,16 +230,16 @@ impl<C: TagConsumer> TagWalk<C> {
 
 /// Returns how the text after a start tag is read by a parser without scripts (HTML Standard
 /// 13.2.6.4.4 and 13.2.6.4.7). Such a parser reads the content of `noscript` as markup.
-fn mode_after(name: ElementName) -> Mode {
+fn mode_after(name: ElementName) -> TextReadingMode {
     match name {
-        element_name::SCRIPT => Mode::Script,
+        element_name::SCRIPT => TextReadingMode::Script,
         element_name::STYLE
         | element_name::XMP
         | element_name::IFRAME
         | element_name::NOEMBED
-        | element_name::NOFRAMES => Mode::Rawtext,
-        element_name::TITLE | element_name::TEXTAREA => Mode::Rcdata,
-        element_name::PLAINTEXT => Mode::Plaintext,
-        _ => Mode::Markup,
+        | element_name::NOFRAMES => TextReadingMode::Rawtext,
+        element_name::TITLE | element_name::TEXTAREA => TextReadingMode::Rcdata,
+        element_name::PLAINTEXT => TextReadingMode::Plaintext,
+        _ => TextReadingMode::Markup,
     }
 }

@@ -6,7 +6,7 @@
 //! feeds.
 
 mod character_references;
-mod letter_count;
+mod letter_counter;
 mod markup_scan;
 mod raw_text;
 mod tag;
@@ -17,17 +17,17 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memmem};
 
 use self::character_references::{ReferenceContext, decode, without_nul};
-pub(super) use self::letter_count::LetterCount;
+pub(super) use self::letter_counter::LetterCounter;
 use self::markup_scan::{next_less_than, tag_name};
 use self::raw_text::{end_of_script, end_of_text, is_end_tag};
-pub(crate) use self::tag::{Attribute, AttributeList, Attributes, Tag};
+pub(crate) use self::tag::{Attribute, AttributeOffsetList, Tag, TagAttributes};
 use super::element_name::ElementName;
 use super::tag_kinds::TagKinds;
-use crate::document_kind::Syntax;
+use crate::document_kind::MarkupSyntax;
 
 /// How the text after a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum TextReadingMode {
     Markup,
     /// Text with character references: `title`, `textarea`.
     Rcdata,
@@ -42,7 +42,7 @@ pub(super) enum Mode {
 
 /// The kind of token that [`Tokenizer::next`] read. [`Tokenizer::text`] returns the text before the
 /// token, and [`Tokenizer::tag`] returns the tag.
-pub(super) enum Token {
+pub(super) enum HtmlTokenKind {
     StartTag,
     EndTag,
     /// Text that is not followed by a tag, but for example by a comment. The text may be empty.
@@ -111,10 +111,10 @@ impl<'t> TextBetweenTags<'t> {
 /// A tokenizer for one page.
 pub(super) struct Tokenizer<'t> {
     page: &'t str,
-    syntax: Syntax,
+    syntax: MarkupSyntax,
     /// Offset of the next byte to read.
     at: usize,
-    mode: Mode,
+    mode: TextReadingMode,
     /// The range of the name of the open element (`script`, `title` ..), if its content has no
     /// markup. Only the end tag with this name ends the content.
     open: Range<usize>,
@@ -126,7 +126,7 @@ pub(super) struct Tokenizer<'t> {
     /// Offsets of the beginning of the last tag, and of the end of its name.
     start: usize,
     name_end: usize,
-    attributes: AttributeList,
+    attributes: AttributeOffsetList,
     max_attributes: usize,
 }
 
@@ -143,27 +143,27 @@ enum Markup {
 
 impl<'t> Tokenizer<'t> {
     /// Creates a tokenizer that keeps `max_attributes` attributes of each tag.
-    pub(super) fn new(page: &'t str, syntax: Syntax, max_attributes: usize) -> Tokenizer<'t> {
+    pub(super) fn new(page: &'t str, syntax: MarkupSyntax, max_attributes: usize) -> Tokenizer<'t> {
         Tokenizer {
             page,
             syntax,
             at: 0,
-            mode: Mode::Markup,
+            mode: TextReadingMode::Markup,
             open: 0..0,
             text: 0..0,
             text_kind: TextKind::Data,
             name: ElementName::of(b""),
             start: 0,
             name_end: 0,
-            attributes: AttributeList::default(),
+            attributes: AttributeOffsetList::default(),
             max_attributes,
         }
     }
 
     /// Sets how the text after the last start tag is read.
     #[inline]
-    pub(super) fn set_mode(&mut self, mode: Mode) {
-        if mode != Mode::Markup {
+    pub(super) fn set_mode(&mut self, mode: TextReadingMode) {
+        if mode != TextReadingMode::Markup {
             self.mode = mode;
             self.open = self.start + 1..self.name_end;
         }
@@ -174,21 +174,25 @@ impl<'t> Tokenizer<'t> {
     /// formulas, which may contain CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
-    pub(super) fn next(&mut self, is_foreign: bool) -> Token {
-        if self.mode != Mode::Markup && self.read_text_without_markup() {
-            return Token::Text;
+    pub(super) fn next(&mut self, is_foreign: bool) -> HtmlTokenKind {
+        if self.mode != TextReadingMode::Markup && self.read_text_without_markup() {
+            return HtmlTokenKind::Text;
         }
         let bytes = self.page.as_bytes();
         let mut from = self.at;
         loop {
             let Some(at) = next_less_than(bytes, from) else {
                 self.take_text(bytes.len(), TextKind::Data);
-                return Token::EndOfPage;
+                return HtmlTokenKind::EndOfPage;
             };
             let (token, name) = match bytes[at..] {
-                [_, letter, ..] if letter.is_ascii_alphabetic() => (Token::StartTag, at + 1),
-                [_, b'/', letter, ..] if letter.is_ascii_alphabetic() => (Token::EndTag, at + 2),
-                _ if self.read_no_tag(at, is_foreign) => return Token::Text,
+                [_, letter, ..] if letter.is_ascii_alphabetic() => {
+                    (HtmlTokenKind::StartTag, at + 1)
+                }
+                [_, b'/', letter, ..] if letter.is_ascii_alphabetic() => {
+                    (HtmlTokenKind::EndTag, at + 2)
+                }
+                _ if self.read_no_tag(at, is_foreign) => return HtmlTokenKind::Text,
                 _ => {
                     from = at + 1;
                     continue;
@@ -197,7 +201,7 @@ impl<'t> Tokenizer<'t> {
             self.take_text(at, TextKind::Data);
             return match self.read_tag(name) {
                 true => token,
-                false => Token::EndOfPage,
+                false => HtmlTokenKind::EndOfPage,
             };
         }
     }
@@ -230,7 +234,7 @@ impl<'t> Tokenizer<'t> {
         }
         match markup {
             Markup::Declaration | Markup::BogusComment
-                if self.syntax == Syntax::Xml && !bytes[at..].starts_with(b"<![CDATA[") =>
+                if self.syntax == MarkupSyntax::Xml && !bytes[at..].starts_with(b"<![CDATA[") =>
             {
                 self.at = xml_markup::end(bytes, at);
             }
@@ -255,15 +259,15 @@ impl<'t> Tokenizer<'t> {
     fn read_text_without_markup(&mut self) -> bool {
         let bytes = self.page.as_bytes();
         let name = &bytes[self.open.clone()];
-        let mode = std::mem::replace(&mut self.mode, Mode::Markup);
+        let mode = std::mem::replace(&mut self.mode, TextReadingMode::Markup);
         let end = match mode {
-            Mode::XmlText => return self.read_xml_text(),
-            Mode::Markup | Mode::Plaintext => None,
-            Mode::Rcdata | Mode::Rawtext => end_of_text(bytes, self.at, name),
-            Mode::Script => end_of_script(bytes, self.at, name),
+            TextReadingMode::XmlText => return self.read_xml_text(),
+            TextReadingMode::Markup | TextReadingMode::Plaintext => None,
+            TextReadingMode::Rcdata | TextReadingMode::Rawtext => end_of_text(bytes, self.at, name),
+            TextReadingMode::Script => end_of_script(bytes, self.at, name),
         };
         let kind = match mode {
-            Mode::Rcdata => TextKind::Rcdata,
+            TextReadingMode::Rcdata => TextKind::Rcdata,
             _ => TextKind::Raw,
         };
         self.take_text(end.unwrap_or(bytes.len()), kind);
@@ -289,7 +293,7 @@ impl<'t> Tokenizer<'t> {
         let is_at_stop = stop == self.at;
         self.take_text(stop, TextKind::Data);
         if !is_end {
-            self.mode = Mode::XmlText;
+            self.mode = TextReadingMode::XmlText;
             match bytes[stop + 2] {
                 _ if !is_at_stop => {}
                 b'[' => self.read_cdata(),
@@ -329,7 +333,7 @@ impl<'t> Tokenizer<'t> {
             page: self.page,
             self_closing: self.attributes.self_closing,
             was_cut: self.attributes.was_cut,
-            attributes: Attributes::new(self.page, &self.attributes),
+            attributes: TagAttributes::new(self.page, &self.attributes),
         }
     }
 

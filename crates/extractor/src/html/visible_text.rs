@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::element_name;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{LetterCount, Tag, TextBetweenTags};
-use crate::collapsed_text::{CollapsedText, trim};
-use crate::page::VisibleSummary;
+use super::tokenizer::{LetterCounter, Tag, TextBetweenTags};
+use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
+use crate::extracted_page::VisiblePageSummary;
 
 /// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
@@ -20,7 +20,7 @@ const MAX_LETTERS: usize = 8192;
 const MAX_TEXTS: usize = 64;
 
 /// Observes the text and the images of a page while it is read.
-pub trait PageObserver {
+pub trait VisibleTextObserver {
     /// Returns whether more text is wanted. Called before the page is read and after each call of
     /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
@@ -41,7 +41,7 @@ pub trait PageObserver {
 }
 
 /// An observer that ignores everything.
-impl PageObserver for () {
+impl VisibleTextObserver for () {
     fn wants_text(&self) -> bool {
         false
     }
@@ -53,14 +53,14 @@ impl PageObserver for () {
 
 /// Builds the [`VisibleSummary`] of a page, and passes its visible text and images to an observer.
 pub(super) struct VisibleTextReader<'o> {
-    observer: &'o mut dyn PageObserver,
+    observer: &'o mut dyn VisibleTextObserver,
     /// Whether the observer wants more text.
     is_text_wanted: bool,
     /// Texts that are not yet counted, nor passed to the observer.
     texts: Vec<Range<usize>>,
-    outline: VisibleSummary,
-    letters: LetterCount,
-    heading: CollapsedText,
+    outline: VisiblePageSummary,
+    letters: LetterCounter,
+    heading: CollapsedTextBuilder,
     inside: Inside,
 }
 
@@ -78,20 +78,20 @@ enum Inside {
 }
 
 impl<'o> VisibleTextReader<'o> {
-    pub(super) fn new(observer: &'o mut dyn PageObserver) -> VisibleTextReader<'o> {
+    pub(super) fn new(observer: &'o mut dyn VisibleTextObserver) -> VisibleTextReader<'o> {
         VisibleTextReader {
             is_text_wanted: observer.wants_text(),
             texts: Vec::with_capacity(MAX_TEXTS),
             observer,
-            outline: VisibleSummary::default(),
-            letters: LetterCount::default(),
-            heading: CollapsedText::new(MAX_HEADING_BYTES),
+            outline: VisiblePageSummary::default(),
+            letters: LetterCounter::default(),
+            heading: CollapsedTextBuilder::new(MAX_HEADING_BYTES),
             inside: Inside::Page,
         }
     }
 
     /// Returns the summary of `page`.
-    pub(super) fn finish(mut self, page: &str) -> VisibleSummary {
+    pub(super) fn finish(mut self, page: &str) -> VisiblePageSummary {
         self.take_texts(page);
         self.end_heading();
         self.outline.letters = self.letters.finish().min(MAX_LETTERS);

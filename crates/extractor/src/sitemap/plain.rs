@@ -1,7 +1,7 @@
 //! Reads a plain text sitemap: one URL per line.
 
 use super::{Sitemap, SitemapEntry, SitemapKind};
-use crate::collapsed_text::trim;
+use crate::collapsed_text_builder::trim;
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits, note};
 
 pub(super) fn read(text: &str, limits: &ReadingLimits, sitemap: &mut Sitemap) {

@@ -1,8 +1,10 @@
 //! Reads an XML sitemap, with the extensions for languages, images, videos and news.
 
 use super::plain::is_url;
-use super::{NewsEntry, Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, Video};
-use crate::collapsed_text::{CollapsedText, trim};
+use super::{
+    Sitemap, SitemapAlternate, SitemapEntry, SitemapKind, SitemapNewsArticle, SitemapVideo,
+};
+use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::reading_limits::{DocumentOddityKind, ReadingLimits};
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
@@ -178,7 +180,7 @@ impl Walk<'_> {
     fn video(&mut self) {
         if self.has_room() {
             self.extension = Some(Extension::Video);
-            self.entry().videos.push(Video::default());
+            self.entry().videos.push(SitemapVideo::default());
         }
     }
 
@@ -268,7 +270,7 @@ impl Walk<'_> {
                 }
             }
             Field::NewsTitle => {
-                let mut title = CollapsedText::new(self.limits.title_bytes);
+                let mut title = CollapsedTextBuilder::new(self.limits.title_bytes);
                 title.push(&value);
                 let title = title.take().0;
                 self.entry().news.get_or_insert_default().title = title;
@@ -321,8 +323,10 @@ impl Walk<'_> {
                 entry.priority = number.filter(|number| (0.0..=1.0).contains(number));
             }
             _ => {
-                entry.news.get_or_insert_with(NewsEntry::default).published =
-                    Some(value.to_owned());
+                entry
+                    .news
+                    .get_or_insert_with(SitemapNewsArticle::default)
+                    .published = Some(value.to_owned());
             }
         }
     }

@@ -21,13 +21,13 @@ pub(crate) enum XmlNamespace {
 
 /// The namespace prefixes in scope.
 #[derive(Default)]
-pub(super) struct Bindings {
+pub(super) struct NamespaceBindings {
     /// The declared prefixes: each with its namespace, and the depth of the element that declares
     /// it.
     all: Vec<(String, XmlNamespace, usize)>,
 }
 
-impl Bindings {
+impl NamespaceBindings {
     /// Records the namespace declarations of `tag`, for an element at `depth`.
     pub(super) fn enter(&mut self, tag: &BytesStart<'_>, depth: usize, attributes: usize) {
         if !tag.contains("xmlns") {

@@ -2,7 +2,7 @@
 //! them with random inputs.
 
 use crawl_extractor::{
-    CharsetSource, ContentKind, DocumentOddity, Link, LinkKind, MAX_SNIFF_BYTES, Page,
+    CharsetSource, ContentKind, DocumentOddity, ExtractedPage, Link, LinkKind, MAX_SNIFF_BYTES,
     ReadingLimits, document_kind, is_html, link_header, read_css, read_feed, read_html,
     read_sitemap, refresh_header,
 };
@@ -47,7 +47,7 @@ pub(crate) fn html(data: &[u8]) {
 
 /// Appends a tag to a page. Checks that at most one link is lost, and that the title still begins
 /// with the same text.
-fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&str>) {
+fn unchanged_by_appended_text(page: &ExtractedPage, body: &[u8], content_type: Option<&str>) {
     // If the charset is guessed, more bytes may change the guess, so don't compare.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;

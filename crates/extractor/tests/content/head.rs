@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crawl_extractor::{
-    Content, ContentLimits, PageContext, ReadingLimits, read_content, read_html,
+    ContentLimits, PageContent, PageContext, ReadingLimits, read_content, read_html,
 };
 use expect_test::{Expect, expect};
 
@@ -246,7 +246,7 @@ fn implausible_dates() {
 
 #[test]
 fn json_ld_basics() {
-    let content: Content = read(
+    let content: PageContent = read(
         r#"<script type="application/ld+json; charset=utf-8">/*<![CDATA[*/{"@context":"https://schema.org","@graph":[
           {"@type":["Article","https://schema.org/TechArticle"],"headline":" How\n to ","author":[{"@type":"Person","name":"A"},"B"],
            "datePublished":"2024-05-06","dateModified":"2024-05-07","inLanguage":"en","url":"/x","description":"d"},

@@ -1,13 +1,13 @@
 //! Tests of hostile pages and of limits.
 
-use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
+use crawl_extractor::{ContentLimits, PageContent, PageContext, read_content};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use crate::{read, show_oddities};
 
 /// Compares the oddities of a page and its numbers of blocks and bytes of text with `expected`.
-fn check(content: &Content, expected: Expect) {
+fn check(content: &PageContent, expected: Expect) {
     let (blocks, bytes) = (content.blocks.len(), content.visible_text().len());
     expected.assert_eq(&format!(
         "{blocks} blocks, {bytes} bytes\n{}",
@@ -176,7 +176,7 @@ fn small() -> ContentLimits {
     limits
 }
 
-fn holds(content: &Content, limits: &ContentLimits) {
+fn holds(content: &PageContent, limits: &ContentLimits) {
     assert!(content.visible_text().len() <= limits.text_bytes + limits.blocks);
     assert!(content.blocks.len() <= limits.blocks);
     let mut end = 0;

@@ -3,17 +3,17 @@
 mod blocks;
 mod corpus;
 mod head;
-mod heading_marks;
+mod heading_controls;
 mod hostile;
 mod ruby;
 mod teasers;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Content, ContentLimits, PageContext, read_content, read_markdown};
+use crawl_extractor::{ContentLimits, PageContent, PageContext, read_content, read_markdown};
 
 /// Returns the content of `html`.
-fn read(html: &str) -> Content {
+fn read(html: &str) -> PageContent {
     let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
@@ -29,7 +29,7 @@ fn markdown(html: &str) -> String {
 }
 
 /// Formats oddities, one per line: name, line, count.
-fn show_oddities(content: &Content) -> String {
+fn show_oddities(content: &PageContent) -> String {
     content
         .oddities
         .iter()

@@ -1,12 +1,13 @@
 //! Tests of the charsets of pages.
 
 use crawl_extractor::{
-    CharsetSource, ContentLimits, Page, PageContext, ReadingLimits, read_html, read_markdown,
+    CharsetSource, ContentLimits, ExtractedPage, PageContext, ReadingLimits, read_html,
+    read_markdown,
 };
 
 use crate::show_oddities;
 
-fn page(content_type: Option<&str>, body: &[u8]) -> Page {
+fn page(content_type: Option<&str>, body: &[u8]) -> ExtractedPage {
     read_html(body, content_type, &ReadingLimits::default())
 }
 

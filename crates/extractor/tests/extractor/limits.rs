@@ -1,10 +1,10 @@
 //! Tests of limits and hostile input.
 
-use crawl_extractor::{Page, ReadingLimits, read_html};
+use crawl_extractor::{ExtractedPage, ReadingLimits, read_html};
 
 use crate::{read, show_oddities};
 
-fn read_with(html: &str, change: impl Fn(&mut ReadingLimits)) -> Page {
+fn read_with(html: &str, change: impl Fn(&mut ReadingLimits)) -> ExtractedPage {
     let mut limits = ReadingLimits::default();
     change(&mut limits);
     read_html(html.as_bytes(), Some("text/html; charset=utf-8"), &limits)

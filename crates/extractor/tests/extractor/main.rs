@@ -6,27 +6,27 @@ mod charset;
 #[path = "../checks/mod.rs"]
 mod checks;
 mod css;
+mod document_kinds;
 #[path = "../../../fuzz/src/exercise.rs"]
 mod exercise;
 mod fuzzed;
-mod header;
 mod hostile;
 mod html;
 mod html5lib_encodings;
 mod limits;
+mod link_headers;
 mod links;
 mod property;
 mod sitemap;
-mod sniff;
 mod visible_text_reader;
 mod xhtml;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{DocumentOddity, Link, Page, ReadingLimits, read_html};
+use crawl_extractor::{DocumentOddity, ExtractedPage, Link, ReadingLimits, read_html};
 
 /// Reads `html` as a page.
-fn read(html: &str) -> Page {
+fn read(html: &str) -> ExtractedPage {
     read_html(
         html.as_bytes(),
         Some("text/html; charset=utf-8"),

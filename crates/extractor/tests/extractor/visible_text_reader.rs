@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crawl_extractor::{
-    Content, ContentLimits, DecodedPage, PageContext, PageObserver, ReadingLimits, read_page_text,
-    read_text,
+    ContentLimits, DecodedPage, PageContent, PageContext, ReadingLimits, VisibleTextObserver,
+    read_page_text, read_text,
 };
 
 use crate::read;
@@ -15,7 +15,7 @@ struct Lines {
     limit: usize,
 }
 
-impl PageObserver for Lines {
+impl VisibleTextObserver for Lines {
     fn wants_text(&self) -> bool {
         self.lines.len() < self.limit
     }
@@ -105,7 +105,7 @@ struct Impatient {
     max_bytes: usize,
 }
 
-impl PageObserver for Impatient {
+impl VisibleTextObserver for Impatient {
     fn wants_text(&self) -> bool {
         true
     }
@@ -145,6 +145,10 @@ fn reading_stops_within_64_kib_of_giving_up() {
             "{max_bytes}: {}",
             observer.seen_bytes
         );
-        assert_eq!(read.1, Content::default(), "what was read is for nobody");
+        assert_eq!(
+            read.1,
+            PageContent::default(),
+            "what was read is for nobody"
+        );
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{differences, links, ours};
+use crate::{differences, independent_link_finder, ours};
 
 /// The sums over all compared pages.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ fn compare(path: &Path, sum: &mut Sum) {
         let bytes = error.into_bytes();
         encoding_rs::WINDOWS_1252.decode(&bytes).0.into_owned()
     });
-    let (ours, trees) = (ours(&html), links::of_tree(&html));
+    let (ours, trees) = (ours(&html), independent_link_finder::of_tree(&html));
     sum.pages += 1;
     sum.links += trees.len();
     let lines = differences(&ours, &trees);

@@ -2,9 +2,9 @@
 //! builds no tree, but must find the same links as a browser.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod cases;
 mod corpus;
-mod links;
+mod html5lib_tree_cases;
+mod independent_link_finder;
 
 use std::collections::BTreeSet;
 

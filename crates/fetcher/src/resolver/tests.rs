@@ -100,7 +100,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
     let public = ["93.184.215.14".parse().unwrap()];
     for then in [&public[..], &[home[0], public[0]]] {
         let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
-        let rules = Arc::new(AddressRules::new(false, false, &typed, None));
+        let rules = Arc::new(AddressChecker::new(false, false, &typed, None));
         let other_names =
             CheckedResolver::new(rules, NameServerResolver::new(&[], None, Duration::ZERO));
         let names = other_names.for_typed();
@@ -128,7 +128,7 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
         ttl: Some(Duration::from_secs(300)),
     };
     let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
-    let rules = Arc::new(AddressRules::new(false, true, &typed, None));
+    let rules = Arc::new(AddressChecker::new(false, true, &typed, None));
     let names =
         CheckedResolver::new(rules, NameServerResolver::new(&[], None, Duration::ZERO)).for_typed();
     let partial: Entry = Arc::new(Known::of(answer(&[private])).into());

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, OnceLock};
 
-use crawl_policy::usage::TdmRep;
+use crawl_policy::usage_statements::TdmReservationList;
 use crawl_policy::{AgentRules, ProductToken, RobotsProfile, VisitHours};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
@@ -12,7 +12,7 @@ use moka::sync::Cache;
 
 use crate::robots::copy::{RobotsCopy, RobotsFreshness};
 use crate::robots::freshness::RobotsTimeLimits;
-use crate::robots::tdm_reservation::TdmReservationFile;
+use crate::robots::tdm_reservation_copy::TdmReservationCopy;
 
 /// Bytes of an entry besides the file and its rules, rounded up: keys, validators, and the cache's
 /// bookkeeping.
@@ -26,7 +26,7 @@ pub struct CompiledRobots {
     /// The rules compiled from the copy.
     pub robots: AgentRules,
     /// The preferences in the origin's `tdmrep.json`, if it was fetched and is valid.
-    pub tdmrep: Option<TdmRep>,
+    pub tdmrep: Option<TdmReservationList>,
     named_sitemaps: OnceLock<NamedSitemaps>,
 }
 
@@ -44,8 +44,8 @@ impl CompiledRobots {
     pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: RobotsProfile) -> CompiledRobots {
         let robots = copy.compile(agent, profile);
         let tdmrep = match &copy.tdmrep {
-            TdmReservationFile::File(file) => TdmRep::parse(file),
-            TdmReservationFile::None | TdmReservationFile::NotAsked => None,
+            TdmReservationCopy::File(file) => TdmReservationList::parse(file),
+            TdmReservationCopy::None | TdmReservationCopy::NotAsked => None,
         };
         CompiledRobots {
             copy,
@@ -109,8 +109,8 @@ impl CompiledRobots {
     pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
             // The file takes about its own length, and so does its parsed form.
-            TdmReservationFile::File(file) => 2 * file.len(),
-            TdmReservationFile::None | TdmReservationFile::NotAsked => 0,
+            TdmReservationCopy::File(file) => 2 * file.len(),
+            TdmReservationCopy::None | TdmReservationCopy::NotAsked => 0,
         };
         OVERHEAD + self.copy.body.len() + self.robots.memory_bytes() + tdmrep
     }

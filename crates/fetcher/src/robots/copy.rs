@@ -11,10 +11,10 @@ use http::header::{CACHE_CONTROL, EXPIRES};
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::{Exchange, Validators};
-use crate::failure::Failure;
-use crate::robots::answer::RobotsAnswer;
+use crate::failure::ExchangeFailure;
+use crate::robots::fetch_result::RobotsFetchResult;
 use crate::robots::freshness::{RobotsTimeLimits, lifetime};
-use crate::robots::tdm_reservation::TdmReservationFile;
+use crate::robots::tdm_reservation_copy::TdmReservationCopy;
 
 /// Version of the stored form. Other versions are rejected.
 const VERSION: u32 = 2;
@@ -28,7 +28,7 @@ pub struct RobotsCopy {
     /// The origin of the rules.
     pub origin: Origin,
     /// The meaning of the last answer.
-    pub state: RobotsCopyState,
+    pub state: RobotsRulesState,
     /// Status of the last answer. `None` if the request was not answered.
     pub status: Option<u16>,
     /// When the last answer arrived.
@@ -46,13 +46,13 @@ pub struct RobotsCopy {
     /// The validators that came with `body`.
     pub validators: Validators,
     /// The site's `tdmrep.json`, if the crawl fetches it.
-    pub tdmrep: TdmReservationFile,
+    pub tdmrep: TdmReservationCopy,
 }
 
 /// The meaning of the last answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RobotsCopyState {
+pub enum RobotsRulesState {
     /// There is a file.
     Rules,
     /// There is no file; nothing is disallowed.
@@ -123,8 +123,8 @@ impl RobotsCopy {
     pub fn learn(
         origin: &Origin,
         before: Option<&RobotsCopy>,
-        answer: &RobotsAnswer,
-        result: &Result<Exchange, Failure>,
+        answer: &RobotsFetchResult,
+        result: &Result<Exchange, ExchangeFailure>,
         times: &RobotsTimeLimits,
     ) -> RobotsCopy {
         let now = match result {
@@ -139,15 +139,17 @@ impl RobotsCopy {
             copy.status = Some(exchange.status);
         }
         match (answer, result) {
-            (RobotsAnswer::Rules { body, .. }, Ok(exchange)) => {
+            (RobotsFetchResult::Rules { body, .. }, Ok(exchange)) => {
                 copy.body = body.clone();
                 copy.good(exchange, times);
             }
-            (RobotsAnswer::NotModified, Ok(exchange)) if before.is_some_and(RobotsCopy::holds) => {
+            (RobotsFetchResult::NotModified, Ok(exchange))
+                if before.is_some_and(RobotsCopy::holds) =>
+            {
                 copy.confirmed(before, exchange, times);
             }
-            (RobotsAnswer::None { .. } | RobotsAnswer::Redirect { .. }, Ok(exchange)) => {
-                copy.state = RobotsCopyState::None;
+            (RobotsFetchResult::None { .. } | RobotsFetchResult::Redirect { .. }, Ok(exchange)) => {
+                copy.state = RobotsRulesState::None;
                 copy.lasts = lifetime(&exchange.headers, times, now);
                 copy.expires = now + copy.lasts;
             }
@@ -162,7 +164,7 @@ impl RobotsCopy {
     /// are in force no longer than the maximum for the copy's kind, counted from `now`.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimeLimits) -> RobotsFreshness {
-        let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
+        let is_unreachable = matches!(self.state, RobotsRulesState::Unreachable { .. });
         let longest = match is_unreachable {
             false => times.most,
             true => times.longest_wait.max(times.longest_asked),
@@ -189,7 +191,7 @@ impl RobotsCopy {
     #[must_use]
     pub fn compile(&self, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         match self.state {
-            RobotsCopyState::None => AgentRules::allow_all(),
+            RobotsRulesState::None => AgentRules::allow_all(),
             _ if self.holds() => AgentRules::parse(&self.body, agent, profile),
             _ => Robots::disallow_all().for_token(agent, profile),
         }
@@ -212,7 +214,7 @@ impl RobotsCopy {
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
-        if let TdmReservationFile::File(file) = &self.tdmrep {
+        if let TdmReservationCopy::File(file) = &self.tdmrep {
             bytes.extend_from_slice(file);
         }
         bytes
@@ -237,7 +239,7 @@ impl RobotsCopy {
         RobotsCopy {
             url: origin.robots_url(),
             origin: origin.clone(),
-            state: RobotsCopyState::Rules,
+            state: RobotsRulesState::Rules,
             status: None,
             fetched_at: now,
             expires: now,
@@ -245,7 +247,7 @@ impl RobotsCopy {
             body: Bytes::new(),
             good_at: None,
             validators: Validators::default(),
-            tdmrep: TdmReservationFile::NotAsked,
+            tdmrep: TdmReservationCopy::NotAsked,
         }
     }
 
@@ -289,25 +291,25 @@ impl RobotsCopy {
     fn lost(
         &mut self,
         before: Option<&RobotsCopy>,
-        answer: &RobotsAnswer,
+        answer: &RobotsFetchResult,
         times: &RobotsTimeLimits,
     ) {
         let now = self.fetched_at;
         let (why, wait_asked) = match answer {
-            RobotsAnswer::Unreachable {
+            RobotsFetchResult::Unreachable {
                 why, retry_after, ..
             } => (why.as_str(), *retry_after),
             _ => ("status", None),
         };
         let tries = match before.map(|before| &before.state) {
-            Some(RobotsCopyState::Unreachable { tries, .. }) => tries.saturating_add(1),
+            Some(RobotsRulesState::Unreachable { tries, .. }) => tries.saturating_add(1),
             _ => 1,
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
         let wait = doubled.min(times.longest_wait);
         let wait_asked = wait_asked.unwrap_or_default().min(times.longest_asked);
         self.expires = now + wait.max(wait_asked);
-        self.state = RobotsCopyState::Unreachable {
+        self.state = RobotsRulesState::Unreachable {
             why: why.to_owned(),
             tries,
         };
@@ -337,7 +339,7 @@ struct Version {
 struct Head {
     version: u32,
     origin: String,
-    state: RobotsCopyState,
+    state: RobotsRulesState,
     status: Option<u16>,
     fetched_at: u64,
     expires: u64,
@@ -372,22 +374,22 @@ impl Head {
             url: copy.url.to_string(),
             validators: copy.validators.clone(),
             tdmrep: match &copy.tdmrep {
-                TdmReservationFile::NotAsked => Tdm::NotAsked,
-                TdmReservationFile::None => Tdm::None,
-                TdmReservationFile::File(file) => Tdm::File(file.len() as u64),
+                TdmReservationCopy::NotAsked => Tdm::NotAsked,
+                TdmReservationCopy::None => Tdm::None,
+                TdmReservationCopy::File(file) => Tdm::File(file.len() as u64),
             },
         }
     }
 
     fn into_copy(self, mut body: Bytes) -> Result<RobotsCopy, BadRobotsCopy> {
         let tdmrep = match self.tdmrep {
-            Tdm::NotAsked => TdmReservationFile::NotAsked,
-            Tdm::None => TdmReservationFile::None,
+            Tdm::NotAsked => TdmReservationCopy::NotAsked,
+            Tdm::None => TdmReservationCopy::None,
             Tdm::File(bytes) => {
                 let begin = usize::try_from(bytes)
                     .ok()
                     .and_then(|bytes| body.len().checked_sub(bytes));
-                TdmReservationFile::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
+                TdmReservationCopy::File(body.split_off(begin.ok_or(BadRobotsCopy::Short(bytes))?))
             }
         };
         let origin = Origin::parse(&self.origin).map_err(|_| BadRobotsCopy::Url(self.origin))?;

@@ -17,14 +17,14 @@
 //! assert_eq!(holds.as_secs(), 600);
 //! ```
 
-mod answer;
 mod cache;
 mod copy;
+mod fetch_result;
 mod freshness;
-mod tdm_reservation;
+mod tdm_reservation_copy;
 
-pub use answer::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
 pub use cache::{CompiledRobots, RobotsCache};
-pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsFreshness};
+pub use copy::{BadRobotsCopy, RobotsCopy, RobotsFreshness, RobotsRulesState};
+pub use fetch_result::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsFetchResult};
 pub use freshness::{RobotsTimeLimits, lifetime};
-pub use tdm_reservation::{TDMREP_PATH, TdmReservationFile};
+pub use tdm_reservation_copy::{TDMREP_PATH, TdmReservationCopy};

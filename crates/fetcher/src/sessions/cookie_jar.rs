@@ -30,14 +30,14 @@ pub(crate) const MIN_SECRET_COOKIE_BYTES: usize = 16;
 
 /// The cookies of one site, in the order of their creation.
 #[derive(Clone, Default)]
-pub(crate) struct Jar {
+pub(crate) struct CookieJar {
     cookies: Vec<Cookie<'static>>,
 }
 
 /// Why a cookie from a response is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Refusal {
+pub(crate) enum CookieRefusal {
     /// The name and value are longer than [`MAX_COOKIE_BYTES`].
     TooLong,
     /// The field has no name and value, or contains control characters.
@@ -53,7 +53,7 @@ pub(crate) enum Refusal {
     Prefix,
 }
 
-impl Jar {
+impl CookieJar {
     /// Applies the value of a `Set-Cookie` field from a response for `url`. An expired cookie
     /// deletes the cookie that it would replace.
     pub(crate) fn receive(
@@ -61,15 +61,16 @@ impl Jar {
         url: &CanonicalUrl,
         set_cookie: &str,
         now: OffsetDateTime,
-    ) -> Result<(), Refusal> {
-        let mut raw = RawCookie::parse(set_cookie.to_owned()).map_err(|_| Refusal::Malformed)?;
+    ) -> Result<(), CookieRefusal> {
+        let mut raw =
+            RawCookie::parse(set_cookie.to_owned()).map_err(|_| CookieRefusal::Malformed)?;
         let length = raw.name().len() + raw.value().len();
         if length > MAX_COOKIE_BYTES {
-            return Err(Refusal::TooLong);
+            return Err(CookieRefusal::TooLong);
         }
         let is_control = |c: char| c.is_control() && c != '\t';
         if raw.name().chars().any(is_control) || raw.value().chars().any(is_control) {
-            return Err(Refusal::Malformed);
+            return Err(CookieRefusal::Malformed);
         }
         if let Some(age) = raw.max_age() {
             // Compute the time here, because `cookie_store` would read the clock.
@@ -84,7 +85,7 @@ impl Jar {
             let is_suffix = public_suffixes(domain).longest == Some(domain);
             match is_suffix {
                 true if domain == url.host() => raw.unset_domain(),
-                true => return Err(Refusal::PublicSuffix),
+                true => return Err(CookieRefusal::PublicSuffix),
                 false => {}
             }
         }
@@ -97,7 +98,7 @@ impl Jar {
         if (name.starts_with("__secure-") && !has_secure)
             || (name.starts_with("__host-") && !(has_secure && is_host_only && is_root))
         {
-            return Err(Refusal::Prefix);
+            return Err(CookieRefusal::Prefix);
         }
         if raw.path().is_some_and(is_long) {
             raw.unset_path();
@@ -106,9 +107,9 @@ impl Jar {
             raw.set_path("/");
         }
         let cookie = Cookie::try_from_raw_cookie(&raw, url.as_url());
-        let cookie = cookie.map_err(|_| Refusal::OtherDomain)?.into_owned();
+        let cookie = cookie.map_err(|_| CookieRefusal::OtherDomain)?.into_owned();
         if !is_private(url, false) && (has_secure || self.holds_secure_twin(&cookie, url)) {
-            return Err(Refusal::NotSecure);
+            return Err(CookieRefusal::NotSecure);
         }
         self.insert(cookie, now);
         Ok(())
@@ -257,7 +258,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
     use time::{Duration, OffsetDateTime};
 
-    use super::{Jar, MAX_ATTRIBUTE_BYTES, MAX_COOKIES, MAX_JAR_BYTES, Refusal};
+    use super::{CookieJar, CookieRefusal, MAX_ATTRIBUTE_BYTES, MAX_COOKIES, MAX_JAR_BYTES};
 
     fn url(text: &str) -> CanonicalUrl {
         canonicalize(None, text).unwrap()
@@ -268,15 +269,15 @@ mod tests {
     }
 
     /// Returns a jar that received these fields from `from`.
-    fn jar(from: &str, fields: &[&str]) -> Jar {
-        let mut jar = Jar::default();
+    fn jar(from: &str, fields: &[&str]) -> CookieJar {
+        let mut jar = CookieJar::default();
         for field in fields {
             assert_eq!(jar.receive(&url(from), field, now()), Ok(()), "{field}");
         }
         jar
     }
 
-    fn sent(jar: &Jar, to: &str) -> String {
+    fn sent(jar: &CookieJar, to: &str) -> String {
         jar.field(&url(to), now()).unwrap_or_default()
     }
 
@@ -315,23 +316,35 @@ mod tests {
     fn rfc6265bis_5_7_cookies_of_others_are_refused() {
         let from = "https://www.shop.co.uk/";
         for (from, field, refusal) in [
-            (from, "a=1; Domain=co.uk", Refusal::PublicSuffix),
-            (from, "a=1; Domain=other.co.uk", Refusal::OtherDomain),
-            (from, "a=1; Domain=m.www.shop.co.uk", Refusal::OtherDomain),
-            ("http://192.0.2.7/", "a=1; Domain=2.7", Refusal::OtherDomain),
-            ("http://www.shop.co.uk/", "a=1; Secure", Refusal::NotSecure),
-            (from, "__Secure-a=1", Refusal::Prefix),
-            (from, "__Host-a=1; Secure; Path=/x", Refusal::Prefix),
+            (from, "a=1; Domain=co.uk", CookieRefusal::PublicSuffix),
+            (from, "a=1; Domain=other.co.uk", CookieRefusal::OtherDomain),
+            (
+                from,
+                "a=1; Domain=m.www.shop.co.uk",
+                CookieRefusal::OtherDomain,
+            ),
+            (
+                "http://192.0.2.7/",
+                "a=1; Domain=2.7",
+                CookieRefusal::OtherDomain,
+            ),
+            (
+                "http://www.shop.co.uk/",
+                "a=1; Secure",
+                CookieRefusal::NotSecure,
+            ),
+            (from, "__Secure-a=1", CookieRefusal::Prefix),
+            (from, "__Host-a=1; Secure; Path=/x", CookieRefusal::Prefix),
             (
                 from,
                 "__HOST-a=1; Secure; Path=/; Domain=shop.co.uk",
-                Refusal::Prefix,
+                CookieRefusal::Prefix,
             ),
-            (from, "", Refusal::Malformed),
-            (from, "=", Refusal::Malformed),
-            (from, "a=b\u{1}c", Refusal::Malformed),
+            (from, "", CookieRefusal::Malformed),
+            (from, "=", CookieRefusal::Malformed),
+            (from, "a=b\u{1}c", CookieRefusal::Malformed),
         ] {
-            let result = Jar::default().receive(&url(from), field, now());
+            let result = CookieJar::default().receive(&url(from), field, now());
             assert_eq!(result, Err(refusal), "{field}");
         }
         let own_suffix = jar("https://alice.github.io/", &["a=1; Domain=alice.github.io"]);
@@ -341,7 +354,7 @@ mod tests {
         assert_eq!(sent(&suffix, "https://bob.github.io/"), "");
         let mut secure = jar("https://a.example/", &["a=1; Secure"]);
         let hidden = secure.receive(&url("http://a.example/"), "a=2", now());
-        assert_eq!(hidden, Err(Refusal::NotSecure));
+        assert_eq!(hidden, Err(CookieRefusal::NotSecure));
     }
 
     #[test]
@@ -375,26 +388,26 @@ mod tests {
     fn ours_a_jar_is_bounded_in_cookies_and_bytes() {
         let from = url("https://a.example/");
         let long = format!("a={}", "x".repeat(1 << 20));
-        let refused = Jar::default().receive(&from, &long, now());
-        assert_eq!(refused, Err(Refusal::TooLong));
-        let mut many = Jar::default();
+        let refused = CookieJar::default().receive(&from, &long, now());
+        assert_eq!(refused, Err(CookieRefusal::TooLong));
+        let mut many = CookieJar::default();
         for number in 0..5_000 {
             let field = format!("c{number}=1");
             many.receive(&from, &field, now()).unwrap();
         }
         assert_eq!(many.stored().len(), MAX_COOKIES);
         assert!(sent(&many, from.as_str()).ends_with("c4999=1"));
-        let mut large = Jar::default();
+        let mut large = CookieJar::default();
         for number in 0..20 {
             let field = format!("c{number}={}", "x".repeat(4_000));
             large.receive(&from, &field, now()).unwrap();
         }
-        let mut deep = Jar::default();
+        let mut deep = CookieJar::default();
         for number in 0..MAX_COOKIES {
             let field = format!("c{number}=1; Path=/{}", "x".repeat(1_000));
             deep.receive(&from, &field, now()).unwrap();
         }
-        let bytes = |jar: &Jar| {
+        let bytes = |jar: &CookieJar| {
             let stored = jar.stored().into_iter();
             let bytes = stored
                 .map(|one| one.name.len() + one.value.len() + one.path.len() + one.domain.len());
@@ -433,7 +446,7 @@ mod tests {
                 "quoted=\"3 4\"",
             ],
         );
-        let mut after = Jar::default();
+        let mut after = CookieJar::default();
         for stored in before.stored() {
             assert!(after.add(&stored, now()));
         }
@@ -441,7 +454,7 @@ mod tests {
         for to in [from, "https://example.org/", "http://m.example.org/"] {
             assert_eq!(sent(&before, to), sent(&after, to), "{to}");
         }
-        let mut late = Jar::default();
+        let mut late = CookieJar::default();
         let kept = before.stored();
         let kept = kept
             .iter()

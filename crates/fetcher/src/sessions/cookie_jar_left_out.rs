@@ -9,17 +9,22 @@ use super::stored_cookie::StoredCookie;
 
 /// A jar that stays empty.
 #[derive(Default)]
-pub(crate) struct Jar;
+pub(crate) struct CookieJar;
 
 /// Why a cookie from a response is not kept.
 #[derive(Clone, Copy, Debug, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Refusal {
+pub(crate) enum CookieRefusal {
     Malformed,
 }
 
-impl Jar {
-    pub(crate) fn receive(&mut self, _: &CanonicalUrl, _: &str, _: Tick) -> Result<(), Refusal> {
+impl CookieJar {
+    pub(crate) fn receive(
+        &mut self,
+        _: &CanonicalUrl,
+        _: &str,
+        _: Tick,
+    ) -> Result<(), CookieRefusal> {
         Ok(())
     }
 

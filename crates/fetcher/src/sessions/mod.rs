@@ -15,11 +15,11 @@ use crawl_weburl::{
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 
-use self::cookie_jar::{Jar, Refusal, utc};
+use self::cookie_jar::{CookieJar, CookieRefusal, utc};
 pub use self::cookies_txt::{BadCookieLine, CookieFile};
 use self::stored_cookie::StoredCookie;
 use crate::host_access::{HostAccessError, REDACTED, is_private};
-use crate::secrets::{LearnedSecrets, SecretKind};
+use crate::secret_finder::{LearnedSecrets, SecretKind};
 
 /// The cookies and tokens of the sites for which the operator keeps them. Each site has its own
 /// cookies and token, and no request to a host outside the site gets them. Clones share the same
@@ -40,7 +40,7 @@ struct Sessions {
 struct Session {
     /// Whether cookies and the token are sent over plain http as well as https.
     plain_http: bool,
-    jar: Jar,
+    jar: CookieJar,
     token: Option<(HeaderName, HeaderValue)>,
     is_logged_in: bool,
     /// The digest of the cookie file that was imported last.
@@ -309,7 +309,7 @@ impl SiteSessions {
         };
         let mut session = lock(session);
         for field in headers.get_all(SET_COOKIE) {
-            let text = std::str::from_utf8(field.as_bytes()).map_err(|_| Refusal::Malformed);
+            let text = std::str::from_utf8(field.as_bytes()).map_err(|_| CookieRefusal::Malformed);
             let kept = text.and_then(|text| session.jar.receive(url, text, utc(now)));
             if let Err(refusal) = kept
                 && !std::mem::replace(&mut session.has_warned, true)

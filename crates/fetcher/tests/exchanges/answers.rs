@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crawl_fetcher::robots::MAX_ROBOTS_BYTES;
-use crawl_fetcher::{FetchConfig, FetchRequest, Truncation, Validators};
+use crawl_fetcher::{FetchConfig, FetchRequest, TruncationReason, Validators};
 use crawl_scheduler::OutcomeKind;
 use http::Version;
 
-use crate::support::{Act, Server, config, fetch, fetch_with, fetcher};
+use crate::scripted_server::{Act, Server, config, fetch, fetch_with, fetcher};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
 
@@ -134,9 +134,9 @@ async fn a_long_body_is_cut_and_its_beginning_kept() {
         })
     };
     for (limit, body, truncated) in [
-        (4, "hell", Some(Truncation::Length)),
+        (4, "hell", Some(TruncationReason::Length)),
         (5, "hello", None),
-        (0, "", Some(Truncation::Length)),
+        (0, "", Some(TruncationReason::Length)),
     ] {
         let exchange = fetch(&limited(limit), &url).await.unwrap();
         assert_eq!(exchange.body, body);
@@ -161,7 +161,7 @@ async fn an_endless_body_is_cut() {
     let exchange = fetch(&fetcher(config), &url).await.unwrap();
     assert_eq!(exchange.body.len(), 100_001);
     assert!(exchange.body.starts_with(b"1234567812345678"));
-    assert_eq!(exchange.truncated, Some(Truncation::Length));
+    assert_eq!(exchange.truncated, Some(TruncationReason::Length));
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn rfc9110_9_3_2_an_answer_to_head_has_no_body() {
     for (answer, truncated) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-            Some(Truncation::Unwanted),
+            Some(TruncationReason::Unwanted),
         ),
         ("HTTP/1.1 405 No\r\nContent-Length: 5\r\n\r\n", None),
     ] {

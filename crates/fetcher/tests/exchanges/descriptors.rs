@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::canonicalize;
 use tokio::task::JoinSet;
 
-use crate::support::{Server, config, fetch, fetcher};
+use crate::scripted_server::{Server, config, fetch, fetcher};
 
 /// Environment variable that passes the server's URL to the process with few descriptors.
 const SERVER: &str = "CRAWL_TEST_SERVER";
@@ -18,8 +18,8 @@ async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let server = Server::start(move |_| {
         vec![
-            crate::support::Act::Send(ok.into()),
-            crate::support::Act::Close,
+            crate::scripted_server::Act::Send(ok.into()),
+            crate::scripted_server::Act::Close,
         ]
     })
     .await;

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use crawl_fetcher::{
-    Failure, FailureKind, FailurePhase, Fault, FetchConfig, FetchRequest, Truncation,
+    ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchConfig, FetchRequest,
+    TruncationReason,
 };
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
 
-use crate::support::{Act, Server, config, fetch, fetcher, permit, unused_address};
+use crate::scripted_server::{Act, Server, config, fetch, fetcher, permit, unused_address};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort";
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-fn summary(failure: &Failure) -> String {
+fn summary(failure: &ExchangeFailure) -> String {
     let signal = match failure.signal_kind() {
         OutcomeKind::NoConnection => "no connection",
         OutcomeKind::UrlFailed => "url failed",
@@ -175,17 +176,17 @@ async fn a_failed_body_keeps_the_part_that_arrived() {
     for (script, truncated, body) in [
         (
             vec![send(HEAD), Act::Close],
-            Truncation::Disconnect(FailureKind::ShortBody),
+            TruncationReason::Disconnect(FailureKind::ShortBody),
             "short",
         ),
         (
             vec![send(format!("{CHUNKED}5\r\nhello\r\nxyz\r\n"))],
-            Truncation::Disconnect(FailureKind::BadBody),
+            TruncationReason::Disconnect(FailureKind::BadBody),
             "hello",
         ),
         (
             vec![send(HEAD), Act::Stall],
-            Truncation::Time(FailureKind::IdleTimeout),
+            TruncationReason::Time(FailureKind::IdleTimeout),
             "short",
         ),
     ] {
@@ -235,12 +236,15 @@ async fn long_bodies_wait_for_room_and_short_ones_do_not() {
     let short = fetch(&fetcher, &url).await.unwrap();
     assert_eq!(short.body, "xxxxx");
     let third = fetch(&fetcher, &url).await.unwrap_err();
-    assert_eq!((third.name(), third.fault), ("no_room", Fault::Operator));
+    assert_eq!(
+        (third.name(), third.fault),
+        ("no_room", FaultyParty::Operator)
+    );
     assert!(third.retry);
     let answer = third.answer.as_ref().unwrap();
     assert_eq!(
         answer.truncated,
-        Some(Truncation::Time(FailureKind::NoRoom))
+        Some(TruncationReason::Time(FailureKind::NoRoom))
     );
     assert!(answer.body.len() <= 256 << 10, "{}", answer.body.len());
     drop(first);
@@ -297,7 +301,7 @@ async fn a_permit_is_for_its_host() {
     let failure = result.unwrap_err();
     assert_eq!(
         (failure.name(), failure.fault),
-        ("wrong_permit", Fault::Operator)
+        ("wrong_permit", FaultyParty::Operator)
     );
     assert_eq!(server.connections(), 0);
 }
@@ -313,7 +317,7 @@ async fn give_up_ends_exchanges_at_once() {
         let failure = result.unwrap_err();
         assert_eq!(
             (failure.name(), failure.fault),
-            ("given_up", Fault::Operator)
+            ("given_up", FaultyParty::Operator)
         );
         assert_eq!(failure.signal_kind(), OutcomeKind::Answered);
         assert!(failure.retry);

@@ -5,13 +5,13 @@
     reason = "helpers of tests are tests, which the lint does not see"
 )]
 
-mod access;
-mod addresses;
+mod allowed_addresses;
 mod answers;
 mod descriptors;
 mod failures;
-mod name_server;
-mod names;
+mod host_access;
+mod name_lookups;
 mod proxy;
-mod support;
+mod scripted_name_server;
+mod scripted_server;
 mod tls;

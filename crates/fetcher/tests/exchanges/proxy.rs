@@ -1,11 +1,11 @@
 //! Requests through the operator's proxy.
 
-use crawl_fetcher::{Clock, Fault, FetchConfig, Fetcher};
+use crawl_fetcher::{FaultyParty, FetchConfig, Fetcher, MonotonicClock};
 use crawl_weburl::canonicalize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, fetch, fetcher, unused_address};
+use crate::scripted_server::{Server, fetch, fetcher, unused_address};
 
 fn through(proxy: &str) -> FetchConfig {
     FetchConfig {
@@ -94,7 +94,7 @@ async fn an_unreachable_proxy_is_the_operators_fault() {
         let failure = fetch(&fetcher, &url).await.unwrap_err();
         assert_eq!(
             (failure.name(), failure.fault),
-            ("proxy_failed", Fault::Operator)
+            ("proxy_failed", FaultyParty::Operator)
         );
     }
 }
@@ -102,7 +102,7 @@ async fn an_unreachable_proxy_is_the_operators_fault() {
 #[test]
 fn setup_errors_name_the_unusable_setting() {
     let message = |config| {
-        Fetcher::new(config, Clock::start())
+        Fetcher::new(config, MonotonicClock::start())
             .unwrap_err()
             .to_string()
     };

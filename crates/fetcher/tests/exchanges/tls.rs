@@ -20,8 +20,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::name_server::{NameServer, ScriptedAnswer};
-use crate::support::{Server, config, fetch, fetcher, resolve_to_loopback};
+use crate::scripted_name_server::{NameServer, ScriptedAnswer};
+use crate::scripted_server::{Server, config, fetch, fetcher, resolve_to_loopback};
 
 /// A self-signed certificate for `a.test` only, valid for a hundred years.
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");

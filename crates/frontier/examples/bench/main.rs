@@ -13,17 +13,19 @@
     reason = "a program for the command line"
 )]
 
-mod machine;
-mod web;
+mod generated_web;
+mod resource_usage;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, Lease, LeaseOutcome, Visit};
+use crawl_frontier::{
+    FjallFrontier, FjallFrontierOptions, Frontier, LastVisit, Lease, LeaseOutcome,
+};
 
-use crate::web::{LINKS, Page, Web};
+use crate::generated_web::{LINKS, Page, Web};
 
 /// The number of pages leased and settled to measure latency.
 const LEASES: usize = 20_000;
@@ -62,11 +64,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     (row.lease_us, row.settle_us) = lease_and_settle(&plan, &frontier, &mut web)?;
     row.known = frontier.counts().known;
     drop(frontier);
-    row.bytes = machine::disk_bytes(&plan.dir)?;
-    let (start, before) = (Instant::now(), machine::processor_seconds());
+    row.bytes = resource_usage::disk_bytes(&plan.dir)?;
+    let (start, before) = (Instant::now(), resource_usage::processor_seconds());
     let frontier = FjallFrontier::open(&plan.dir, &FjallFrontierOptions::default())?;
     row.open = start.elapsed();
-    row.open_processor = machine::processor_seconds() - before;
+    row.open_processor = resource_usage::processor_seconds() - before;
     let start = Instant::now();
     let origins = frontier.origins().len();
     row.origins = start.elapsed();
@@ -146,8 +148,8 @@ fn admit(
             (tenth, tenth_began) = (tenth + 1, (links, now));
             eprintln!(
                 "{known_urls:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
-                machine::processor_seconds() * 1e6 / links as f64,
-                machine::memory_mib(),
+                resource_usage::processor_seconds() * 1e6 / links as f64,
+                resource_usage::memory_mib(),
                 slowest.as_millis(),
             );
         }
@@ -155,7 +157,7 @@ fn admit(
     Ok(Row {
         links,
         whole: start.elapsed(),
-        processor: machine::processor_seconds(),
+        processor: resource_usage::processor_seconds(),
         last_tenth,
         slowest_commit: slowest,
         lease_us: [0.0; 2],
@@ -200,9 +202,9 @@ fn lease_and_settle(
 }
 
 /// Returns a visit like those of a crawl: with a digest, a validator and a due time.
-fn visit(number: u64) -> Visit {
+fn visit(number: u64) -> LastVisit {
     let due = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
-    Visit {
+    LastVisit {
         at: 1_795_000_000,
         due: 1_795_000_000 + due as u32,
         bytes: number.to_le_bytes().repeat(8),
@@ -222,7 +224,7 @@ fn print(plan: &Plan, row: &Row) {
         row.links as f64 / row.whole.as_secs_f64(),
         row.last_tenth,
         row.processor * 1e6 / row.links as f64,
-        machine::peak_memory_mib(),
+        resource_usage::peak_memory_mib(),
         row.bytes as f64 / row.known as f64,
         row.lease_us[0],
         row.lease_us[1],

@@ -10,12 +10,12 @@ use super::helpers::{
 };
 use super::{MemoryFrontierHarness, RestartableFrontier};
 use crate::{
-    Admission, AdmissionResult, Exclusion, Frontier, FrontierError, KnownState, LeaseOutcome,
-    Reason, UnsettledUrl, UrlCounts, UrlKind, Visit,
+    Admission, AdmissionResult, Frontier, FrontierError, KnownState, LastVisit, LeaseOutcome,
+    NotFetchedReason, Reason, UnsettledUrl, UrlCounts, UrlKind,
 };
 
 /// A clause's name and its check.
-pub(super) type Clause = (&'static str, fn(&mut dyn RestartableFrontier));
+pub(super) type ContractClause = (&'static str, fn(&mut dyn RestartableFrontier));
 
 macro_rules! clauses {
     ($(fn $name:ident($bench:ident) $body:block)*) => {
@@ -74,7 +74,7 @@ clauses! {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 0), link("/b", 0)]);
         settle(frontier, lease(frontier), LeaseOutcome::Failed { why: "reset".into() });
-        let robots = Exclusion {
+        let robots = NotFetchedReason {
             reason: Reason::Robots,
             rule: Some("Disallow: /b".into()),
             line: Some(7),
@@ -138,7 +138,7 @@ clauses! {
     fn a_lease_may_be_put_aside(bench) {
         let far = Admission { priority: 9, ..link("/a", 3) };
         admit(bench.frontier(), [far, link("/b", 1)]);
-        let trap = Exclusion { rule: Some("calendar".into()), ..Exclusion::of(Reason::Trap) };
+        let trap = NotFetchedReason { rule: Some("calendar".into()), ..NotFetchedReason::of(Reason::Trap) };
         settle(bench.frontier(), lease(bench.frontier()), LeaseOutcome::Deferred(trap.clone()));
         bench.die();
         let record = bench.frontier().known(&url("/a")).unwrap().unwrap();
@@ -237,10 +237,10 @@ clauses! {
         assert_eq!(second.via, Some(url("/")));
         assert_eq!(frontier.found_on(&second.url).unwrap(), second.via);
         // The stored visit remains until another one replaces it.
-        let stored = Visit { at: 10, due: 100, bytes: b"/".to_vec() };
+        let stored = LastVisit { at: 10, due: 100, bytes: b"/".to_vec() };
         assert_eq!(frontier.visit(&first.url).unwrap(), Some(stored));
         settle_until(frontier, first, 200, 300);
-        let stored = Visit { at: 200, due: 300, bytes: b"/".to_vec() };
+        let stored = LastVisit { at: 200, due: 300, bytes: b"/".to_vec() };
         assert_eq!(frontier.visit(&url("/")).unwrap(), Some(stored));
         settle(frontier, second, LeaseOutcome::Failed { why: "reset".into() });
         assert_eq!(visit_due(frontier, u32::MAX, 9), 2);
@@ -312,7 +312,7 @@ clauses! {
 
     fn a_url_settled_again_until_the_same_time_is_due_once(bench) {
         let settle_all = |frontier: &dyn Frontier, at| {
-            let visit = Visit { at, due: 50, bytes: Vec::new() };
+            let visit = LastVisit { at, due: 50, bytes: Vec::new() };
             let mut transaction = frontier.begin().unwrap();
             while let Some(lease) = frontier.lease(&origin()).unwrap() {
                 let fetched = LeaseOutcome::Fetched { status: 200 };
@@ -346,7 +346,7 @@ clauses! {
     fn a_visit_that_is_dropped_was_none(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 1)]);
-        let visit = Visit { at: 1, due: 2, bytes: Vec::new() };
+        let visit = LastVisit { at: 1, due: 2, bytes: Vec::new() };
         let mut transaction = frontier.begin().unwrap();
         transaction.settle_until(lease(frontier), LeaseOutcome::Retry, visit.clone()).unwrap();
         assert_eq!(transaction.visit_due(9, 9).unwrap(), 0);
@@ -552,7 +552,7 @@ clauses! {
         transaction.commit().unwrap();
         assert!(bench.frontier().lease(&origin()).unwrap().is_none());
         let record = bench.frontier().known(&url("/a")).unwrap().unwrap();
-        assert_eq!(record.state, KnownState::Excluded(Exclusion::of(Reason::Scope)));
+        assert_eq!(record.state, KnownState::Excluded(NotFetchedReason::of(Reason::Scope)));
         assert_eq!((record.depth, record.via), (4, None));
     }
 

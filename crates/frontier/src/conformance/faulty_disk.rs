@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::sieve::{Disk, DiskFile};
+use crate::sieve::{DiskFile, RunDisk};
 
 /// A [`Disk`] whose operations succeed a given number of times and then all fail. The first failing
 /// write still writes half of its bytes.
@@ -77,7 +77,7 @@ struct FaultyFile {
     written: u64,
 }
 
-impl Disk for FaultyDisk {
+impl RunDisk for FaultyDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.step()?;
         let file = File::create(path)?;

@@ -4,8 +4,8 @@
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::{
-    Admission, CommitResult, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState,
-    Visit,
+    Admission, CommitResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
+    RequestedState,
 };
 
 /// Parses a URL. A path alone is resolved against the default origin, `http://a.example`.
@@ -31,7 +31,7 @@ pub fn link(path: &str, depth: u32) -> Admission {
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
-        state: RequestedState::Deferred(Exclusion::of(reason)),
+        state: RequestedState::Deferred(NotFetchedReason::of(reason)),
         ..link(path, depth)
     }
 }
@@ -40,7 +40,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
-        state: RequestedState::Excluded(Exclusion::of(Reason::Scope)),
+        state: RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
         ..link(path, depth)
     }
 }
@@ -71,7 +71,7 @@ pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: LeaseOutcome) {
 
 /// Settles a lease as fetched at time `at`, with the next visit due at time `due`.
 pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
-    let visit = Visit {
+    let visit = LastVisit {
         at,
         due,
         bytes: lease.url.path().into(),

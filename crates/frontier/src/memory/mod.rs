@@ -21,8 +21,8 @@ use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_record::UrlRecord;
-use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
-use crate::visit::{StoredVisit, Visit};
+use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::visit::{LastVisit, StoredVisit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///
@@ -234,7 +234,7 @@ impl Frontier for MemoryFrontier {
         Ok(Box::new(MemoryTransaction::new(self)))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrlDetails>, FrontierError> {
         let shared = self.shared();
         let leased = shared.leased.contains(url);
         Ok(shared.records.get(url).map(|record| record.known(leased)))
@@ -264,7 +264,7 @@ impl Frontier for MemoryFrontier {
         self.shared().reopenings
     }
 
-    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<LastVisit>, FrontierError> {
         let shared = self.shared();
         Ok(shared.visits.get(url).map(|kept| kept.visit.clone()))
     }

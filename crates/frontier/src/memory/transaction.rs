@@ -8,12 +8,12 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Shared, lock};
 use crate::admission::{Admission, AdmissionResult};
-use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, QueuedUrlFields, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::{RecordState, UrlRecord};
-use crate::visit::{StoredVisit, Visit};
+use crate::visit::{LastVisit, StoredVisit};
 
 /// A transaction. Changes are collected here until the commit.
 pub(super) struct MemoryTransaction<'f> {
@@ -68,7 +68,7 @@ impl<'f> MemoryTransaction<'f> {
     fn improve(
         &mut self,
         mut record: UrlRecord,
-        place: QueuePlace,
+        place: QueuedUrlFields,
         nearer: bool,
         admission: Admission,
     ) {
@@ -141,7 +141,7 @@ impl<'f> MemoryTransaction<'f> {
     pub(super) fn revisit_where(
         &mut self,
         most: usize,
-        is_due: impl Fn(&Visit) -> bool,
+        is_due: impl Fn(&LastVisit) -> bool,
         is_own: impl Fn(&CanonicalUrl) -> bool,
     ) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
@@ -184,7 +184,7 @@ impl Transaction for MemoryTransaction<'_> {
         &mut self,
         lease: Lease,
         outcome: LeaseOutcome,
-        visit: Visit,
+        visit: LastVisit,
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let stored = StoredVisit::new(&lease, visit);

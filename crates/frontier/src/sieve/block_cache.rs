@@ -1,7 +1,7 @@
 //! A cache of recently read blocks, which serves most look-ups. Pages share many links, and most of
 //! the other links lead to the page's own origin, whose URLs are in few blocks.
 
-use super::run_block::{BLOCK_BYTES, Block, SortedRunError};
+use super::run_block::{BLOCK_BYTES, RunBlock, SortedRunError};
 
 /// A direct-mapped cache: each block has one possible slot, which follows from its number and the
 /// number of its sorted run. Sorted runs never change and their numbers are never reused, so a
@@ -27,8 +27,8 @@ impl BlockCache {
         &mut self,
         run: u64,
         number: usize,
-        read: impl FnOnce(&mut Block) -> Result<(), SortedRunError>,
-    ) -> Result<&Block, SortedRunError> {
+        read: impl FnOnce(&mut RunBlock) -> Result<(), SortedRunError>,
+    ) -> Result<&RunBlock, SortedRunError> {
         let mixed = (run << 40 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = ((u128::from(mixed) * self.tags.len() as u128) >> 64) as usize;
         let block = &mut self.bytes.as_chunks_mut::<BLOCK_BYTES>().0[at];

@@ -12,11 +12,11 @@ use std::{io, ops::Range};
 
 use foldhash::HashMapExt;
 
-use super::disk::Disk;
+use super::disk::RunDisk;
 use super::run_block::SortedRunError;
-use super::run_merge::{RunMerge, runs_to_merge};
+use super::run_merge::{RunMergeIterator, runs_to_merge};
 use super::sieve_record::SieveRecord;
-use super::sorted_run::{RunEntry, SortedRun};
+use super::sorted_run::{RunManifestEntry, SortedRun};
 use super::sorted_run_writer::SortedRunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
@@ -28,9 +28,9 @@ const MAX_GATHERED_TABLES: usize = 2;
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
 
 /// The state of the sieve, shared by commits and the two background threads.
-pub(super) struct Compactor {
+pub(super) struct SharedSieveState {
     dir: PathBuf,
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn RunDisk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
     /// The list of sorted runs, as stored. Held while the list and `view` change, and acquired
@@ -61,16 +61,16 @@ struct Failure {
     message: String,
 }
 
-impl Compactor {
+impl SharedSieveState {
     pub(super) fn new(
         dir: PathBuf,
-        disk: Arc<dyn Disk>,
+        disk: Arc<dyn RunDisk>,
         run_list: Arc<dyn RunListStore>,
         gather: usize,
         manifest: RunManifest,
         view: SieveSnapshot,
-    ) -> Compactor {
-        Compactor {
+    ) -> SharedSieveState {
+        SharedSieveState {
             dir,
             disk,
             run_list,
@@ -85,14 +85,14 @@ impl Compactor {
         }
     }
 
-    pub(super) fn start(compactor: &Arc<Compactor>) -> io::Result<Vec<JoinHandle<()>>> {
-        let start = |name: &str, work: fn(&Compactor) -> Result<(), FrontierError>| {
+    pub(super) fn start(compactor: &Arc<SharedSieveState>) -> io::Result<Vec<JoinHandle<()>>> {
+        let start = |name: &str, work: fn(&SharedSieveState) -> Result<(), FrontierError>| {
             let compactor = Arc::clone(compactor);
             let thread = thread::Builder::new().name(name.to_owned());
             thread.spawn(move || compactor.end(|| work(&compactor)))
         };
-        let writing = start("sieve-write", Compactor::write_tables)?;
-        match start("sieve-merge", Compactor::merge_runs) {
+        let writing = start("sieve-write", SharedSieveState::write_tables)?;
+        match start("sieve-merge", SharedSieveState::merge_runs) {
             Ok(merging) => Ok(vec![writing, merging]),
             Err(why) => {
                 compactor.stop();
@@ -276,7 +276,7 @@ impl Compactor {
     /// complete.
     fn merge(&self, runs: &[Arc<SortedRun>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
-        let mut merge = RunMerge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
+        let mut merge = RunMergeIterator::new(runs).map_err(|why| self.run_list.run_failed(why))?;
         let merged = self.write_run(self.take_id(), max_records, |writer| {
             loop {
                 for _ in 0..RECORDS_BETWEEN_CHECKS {
@@ -351,7 +351,7 @@ impl Compactor {
 
 /// Returns the range of `list` with the sorted runs `runs`. The range may have moved since their
 /// merge began, because newer runs are added at the start of the list.
-fn place_of(list: &[RunEntry], runs: &[Arc<SortedRun>]) -> Option<Range<usize>> {
+fn place_of(list: &[RunManifestEntry], runs: &[Arc<SortedRun>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;
     Some(at..at + runs.len())

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The disk that sorted runs are written to. [`SystemDisk`] is the system's real disk. Tests use
 /// disks that are full or lose power.
-pub trait Disk: Send + Sync {
+pub trait RunDisk: Send + Sync {
     /// Creates a file, replacing one of the same name.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ pub trait DiskFile: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDisk;
 
-impl Disk for SystemDisk {
+impl RunDisk for SystemDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         Ok(Box::new(File::create(path)?))
     }

@@ -30,14 +30,14 @@ use std::thread::JoinHandle;
 use foldhash::{HashMap, HashMapExt};
 
 pub(crate) use self::block_cache::BlockCache;
-use self::compactor::Compactor;
+use self::compactor::SharedSieveState;
 pub(crate) use self::run_block::SortedRunError;
 pub(crate) use self::sieve_record::{PackedState, STATE_BYTES, SieveRecord};
-pub(crate) use self::sorted_run::RunEntry;
+pub(crate) use self::sorted_run::RunManifestEntry;
 use self::sorted_run::SortedRun;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-pub use disk::{Disk, DiskFile, SystemDisk};
+pub use disk::{DiskFile, RunDisk, SystemDisk};
 
 /// The durable storage of the list of sorted runs.
 pub(crate) trait RunListStore: Send + Sync {
@@ -57,13 +57,13 @@ pub(crate) struct RunManifest {
     /// The last number that was assigned to a sorted run.
     pub(crate) next_run: u64,
     /// The sorted runs, newest first.
-    pub(crate) runs: Vec<RunEntry>,
+    pub(crate) runs: Vec<RunManifestEntry>,
 }
 
 /// The arguments of [`Sieve::open`].
 pub(crate) struct SieveSettings {
     pub(crate) dir: PathBuf,
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn RunDisk>,
     pub(crate) run_list: Arc<dyn RunListStore>,
     /// Maximum number of new records in memory. Beyond the limit, they are written as a sorted run.
     pub(crate) gather: usize,
@@ -73,7 +73,7 @@ pub(crate) struct SieveSettings {
 type Table = HashMap<Fingerprint, PackedState>;
 
 pub(crate) struct Sieve {
-    compactor: Arc<Compactor>,
+    compactor: Arc<SharedSieveState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -152,7 +152,7 @@ impl Sieve {
             full: None,
             runs: runs.collect::<Result<_, _>>()?,
         };
-        let compactor = Arc::new(Compactor::new(
+        let compactor = Arc::new(SharedSieveState::new(
             dir.clone(),
             disk,
             run_list,
@@ -160,7 +160,7 @@ impl Sieve {
             manifest,
             view,
         ));
-        let threads = Compactor::start(&compactor)
+        let threads = SharedSieveState::start(&compactor)
             .map_err(|source| SortedRunError::Io { path: dir, source })?;
         Ok(Sieve { compactor, threads })
     }
@@ -213,7 +213,7 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
 }
 
 /// Removes the files of sorted runs that are not in the manifest. A crash may leave such files.
-fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> io::Result<()> {
+fn remove_unlisted_runs(dir: &Path, disk: &dyn RunDisk, manifest: &RunManifest) -> io::Result<()> {
     if !dir.try_exists()? {
         fs::create_dir_all(dir)?;
         disk.sync_dir(dir.parent().unwrap_or(dir))?;

@@ -14,7 +14,7 @@ pub(crate) const BLOCK_BYTES: usize = 4096;
 pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
 
 /// The bytes of one block.
-pub(crate) type Block = [u8; BLOCK_BYTES];
+pub(crate) type RunBlock = [u8; BLOCK_BYTES];
 
 /// The reason why a sorted run can't be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -33,17 +33,17 @@ pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Writes the checksum of block `number` of sorted run `run` into the block's last eight bytes.
-pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
+pub(crate) fn seal(block: &mut RunBlock, run: u64, number: u64) {
     let checksum = block_checksum(block, run, number);
     block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Returns whether `block` is intact and is block `number` of sorted run `run`, according to its
 /// checksum.
-pub(crate) fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
+pub(crate) fn is_sealed(block: &RunBlock, run: u64, number: u64) -> bool {
     number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
 }
 
-fn block_checksum(block: &Block, run: u64, number: u64) -> u64 {
+fn block_checksum(block: &RunBlock, run: u64, number: u64) -> u64 {
     xxh3_64_with_seed(&block[..BLOCK_BYTES - 8], run << 32 ^ number)
 }

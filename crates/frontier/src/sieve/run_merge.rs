@@ -33,15 +33,15 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
 
 /// Iterates over the records of several sorted runs in key order. If several runs have a key, only
 /// its newest record is returned.
-pub(crate) struct RunMerge {
+pub(crate) struct RunMergeIterator {
     /// One scan per sorted run, newest first.
     scans: Vec<Scan>,
 }
 
-impl RunMerge {
-    pub(crate) fn new(runs: &[Arc<SortedRun>]) -> Result<RunMerge, SortedRunError> {
+impl RunMergeIterator {
+    pub(crate) fn new(runs: &[Arc<SortedRun>]) -> Result<RunMergeIterator, SortedRunError> {
         let scans = runs.iter().map(|run| Scan::new(Arc::clone(run)));
-        Ok(RunMerge {
+        Ok(RunMergeIterator {
             scans: scans.collect::<Result<_, _>>()?,
         })
     }

@@ -19,7 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block_cache::BlockCache;
 use super::bloom_filter::{BloomFilter, LINE_BYTES};
 use super::disk::read_at;
-use super::run_block::{BLOCK_BYTES, BLOCK_RECORDS, Block, SortedRunError, is_sealed, number_at};
+use super::run_block::{
+    BLOCK_BYTES, BLOCK_RECORDS, RunBlock, SortedRunError, is_sealed, number_at,
+};
 use super::sieve_record::{KEY_BYTES, PackedState, RECORD_BYTES, SieveRecord};
 use crate::fingerprint::Fingerprint;
 
@@ -29,7 +31,7 @@ const VERSION: u64 = 1;
 
 /// The entry of a sorted run in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunEntry {
+pub(crate) struct RunManifestEntry {
     pub(crate) id: u64,
     pub(crate) records: u64,
     /// The checksum at the end of the footer, which identifies the file that was written.
@@ -38,7 +40,7 @@ pub(crate) struct RunEntry {
 
 /// The end of a sorted run's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Footer {
+pub(crate) struct SortedRunFooter {
     pub(crate) id: u64,
     pub(crate) records: u64,
     pub(crate) lines: u64,
@@ -46,7 +48,7 @@ pub(crate) struct Footer {
     pub(crate) checksum: u64,
 }
 
-impl Footer {
+impl SortedRunFooter {
     fn blocks(&self) -> u64 {
         self.records.div_ceil(BLOCK_RECORDS as u64)
     }
@@ -70,17 +72,17 @@ impl Footer {
         out
     }
 
-    pub(crate) fn entry(&self) -> RunEntry {
+    pub(crate) fn entry(&self) -> RunManifestEntry {
         let bytes = self.bytes();
-        RunEntry {
+        RunManifestEntry {
             id: self.id,
             records: self.records,
             checksum: number_at(&bytes, FOOTER_BYTES - 8),
         }
     }
 
-    fn read(bytes: &[u8; FOOTER_BYTES]) -> Option<Footer> {
-        let footer = Footer {
+    fn read(bytes: &[u8; FOOTER_BYTES]) -> Option<SortedRunFooter> {
+        let footer = SortedRunFooter {
             id: number_at(bytes, 16),
             records: number_at(bytes, 24),
             lines: number_at(bytes, 32),
@@ -94,7 +96,7 @@ impl Footer {
 pub(crate) struct SortedRun {
     path: PathBuf,
     file: File,
-    pub(crate) entry: RunEntry,
+    pub(crate) entry: RunManifestEntry,
     index: Index,
     filter: BloomFilter,
 }
@@ -130,7 +132,7 @@ impl Index {
 
 impl SortedRun {
     /// Opens the file of a sorted run that is listed in the manifest.
-    pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<SortedRun, SortedRunError> {
+    pub(crate) fn open(path: &Path, entry: RunManifestEntry) -> Result<SortedRun, SortedRunError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),
             _ => SortedRunError::Io {
@@ -145,7 +147,7 @@ impl SortedRun {
             return Err(damaged(path, format!("the file ends after {length} bytes")));
         };
         read_at(&file, &mut bytes, footer_at).map_err(io)?;
-        let footer = Footer::read(&bytes).filter(|footer| footer.entry() == entry);
+        let footer = SortedRunFooter::read(&bytes).filter(|footer| footer.entry() == entry);
         let footer = footer.ok_or_else(|| {
             damaged(
                 path,
@@ -200,7 +202,7 @@ impl SortedRun {
         Ok(find(block, self.records_in(number), key))
     }
 
-    fn read(&self, number: usize, block: &mut Block) -> Result<(), SortedRunError> {
+    fn read(&self, number: usize, block: &mut RunBlock) -> Result<(), SortedRunError> {
         self.read_blocks(number, block.as_mut_slice())
     }
 
@@ -233,11 +235,11 @@ impl SortedRun {
 }
 
 /// Returns the first `count` records of a block.
-pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_BYTES]] {
+pub(crate) fn records(block: &RunBlock, count: usize) -> &[[u8; RECORD_BYTES]] {
     &block.as_chunks().0[..count]
 }
 
-fn find(block: &Block, count: usize, key: Fingerprint) -> Option<PackedState> {
+fn find(block: &RunBlock, count: usize, key: Fingerprint) -> Option<PackedState> {
     let records = records(block, count);
     let at = records
         .binary_search_by(|record| SieveRecord::read(record).key.cmp(&key))

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom_filter::BloomFilter;
-use super::disk::{Disk, DiskFile};
-use super::run_block::{BLOCK_BYTES, BLOCK_RECORDS, Block, SortedRunError, seal};
+use super::disk::{DiskFile, RunDisk};
+use super::run_block::{BLOCK_BYTES, BLOCK_RECORDS, RunBlock, SortedRunError, seal};
 use super::sieve_record::{KEY_BYTES, RECORD_BYTES, SieveRecord};
-use super::sorted_run::{Footer, RunEntry};
+use super::sorted_run::{RunManifestEntry, SortedRunFooter};
 
 /// The number of bytes of blocks that are collected before they are written to the file.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
@@ -18,14 +18,14 @@ const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes a sorted run. The records must come in key order, each key once.
 pub(crate) struct SortedRunWriter<'d> {
-    disk: &'d dyn Disk,
+    disk: &'d dyn RunDisk,
     path: PathBuf,
     file: Box<dyn DiskFile>,
     id: u64,
     records: u64,
     firsts: Vec<u8>,
     filter: BloomFilter,
-    block: Box<Block>,
+    block: Box<RunBlock>,
     /// The number of records in `block`.
     held: usize,
     pending: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct SortedRunWriter<'d> {
 impl<'d> SortedRunWriter<'d> {
     /// Creates the file of a sorted run with at most `max_records` records.
     pub(crate) fn create(
-        disk: &'d dyn Disk,
+        disk: &'d dyn RunDisk,
         path: &Path,
         id: u64,
         max_records: u64,
@@ -79,13 +79,13 @@ impl<'d> SortedRunWriter<'d> {
 
     /// Writes the remaining records, the index, the filter and the footer. Returns when the file
     /// and its name are on disk.
-    pub(crate) fn finish(mut self) -> Result<RunEntry, SortedRunError> {
+    pub(crate) fn finish(mut self) -> Result<RunManifestEntry, SortedRunError> {
         if self.held > 0 {
             self.end_block()?;
         }
         let mut map = std::mem::take(&mut self.firsts);
         self.filter.put(&mut map);
-        let footer = Footer {
+        let footer = SortedRunFooter {
             id: self.id,
             records: self.records,
             lines: self.filter.lines(),

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::run_merge::runs_to_merge;
 use super::{
-    BlockCache, Disk, RunListStore, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
-    SystemDisk,
+    BlockCache, RunDisk, RunListStore, RunManifest, Sieve, SieveRecord, SieveSettings,
+    SortedRunError, SystemDisk,
 };
 use crate::conformance::FaultyDisk;
 use crate::error::FrontierError;
@@ -84,7 +84,7 @@ impl Bench {
         }
     }
 
-    fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, SortedRunError> {
+    fn open(&self, disk: Arc<dyn RunDisk>, gather: usize) -> Result<Sieve, SortedRunError> {
         let rows = self.run_list.0.lock().unwrap();
         let fresh = rows.fresh.range(rows.manifest.commit + 1..);
         let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();

@@ -16,15 +16,15 @@ const KEY_BYTES: usize = 16;
 
 /// A parsed row of the table `due`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DueRow {
+pub(super) struct DueVisitRow {
     /// The due time, in seconds since the Unix epoch.
     pub(super) due: u32,
     pub(super) urls: Vec<Fingerprint>,
 }
 
-impl DueRow {
+impl DueVisitRow {
     /// Parses a row of the table `due`. Returns `None` for bytes that no writer produces.
-    pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueRow> {
+    pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueVisitRow> {
         let (due, rest) = key.split_first_chunk::<TIME_BYTES>()?;
         let urls = match (rest.len(), value) {
             (8, [_, ..]) => value,
@@ -34,7 +34,7 @@ impl DueRow {
         let (urls, []) = urls.as_chunks::<KEY_BYTES>() else {
             return None;
         };
-        Some(DueRow {
+        Some(DueVisitRow {
             due: u32::from_be_bytes(*due),
             urls: urls.iter().copied().map(Fingerprint::from_bytes).collect(),
         })
@@ -58,27 +58,27 @@ pub(super) fn due_value(urls: &[Fingerprint]) -> Vec<u8> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{DueRow, due_key, due_value};
+    use super::{DueVisitRow, due_key, due_value};
     use crate::fingerprint::Fingerprint;
 
     proptest! {
         #[test]
         fn rows_round_trip(due: u32, commit: u64, urls in prop::collection::vec(any::<[u8; 16]>(), 1..9)) {
             let urls: Vec<_> = urls.into_iter().map(Fingerprint::from_bytes).collect();
-            let row = DueRow::parse(&due_key(due, commit), &due_value(&urls));
-            prop_assert_eq!(row, Some(DueRow { due, urls }));
+            let row = DueVisitRow::parse(&due_key(due, commit), &due_value(&urls));
+            prop_assert_eq!(row, Some(DueVisitRow { due, urls }));
         }
 
         #[test]
         fn foreign_bytes_never_panic(key: Vec<u8>, value: Vec<u8>) {
-            let _ = DueRow::parse(&key, &value);
+            let _ = DueVisitRow::parse(&key, &value);
         }
     }
 
     #[test]
     fn rows_of_earlier_versions_have_one_url_in_their_key() {
         let key = [&7_u32.to_be_bytes()[..], &[9; 16]].concat();
-        let row = DueRow::parse(&key, &[]).unwrap();
+        let row = DueVisitRow::parse(&key, &[]).unwrap();
         assert_eq!(
             (row.due, row.urls),
             (7, vec![Fingerprint::from_bytes([9; 16])])
@@ -90,7 +90,7 @@ mod tests {
             (&key[..19], &[]),
             (&[0, 0, 7], &[9; 16]),
         ] {
-            assert_eq!(DueRow::parse(key, value), None, "{key:?}");
+            assert_eq!(DueVisitRow::parse(key, value), None, "{key:?}");
         }
     }
 }

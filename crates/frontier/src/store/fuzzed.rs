@@ -11,10 +11,10 @@ use std::fmt::Debug;
 
 use crawl_weburl::canonicalize;
 
-use super::due_visit_rows::{DueRow, due_key, due_value};
+use super::due_visit_rows::{DueVisitRow, due_key, due_value};
 use super::queue_block::{MAX_BLOCK_ENTRIES, QueueBlock, row_of};
 use super::record_codec::{
-    RANK_BYTES, SieveState, StateNote, StoreCounters, decode_origin, encode_origin,
+    FailureOrExclusionNote, RANK_BYTES, SieveUrlState, StoreCounters, decode_origin, encode_origin,
 };
 use super::record_primitives::{ByteReader, put_exclusion, put_number, put_text};
 use crate::admit_rule::{DeferredUrl, QueueRank};
@@ -30,7 +30,11 @@ pub fn store_records(data: &[u8]) {
         return;
     };
     match kind % 10 {
-        0 => exact(bytes, StateNote::decode, StateNote::encode),
+        0 => exact(
+            bytes,
+            FailureOrExclusionNote::decode,
+            FailureOrExclusionNote::encode,
+        ),
         1 => exact(bytes, StoreCounters::decode, StoreCounters::encode),
         2 => exact(bytes, RunManifest::decode, RunManifest::encode),
         3 => stable(bytes, DeferredUrl::decode, DeferredUrl::encode),
@@ -65,9 +69,9 @@ fn stable<T: Debug + PartialEq>(
     }
 }
 
-fn state(bytes: &[u8]) -> Option<SieveState> {
+fn state(bytes: &[u8]) -> Option<SieveUrlState> {
     let packed: &[u8; STATE_BYTES] = bytes.try_into().ok()?;
-    SieveState::from_packed(*packed)
+    SieveUrlState::from_packed(*packed)
 }
 
 fn origin(bytes: &[u8]) {
@@ -78,7 +82,7 @@ fn origin(bytes: &[u8]) {
 
 fn due(bytes: &[u8]) {
     let (key, value) = bytes.split_at(bytes.len().min(12));
-    if let Some(row) = DueRow::parse(key, value) {
+    if let Some(row) = DueVisitRow::parse(key, value) {
         assert!(!row.urls.is_empty());
         let commit = u64::from_be_bytes(key[4..].try_into().unwrap());
         assert_eq!(due_key(row.due, commit), key);

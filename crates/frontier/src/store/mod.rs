@@ -1,13 +1,13 @@
 //! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
 
+mod crawl_transfer;
 mod due_visit_rows;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 mod meta_keys;
+mod note_number_cache;
 mod open;
-mod part_transfer;
 mod queue_block;
-mod reason_numbers;
 mod record_codec;
 mod record_primitives;
 mod store_copy;
@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
 
-pub use self::store_copy::{OfflineFrontier, OmittedUrls, RemovalFilter};
+pub use self::store_copy::{OfflineFrontier, OmittedUrlCounts, RemovalFilter};
 
-use self::reason_numbers::NoteNumbers;
-use self::record_codec::{SieveState, StateNote, StoreCounters};
+use self::note_number_cache::NoteNumberCache;
+use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use crate::admission::{Admission, depth_and_hops};
@@ -40,10 +40,10 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::lease_table::LeaseTable;
-use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
+use crate::sieve::{BlockCache, RunDisk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
-use crate::url_state::{KnownState, KnownUrl, UnsettledUrl, UrlCounts};
-use crate::visit::{StoredVisit, Visit};
+use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::visit::{LastVisit, StoredVisit};
 
 /// Limits on the memory of a [`FjallFrontier`], and the durability of its commits.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ struct Writer {
     /// The committed counters.
     sequence: StoreCounters,
     cache: BlockCache,
-    notes: NoteNumbers,
+    notes: NoteNumberCache,
     /// No visit is due before this time, in seconds since the Unix epoch, so scans of the table
     /// `due` begin here. A scan from the start of the table would walk over the tombstones of all
     /// removed rows.
@@ -150,7 +150,7 @@ impl FjallFrontier {
     pub fn open_on(
         dir: &Path,
         options: &FjallFrontierOptions,
-        disk: Arc<dyn Disk>,
+        disk: Arc<dyn RunDisk>,
     ) -> Result<FjallFrontier, DiskOpenError> {
         open::open(dir, options, disk)
     }
@@ -161,13 +161,13 @@ impl FjallFrontier {
         view: &SieveSnapshot,
         key: Fingerprint,
         cache: &mut BlockCache,
-    ) -> Result<Option<SieveState>, FrontierError> {
+    ) -> Result<Option<SieveUrlState>, FrontierError> {
         use crate::sieve::RunListStore as _;
         let packed = view
             .get(key, cache)
             .map_err(|error| self.tables.run_failed(error))?;
         let state = packed
-            .map(|packed| SieveState::from_packed(packed).ok_or(packed))
+            .map(|packed| SieveUrlState::from_packed(packed).ok_or(packed))
             .transpose();
         state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
@@ -191,15 +191,15 @@ impl FjallFrontier {
         from: &Snapshot,
         key: Fingerprint,
         url: &CanonicalUrl,
-        state: SieveState,
-    ) -> Result<KnownUrl, FrontierError> {
+        state: SieveUrlState,
+    ) -> Result<KnownUrlDetails, FrontierError> {
         let tables = &self.tables;
         let noted = |number| match tables.note(from, number)? {
-            StateNote::Why(why) => Ok(KnownState::Failed { why }),
-            StateNote::Exclusion(exclusion) => Ok(KnownState::Excluded(exclusion)),
+            FailureOrExclusionNote::Why(why) => Ok(KnownState::Failed { why }),
+            FailureOrExclusionNote::Exclusion(exclusion) => Ok(KnownState::Excluded(exclusion)),
         };
         let (state, depth, via) = match state {
-            SieveState::Pending(place) => {
+            SieveUrlState::Pending(place) => {
                 let queued = tables.pending(from, url, place)?;
                 let attempt = queued.attempt;
                 let state = if self.leases().is_leased(key) {
@@ -209,20 +209,22 @@ impl FjallFrontier {
                 };
                 (state, place.depth, queued.via)
             }
-            SieveState::Deferred { depth, .. } => {
+            SieveUrlState::Deferred { depth, .. } => {
                 let deferred = tables.deferred(from, key)?;
                 let missing = || tables.corrupt(&format!("`{url}` is not among the deferred"));
                 let deferred = deferred.ok_or_else(missing)?;
                 let state = KnownState::Deferred(deferred.exclusion);
                 (state, depth, deferred.via)
             }
-            SieveState::Fetched { depth, status } => (KnownState::Fetched { status }, depth, None),
-            SieveState::Failed { depth, note } | SieveState::Excluded { depth, note } => {
+            SieveUrlState::Fetched { depth, status } => {
+                (KnownState::Fetched { status }, depth, None)
+            }
+            SieveUrlState::Failed { depth, note } | SieveUrlState::Excluded { depth, note } => {
                 (noted(note)?, depth, None)
             }
         };
         let (depth, hops_off) = depth_and_hops(depth);
-        Ok(KnownUrl {
+        Ok(KnownUrlDetails {
             state,
             depth,
             hops_off,
@@ -264,7 +266,7 @@ impl Frontier for FjallFrontier {
         Ok(Box::new(FjallTransaction::new(self, writer)))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrlDetails>, FrontierError> {
         let tables = &self.tables;
         let key = tables.key.fingerprint(url);
         // While the view is held, no commit can take effect before the snapshot is taken.
@@ -292,8 +294,8 @@ impl Frontier for FjallFrontier {
         links.retain(|link| {
             let held = keys.next().and_then(|key| view.held(key));
             let Some(state) = held
-                .and_then(SieveState::from_packed)
-                .map(SieveState::current)
+                .and_then(SieveUrlState::from_packed)
+                .map(SieveUrlState::current)
             else {
                 return true;
             };
@@ -311,7 +313,7 @@ impl Frontier for FjallFrontier {
         self.reopenings.load(Ordering::Acquire)
     }
 
-    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<LastVisit>, FrontierError> {
         Ok(self.stored_visit(url)?.map(|stored| stored.visit))
     }
 

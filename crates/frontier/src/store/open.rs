@@ -28,7 +28,7 @@ use crate::file_lock::FileLock;
 use crate::fingerprint::FingerprintKey;
 use crate::lease_table::LeaseTable;
 use crate::sieve::{
-    BlockCache, Disk, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
+    BlockCache, RunDisk, RunManifest, Sieve, SieveRecord, SieveSettings, SortedRunError,
 };
 
 /// The version of the layout on disk that this program reads and writes.
@@ -76,7 +76,7 @@ const SIEVE_SHARE: u64 = 4;
 pub(super) fn open(
     dir: &Path,
     options: &FjallFrontierOptions,
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn RunDisk>,
 ) -> Result<FjallFrontier, DiskOpenError> {
     let io = |source| DiskOpenError::Io {
         path: dir.to_owned(),
@@ -171,7 +171,11 @@ fn take_lock(dir: &Path) -> Result<FileLock, DiskOpenError> {
 
 /// Creates a new store in a temporary folder, and renames the folder once the store is complete and
 /// on disk.
-fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<(), DiskOpenError> {
+fn begin(
+    dir: &Path,
+    options: &FjallFrontierOptions,
+    disk: &dyn RunDisk,
+) -> Result<(), DiskOpenError> {
     let new = dir.join(STORE_NEW);
     let io = |source| DiskOpenError::Io {
         path: new.clone(),
@@ -218,7 +222,7 @@ fn begin(dir: &Path, options: &FjallFrontierOptions, disk: &dyn Disk) -> Result<
 }
 
 /// Syncs a folder and all its subfolders, so that the names of their files are on disk.
-pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
+pub(super) fn sync_folders(folder: &Path, disk: &dyn RunDisk) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
@@ -264,7 +268,7 @@ fn load(
     dir: &Path,
     db: Database,
     options: &FjallFrontierOptions,
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn RunDisk>,
     lock: FileLock,
 ) -> Result<FjallFrontier, DiskOpenError> {
     let persist = match options.durability {
@@ -346,7 +350,7 @@ fn meta_value<T>(
 fn load_sieve(
     tables: &Arc<Tables>,
     options: &FjallFrontierOptions,
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn RunDisk>,
 ) -> Result<Sieve, DiskOpenError> {
     let manifest = meta_value(
         tables,

@@ -251,7 +251,7 @@ mod tests {
 
     use super::{FULL_BYTES, MAX_BLOCK_ENTRIES, QueueBlock, row_of, seq_of};
     use crate::admission::Admission;
-    use crate::admit_rule::{QueuePlace, QueueRank, QueuedUrl};
+    use crate::admit_rule::{QueueRank, QueuedUrl, QueuedUrlFields};
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> QueuedUrl {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -360,7 +360,7 @@ mod tests {
                 .all(|entry| entry.read().is_none())
         );
         let other_origin = canonicalize(None, "http://b.example/").unwrap();
-        let retried = QueuePlace {
+        let retried = QueuedUrlFields {
             retried: true,
             ..queued("/a", None, 5, false).place
         };

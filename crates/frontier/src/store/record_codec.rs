@@ -8,16 +8,16 @@ use super::record_primitives::{
     ByteReader, VIA_FLAGS, put_exclusion, put_number, put_text, put_via, via_flags,
 };
 use crate::admission::UrlKind;
-use crate::admit_rule::{CurrentState, DeferredUrl, QueuePlace, QueueRank};
-use crate::exclusion::Exclusion;
-use crate::lease_table::CommittedCounts;
-use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
+use crate::admit_rule::{CurrentState, DeferredUrl, QueueRank, QueuedUrlFields};
+use crate::exclusion::NotFetchedReason;
+use crate::lease_table::CommittedUrlCounts;
+use crate::sieve::{PackedState, RunManifest, RunManifestEntry, STATE_BYTES};
 
 /// The state of a URL in the sieve (the set of known URLs). A failed or excluded URL has the number
 /// of a note in the `notes` table, which has the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SieveState {
-    Pending(QueuePlace),
+pub(super) enum SieveUrlState {
+    Pending(QueuedUrlFields),
     Deferred { depth: u32, redirects: u8 },
     Fetched { depth: u32, status: u16 },
     Failed { depth: u32, note: u64 },
@@ -26,9 +26,9 @@ pub(super) enum SieveState {
 
 /// A row of the `notes` table: why URLs failed or were excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum StateNote {
+pub(super) enum FailureOrExclusionNote {
     Why(String),
-    Exclusion(Exclusion),
+    Exclusion(NotFetchedReason),
 }
 
 /// The store's counters, which continue after a restart.
@@ -40,26 +40,26 @@ pub(super) struct StoreCounters {
     pub(super) block: u64,
     pub(super) origin: u64,
     pub(super) note: u64,
-    pub(super) totals: CommittedCounts,
+    pub(super) totals: CommittedUrlCounts,
 }
 
-impl CommittedCounts {
-    pub(super) fn increment(&mut self, state: &SieveState) {
+impl CommittedUrlCounts {
+    pub(super) fn increment(&mut self, state: &SieveUrlState) {
         *self.of(state) += 1;
     }
 
-    pub(super) fn decrement(&mut self, state: &SieveState) {
+    pub(super) fn decrement(&mut self, state: &SieveUrlState) {
         let count = self.of(state);
         *count = count.saturating_sub(1);
     }
 
-    fn of(&mut self, state: &SieveState) -> &mut u64 {
+    fn of(&mut self, state: &SieveUrlState) -> &mut u64 {
         match state {
-            SieveState::Pending(_) => &mut self.pending,
-            SieveState::Deferred { .. } => &mut self.deferred,
-            SieveState::Fetched { .. } => &mut self.fetched,
-            SieveState::Failed { .. } => &mut self.failed,
-            SieveState::Excluded { .. } => &mut self.excluded,
+            SieveUrlState::Pending(_) => &mut self.pending,
+            SieveUrlState::Deferred { .. } => &mut self.deferred,
+            SieveUrlState::Fetched { .. } => &mut self.fetched,
+            SieveUrlState::Failed { .. } => &mut self.failed,
+            SieveUrlState::Excluded { .. } => &mut self.excluded,
         }
     }
 }
@@ -80,18 +80,18 @@ const SEED: u8 = 16;
 const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
-impl SieveState {
+impl SieveUrlState {
     /// Returns the URL's state in the form that the admission rule takes. The caller has to check
     /// whether a pending URL is leased.
     pub(super) fn current(self) -> CurrentState {
         match self {
-            SieveState::Pending(place) => CurrentState::Pending(place),
-            SieveState::Deferred { depth, redirects } => {
+            SieveUrlState::Pending(place) => CurrentState::Pending(place),
+            SieveUrlState::Deferred { depth, redirects } => {
                 CurrentState::Deferred { depth, redirects }
             }
-            SieveState::Fetched { .. }
-            | SieveState::Failed { .. }
-            | SieveState::Excluded { .. } => CurrentState::Settled,
+            SieveUrlState::Fetched { .. }
+            | SieveUrlState::Failed { .. }
+            | SieveUrlState::Excluded { .. } => CurrentState::Settled,
         }
     }
 
@@ -99,7 +99,7 @@ impl SieveState {
     /// four with the depth, and five with a number that depends on the kind.
     pub(super) fn packed(self) -> PackedState {
         let (head, depth, number) = match self {
-            SieveState::Pending(place) => {
+            SieveUrlState::Pending(place) => {
                 let flags = [
                     (RETRIED, place.retried),
                     (SEED, place.is_seed),
@@ -114,13 +114,13 @@ impl SieveState {
                     place.seq,
                 )
             }
-            SieveState::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
-            SieveState::Fetched { depth, status } => {
+            SieveUrlState::Deferred { depth, redirects } => ([2, 0, redirects], depth, 0),
+            SieveUrlState::Fetched { depth, status } => {
                 let [high, low] = status.to_be_bytes();
                 ([3, high, low], depth, 0)
             }
-            SieveState::Failed { depth, note } => ([4, 0, 0], depth, note),
-            SieveState::Excluded { depth, note } => ([5, 0, 0], depth, note),
+            SieveUrlState::Failed { depth, note } => ([4, 0, 0], depth, note),
+            SieveUrlState::Excluded { depth, note } => ([5, 0, 0], depth, note),
         };
         let mut packed = [0; STATE_BYTES];
         packed[..3].copy_from_slice(&head);
@@ -129,14 +129,14 @@ impl SieveState {
         packed
     }
 
-    pub(super) fn from_packed(packed: PackedState) -> Option<SieveState> {
+    pub(super) fn from_packed(packed: PackedState) -> Option<SieveUrlState> {
         let [kind, a, b, d0, d1, d2, d3, number @ ..] = packed;
         let depth = u32::from_be_bytes([d0, d1, d2, d3]);
         let number = number
             .iter()
             .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let state = match kind & 7 {
-            1 => SieveState::Pending(QueuePlace {
+            1 => SieveUrlState::Pending(QueuedUrlFields {
                 retried: kind & RETRIED != 0,
                 priority: a,
                 depth,
@@ -149,19 +149,19 @@ impl SieveState {
                 },
                 seq: number,
             }),
-            2 => SieveState::Deferred {
+            2 => SieveUrlState::Deferred {
                 depth,
                 redirects: b,
             },
-            3 => SieveState::Fetched {
+            3 => SieveUrlState::Fetched {
                 depth,
                 status: u16::from_be_bytes([a, b]),
             },
-            4 => SieveState::Failed {
+            4 => SieveUrlState::Failed {
                 depth,
                 note: number,
             },
-            5 => SieveState::Excluded {
+            5 => SieveUrlState::Excluded {
                 depth,
                 note: number,
             },
@@ -171,15 +171,15 @@ impl SieveState {
     }
 }
 
-impl StateNote {
+impl FailureOrExclusionNote {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         match self {
-            StateNote::Why(why) => {
+            FailureOrExclusionNote::Why(why) => {
                 out.push(1);
                 put_text(&mut out, why);
             }
-            StateNote::Exclusion(exclusion) => {
+            FailureOrExclusionNote::Exclusion(exclusion) => {
                 out.push(2);
                 put_exclusion(&mut out, exclusion);
             }
@@ -187,11 +187,11 @@ impl StateNote {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<StateNote> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<FailureOrExclusionNote> {
         let mut from = ByteReader(bytes);
         let note = match from.byte()? {
-            1 => StateNote::Why(from.text()?.to_owned()),
-            2 => StateNote::Exclusion(from.exclusion()?),
+            1 => FailureOrExclusionNote::Why(from.text()?.to_owned()),
+            2 => FailureOrExclusionNote::Exclusion(from.exclusion()?),
             _ => return None,
         };
         from.end(note)
@@ -278,7 +278,7 @@ impl StoreCounters {
             block: from.number()?,
             origin: from.number()?,
             note: from.number()?,
-            totals: CommittedCounts {
+            totals: CommittedUrlCounts {
                 pending: from.number()?,
                 deferred: from.number()?,
                 fetched: from.number()?,
@@ -326,7 +326,7 @@ impl RunManifest {
             runs: Vec::new(),
         };
         while !from.0.is_empty() {
-            manifest.runs.push(RunEntry {
+            manifest.runs.push(RunManifestEntry {
                 id: from.number()?,
                 records: from.number().filter(|records| *records < IMPLAUSIBLE)?,
                 checksum: u64::from_be_bytes(from.bytes(8)?.try_into().ok()?),
@@ -360,13 +360,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CommittedCounts, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN, SieveState, StateNote,
-        StoreCounters, decode_origin, encode_origin,
+        CommittedUrlCounts, FailureOrExclusionNote, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN,
+        SieveUrlState, StoreCounters, decode_origin, encode_origin,
     };
     use crate::admission::{Admission, UrlKind};
-    use crate::admit_rule::{DeferredUrl, QueuePlace, QueueRank, QueuedUrl};
-    use crate::exclusion::{Exclusion, Reason};
-    use crate::sieve::{RunEntry, RunManifest};
+    use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
+    use crate::exclusion::{NotFetchedReason, Reason};
+    use crate::sieve::{RunManifest, RunManifestEntry};
     use crate::visit::StoredVisit;
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -375,11 +375,11 @@ mod tests {
             .prop_map(|text| canonicalize(None, &text).unwrap())
     }
 
-    fn place() -> impl Strategy<Value = QueuePlace> {
+    fn place() -> impl Strategy<Value = QueuedUrlFields> {
         let kinds = vec![UrlKind::Resource, UrlKind::Page, UrlKind::Sitemap];
         let kind = prop::sample::select(kinds);
         (any::<(bool, u8, u32, u8, bool)>(), kind, 0..MAX_NOTE).prop_map(
-            |((retried, priority, depth, redirects, is_seed), kind, seq)| QueuePlace {
+            |((retried, priority, depth, redirects, is_seed), kind, seq)| QueuedUrlFields {
                 retried,
                 priority,
                 depth,
@@ -391,41 +391,42 @@ mod tests {
         )
     }
 
-    fn exclusion() -> impl Strategy<Value = Exclusion> {
+    fn exclusion() -> impl Strategy<Value = NotFetchedReason> {
         let reason = prop::sample::select(Reason::ALL);
         (reason, any::<Option<String>>(), any::<Option<u32>>())
-            .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
+            .prop_map(|(reason, rule, line)| NotFetchedReason { reason, rule, line })
     }
 
-    fn state() -> impl Strategy<Value = SieveState> {
+    fn state() -> impl Strategy<Value = SieveUrlState> {
         prop_oneof![
-            place().prop_map(SieveState::Pending),
+            place().prop_map(SieveUrlState::Pending),
             any::<(u32, u8)>()
-                .prop_map(|(depth, redirects)| SieveState::Deferred { depth, redirects }),
-            any::<(u32, u16)>().prop_map(|(depth, status)| SieveState::Fetched { depth, status }),
+                .prop_map(|(depth, redirects)| SieveUrlState::Deferred { depth, redirects }),
+            any::<(u32, u16)>()
+                .prop_map(|(depth, status)| SieveUrlState::Fetched { depth, status }),
             (any::<u32>(), 0..MAX_NOTE)
-                .prop_map(|(depth, note)| SieveState::Failed { depth, note }),
+                .prop_map(|(depth, note)| SieveUrlState::Failed { depth, note }),
             (any::<u32>(), 0..MAX_NOTE)
-                .prop_map(|(depth, note)| SieveState::Excluded { depth, note }),
+                .prop_map(|(depth, note)| SieveUrlState::Excluded { depth, note }),
         ]
     }
 
     proptest! {
         #[test]
         fn states_round_trip(state in state()) {
-            prop_assert_eq!(SieveState::from_packed(state.packed()), Some(state));
+            prop_assert_eq!(SieveUrlState::from_packed(state.packed()), Some(state));
         }
 
         #[test]
         fn notes_round_trip(why: String, exclusion in exclusion()) {
-            for note in [StateNote::Why(why), StateNote::Exclusion(exclusion)] {
-                prop_assert_eq!(StateNote::decode(&note.encode()), Some(note));
+            for note in [FailureOrExclusionNote::Why(why), FailureOrExclusionNote::Exclusion(exclusion)] {
+                prop_assert_eq!(FailureOrExclusionNote::decode(&note.encode()), Some(note));
             }
         }
 
         #[test]
         fn manifests_round_trip(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
-            let run = |(records, checksum)| RunEntry {
+            let run = |(records, checksum)| RunManifestEntry {
                 id: checksum / 2,
                 records: records % IMPLAUSIBLE,
                 checksum,
@@ -448,7 +449,7 @@ mod tests {
             pending in 0..IMPLAUSIBLE,
             fetched in 0..IMPLAUSIBLE,
         ) {
-            let totals = CommittedCounts { pending, fetched, ..CommittedCounts::default() };
+            let totals = CommittedUrlCounts { pending, fetched, ..CommittedUrlCounts::default() };
             let sequence = StoreCounters { commit, block, origin: block, note: block, totals };
             prop_assert_eq!(StoreCounters::decode(&sequence.encode()), Some(sequence));
             let line = encode_origin(block, pending, "http://a.example");
@@ -464,8 +465,8 @@ mod tests {
 
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>, packed: [u8; 12]) {
-            let _ = SieveState::from_packed(packed);
-            let _ = StateNote::decode(&bytes);
+            let _ = SieveUrlState::from_packed(packed);
+            let _ = FailureOrExclusionNote::decode(&bytes);
             let _ = DeferredUrl::decode(&bytes);
             let _ = StoreCounters::decode(&bytes);
             let _ = RunManifest::decode(&bytes);
@@ -486,9 +487,9 @@ mod tests {
             bytes.extend_from_slice(url);
             bytes
         };
-        assert!(StateNote::decode(&[1, 1, b'x']).is_some());
+        assert!(FailureOrExclusionNote::decode(&[1, 1, b'x']).is_some());
         assert_eq!(
-            StateNote::decode(&[1, 0x81, 0, b'x']),
+            FailureOrExclusionNote::decode(&[1, 0x81, 0, b'x']),
             None,
             "a long number"
         );
@@ -533,7 +534,7 @@ mod tests {
             assert_eq!(decode_origin(&bytes).is_some(), is_read, "{id} {queued}");
         }
         for (records, is_read) in [(IMPLAUSIBLE - 1, true), (IMPLAUSIBLE, false)] {
-            let run = RunEntry {
+            let run = RunManifestEntry {
                 id: 1,
                 records,
                 checksum: 2,
@@ -553,26 +554,26 @@ mod tests {
         let url = canonicalize(None, "http://a.example/").unwrap();
         let admission = Admission::link(url.clone(), 3, url);
         let states = [
-            SieveState::Pending(QueuedUrl::new(admission, 1).place),
-            SieveState::Deferred {
+            SieveUrlState::Pending(QueuedUrl::new(admission, 1).place),
+            SieveUrlState::Deferred {
                 depth: 1,
                 redirects: 0,
             },
-            SieveState::Fetched {
+            SieveUrlState::Fetched {
                 depth: 1,
                 status: 200,
             },
-            SieveState::Failed { depth: 1, note: 1 },
-            SieveState::Excluded { depth: 1, note: 1 },
+            SieveUrlState::Failed { depth: 1, note: 1 },
+            SieveUrlState::Excluded { depth: 1, note: 1 },
         ];
-        let mut totals = CommittedCounts::default();
+        let mut totals = CommittedUrlCounts::default();
         for (count, state) in (1..).zip(&states) {
             for _ in 0..=count {
                 totals.increment(state);
             }
             totals.decrement(state);
         }
-        let expected = CommittedCounts {
+        let expected = CommittedUrlCounts {
             pending: 1,
             deferred: 2,
             fetched: 3,

@@ -6,8 +6,8 @@
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::admission::UrlKind;
-use crate::admit_rule::QueuePlace;
-use crate::exclusion::{Exclusion, Reason};
+use crate::admit_rule::QueuedUrlFields;
+use crate::exclusion::{NotFetchedReason, Reason};
 
 const RETRIED: u8 = 1;
 const SEED: u8 = 2;
@@ -41,7 +41,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends a queue place without its `seq`. One byte has the flags of the place and `flags`.
-pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
+pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuedUrlFields, mut flags: u8) {
     for (flag, is_set) in [
         (RETRIED, place.retried),
         (SEED, place.is_seed),
@@ -54,7 +54,7 @@ pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
     put_number(out, place.depth.into());
 }
 
-pub(super) fn put_exclusion(out: &mut Vec<u8>, exclusion: &Exclusion) {
+pub(super) fn put_exclusion(out: &mut Vec<u8>, exclusion: &NotFetchedReason) {
     let rule = exclusion.rule.as_ref().map_or(0, |_| RULE);
     let line = exclusion.line.map_or(0, |_| LINE);
     out.extend([exclusion.reason.code(), rule | line]);
@@ -143,7 +143,7 @@ impl<'a> ByteReader<'a> {
 
     /// Reads a byte of flags and a queue place without its `seq`. Returns `None` if a flag is set
     /// that belongs neither to the place nor to `others`.
-    pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuePlace)> {
+    pub(super) fn place(&mut self, others: u8) -> Option<(u8, QueuedUrlFields)> {
         let flags = self.byte()?;
         if flags & !(PLACE_FLAGS | others) != 0 {
             return None;
@@ -154,7 +154,7 @@ impl<'a> ByteReader<'a> {
             (_, true) => UrlKind::Resource,
             _ => UrlKind::Page,
         };
-        let place = QueuePlace {
+        let place = QueuedUrlFields {
             retried: flags & RETRIED != 0,
             priority: self.byte()?,
             redirects: self.byte()?,
@@ -166,10 +166,10 @@ impl<'a> ByteReader<'a> {
         Some((flags, place))
     }
 
-    pub(super) fn exclusion(&mut self) -> Option<Exclusion> {
+    pub(super) fn exclusion(&mut self) -> Option<NotFetchedReason> {
         let reason = Reason::from_code(self.byte()?)?;
         let flags = self.byte()?;
-        let mut exclusion = Exclusion::of(reason);
+        let mut exclusion = NotFetchedReason::of(reason);
         if flags & RULE != 0 {
             exclusion.rule = Some(self.text()?.to_owned());
         }

@@ -12,15 +12,17 @@ use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode, UserValue};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::FjallFrontierOptions;
-use super::due_visit_rows::{DueRow, due_value};
+use super::due_visit_rows::{DueVisitRow, due_value};
 use super::meta_keys;
 use super::open::{self, database, guarded, open_resting, store_error, sync_folders};
 use super::queue_block::QueueBlock;
-use super::record_codec::{SieveState, StateNote, StoreCounters, decode_origin, encode_origin};
+use super::record_codec::{
+    FailureOrExclusionNote, SieveUrlState, StoreCounters, decode_origin, encode_origin,
+};
 use super::tables::{Tables, queue_start};
 use crate::admit_rule::{DeferredUrl, QueueRank};
 use crate::error::DiskOpenError;
-use crate::exclusion::{Exclusion, Reason};
+use crate::exclusion::{NotFetchedReason, Reason};
 use crate::file_lock::FileLock;
 use crate::fingerprint::Fingerprint;
 use crate::sieve::{SieveRecord, SystemDisk};
@@ -52,7 +54,7 @@ pub trait RemovalFilter {
 
 /// Numbers of URLs that were left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OmittedUrls {
+pub struct OmittedUrlCounts {
     /// The number of pending URLs left out, by origin.
     pub pending: BTreeMap<String, u64>,
     /// The number of deferred URLs left out.
@@ -129,7 +131,7 @@ impl OfflineFrontier {
         removal: &dyn RemovalFilter,
         marks: &BTreeMap<String, u64>,
         more: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<OmittedUrls, DiskOpenError> {
+    ) -> Result<OmittedUrlCounts, DiskOpenError> {
         guarded(&self.dir, || {
             let db = database(&self.dir, to, &self.options)?;
             let mut copy = Copy::begin(self, db, removal)?;
@@ -185,7 +187,7 @@ struct Copy<'f> {
     /// Pending and deferred URLs that are left out of the copy, which records these URLs as
     /// settled. Each comes with its depth.
     forgotten: Vec<(Fingerprint, u32)>,
-    left_out: OmittedUrls,
+    left_out: OmittedUrlCounts,
 }
 
 impl<'f> Copy<'f> {
@@ -209,7 +211,7 @@ impl<'f> Copy<'f> {
             rows: 0,
             sequence: from.sequence,
             forgotten: Vec::new(),
-            left_out: OmittedUrls::default(),
+            left_out: OmittedUrlCounts::default(),
         })
     }
 
@@ -281,7 +283,7 @@ impl<'f> Copy<'f> {
                     self.forgotten.push((fingerprint, queued.place.depth));
                     self.sequence
                         .totals
-                        .decrement(&SieveState::Pending(queued.place));
+                        .decrement(&SieveUrlState::Pending(queued.place));
                     removed += 1;
                     continue;
                 }
@@ -303,7 +305,7 @@ impl<'f> Copy<'f> {
             if removal.holds(&deferred.url) {
                 let fingerprint = from.tables.key.fingerprint(&deferred.url);
                 self.forgotten.push((fingerprint, deferred.depth));
-                self.sequence.totals.decrement(&SieveState::Deferred {
+                self.sequence.totals.decrement(&SieveUrlState::Deferred {
                     depth: deferred.depth,
                     redirects: deferred.redirects,
                 });
@@ -316,8 +318,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    fn without_names(&self, exclusion: Exclusion) -> Exclusion {
-        Exclusion {
+    fn without_names(&self, exclusion: NotFetchedReason) -> NotFetchedReason {
+        NotFetchedReason {
             rule: exclusion
                 .rule
                 .filter(|rule| !self.removal.is_named_in(rule)),
@@ -328,13 +330,15 @@ impl<'f> Copy<'f> {
     fn notes(&mut self) -> Result<(), DiskOpenError> {
         let from = self.from;
         from.each(&from.tables.notes, |key, value| {
-            let note = match StateNote::decode(value).ok_or_else(|| from.corrupt("a note"))? {
-                StateNote::Why(why) if self.removal.is_named_in(&why) => {
-                    StateNote::Why(String::new())
+            let note = match FailureOrExclusionNote::decode(value)
+                .ok_or_else(|| from.corrupt("a note"))?
+            {
+                FailureOrExclusionNote::Why(why) if self.removal.is_named_in(&why) => {
+                    FailureOrExclusionNote::Why(String::new())
                 }
-                StateNote::Why(why) => StateNote::Why(why),
-                StateNote::Exclusion(exclusion) => {
-                    StateNote::Exclusion(self.without_names(exclusion))
+                FailureOrExclusionNote::Why(why) => FailureOrExclusionNote::Why(why),
+                FailureOrExclusionNote::Exclusion(exclusion) => {
+                    FailureOrExclusionNote::Exclusion(self.without_names(exclusion))
                 }
             };
             self.put("notes", key, &note.encode())
@@ -376,7 +380,7 @@ impl<'f> Copy<'f> {
             self.put("visits", key, &visit.encode())
         })?;
         from.each(&from.tables.due, |key, value| {
-            let row = DueRow::parse(key, value).ok_or_else(|| from.corrupt("a row of due"))?;
+            let row = DueVisitRow::parse(key, value).ok_or_else(|| from.corrupt("a row of due"))?;
             let is_gone = |url: &Fingerprint| removed.contains(&url.bytes()[..]);
             if !row.urls.iter().any(is_gone) {
                 return self.put("due", key, value);
@@ -400,13 +404,13 @@ impl<'f> Copy<'f> {
             return Ok(());
         }
         self.sequence.note += 1;
-        let note = StateNote::Exclusion(Exclusion::of(Reason::Forgotten));
+        let note = FailureOrExclusionNote::Exclusion(NotFetchedReason::of(Reason::Forgotten));
         let number = self.sequence.note;
         self.put("notes", &number.to_be_bytes(), &note.encode())?;
         for urls in std::mem::take(&mut self.forgotten).chunks(MAX_BATCH_ROWS) {
             let mut records = Vec::new();
             for (key, depth) in urls {
-                let state = SieveState::Excluded {
+                let state = SieveUrlState::Excluded {
                     depth: *depth,
                     note: number,
                 };

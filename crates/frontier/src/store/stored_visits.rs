@@ -13,17 +13,17 @@ use foldhash::{HashSet, HashSetExt as _};
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::due_visit_rows::{DueRow, due_key, due_value};
-use super::record_codec::SieveState;
+use super::due_visit_rows::{DueVisitRow, due_key, due_value};
+use super::record_codec::SieveUrlState;
 use super::record_primitives::{
     ByteReader, VIA_FLAGS, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
 };
 use super::tables::Tables;
 use super::transaction::FjallTransaction;
-use super::url_changes::{Change, FullUrlState};
+use super::url_changes::{FullUrlState, UrlStateChange};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-use crate::visit::{StoredVisit, Visit};
+use crate::visit::{LastVisit, StoredVisit};
 
 /// The number of bytes reserved for the numbers of an encoded visit, which rarely need more.
 const NUMBERS_BYTES: usize = 48;
@@ -54,7 +54,7 @@ impl StoredVisit {
             url,
             via,
             place,
-            visit: Visit {
+            visit: LastVisit {
                 at,
                 due,
                 bytes: from.0.to_vec(),
@@ -93,7 +93,7 @@ impl Tables {
             return Ok(None);
         };
         for row in from.range(&self.due, start.to_be_bytes()..) {
-            let (_, DueRow { due, urls }) = self.due_row(row)?;
+            let (_, DueVisitRow { due, urls }) = self.due_row(row)?;
             for url in urls {
                 if self.kept_until(from, url, due)?.is_some() {
                     return Ok(Some(due));
@@ -104,9 +104,9 @@ impl Tables {
     }
 
     /// Parses a row of the table `due`. Returns its key and the parsed row.
-    fn due_row(&self, row: fjall::Guard) -> Result<(UserKey, DueRow), FrontierError> {
+    fn due_row(&self, row: fjall::Guard) -> Result<(UserKey, DueVisitRow), FrontierError> {
         let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
-        let row = DueRow::parse(&key, &value).ok_or_else(|| self.corrupt("a row of due"))?;
+        let row = DueVisitRow::parse(&key, &value).ok_or_else(|| self.corrupt("a row of due"))?;
         Ok((key, row))
     }
 
@@ -249,9 +249,9 @@ impl FjallTransaction<'_> {
         if !matches!(
             before,
             Some(
-                SieveState::Fetched { .. }
-                    | SieveState::Failed { .. }
-                    | SieveState::Excluded { .. }
+                SieveUrlState::Fetched { .. }
+                    | SieveUrlState::Failed { .. }
+                    | SieveUrlState::Excluded { .. }
             )
         ) {
             let tables = &self.frontier.tables;
@@ -260,7 +260,7 @@ impl FjallTransaction<'_> {
         self.reopens = true;
         kept.is_settled = false;
         let queued = kept.queued(self.next_sequence());
-        self.changes.put(Change {
+        self.changes.put(UrlStateChange {
             key,
             origin: kept.url.origin(),
             before,
@@ -322,11 +322,11 @@ mod tests {
 
     use super::StoredVisit;
     use crate::admission::UrlKind;
-    use crate::admit_rule::QueuePlace;
+    use crate::admit_rule::QueuedUrlFields;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
-    use crate::stored_part::StoredPart;
+    use crate::crawl_transfer_item::CrawlTransferItem;
     use crate::url_record::UrlRecord;
-    use crate::visit::Visit;
+    use crate::visit::LastVisit;
     use crate::{FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError};
 
     proptest! {
@@ -339,7 +339,7 @@ mod tests {
             let visit = StoredVisit {
                 url: url("http://a.example/x?y"),
                 via: near.map(|near| url(if near { "http://a.example/" } else { "http://b.example/" })),
-                place: QueuePlace {
+                place: QueuedUrlFields {
                     retried: false,
                     priority,
                     depth,
@@ -348,7 +348,7 @@ mod tests {
                     kind: if sitemap { UrlKind::Sitemap } else { UrlKind::Page },
                     seq: 0,
                 },
-                visit: Visit { at, due, bytes },
+                visit: LastVisit { at, due, bytes },
                 is_settled,
             };
             prop_assert_eq!(StoredVisit::decode(&visit.encode()), Some(visit));
@@ -373,7 +373,7 @@ mod tests {
             settle_until(&from, lease(&from), 10, 50);
             let record = from.known(&url(path)).unwrap().and_then(UrlRecord::settled);
             let (url, record) = (url(path), record.unwrap());
-            parts.push(StoredPart::Url { url, record });
+            parts.push(CrawlTransferItem::Url { url, record });
         }
         from.each_part::<FrontierError>(&mut |part| {
             parts.push(part);

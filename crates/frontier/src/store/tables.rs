@@ -25,11 +25,11 @@ use fjall::{Database, Keyspace, PersistMode, Readable, Snapshot, UserValue};
 
 use super::meta_keys;
 use super::queue_block::{QueueBlock, row_of};
-use super::record_codec::{RANK_BYTES, StateNote, decode_origin};
-use crate::admit_rule::{DeferredUrl, QueuePlace, QueueRank, QueuedUrl};
+use super::record_codec::{FailureOrExclusionNote, RANK_BYTES, decode_origin};
+use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
-use crate::lease_table::{QueueId, QueuePart, QueueReader};
+use crate::lease_table::{OriginQueueId, QueueReadResult, QueueReader};
 use crate::sieve::{RunListStore, RunManifest, SortedRunError};
 
 /// The maximum number of rows of `fresh` (one per commit) that are removed in one batch.
@@ -117,7 +117,7 @@ impl Tables {
         &self,
         from: &Snapshot,
         url: &CanonicalUrl,
-        place: QueuePlace,
+        place: QueuedUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         let origin = url.origin();
         let entry = match self.origin_queue(from, &origin)? {
@@ -156,9 +156,13 @@ impl Tables {
         DeferredUrl::decode(bytes).ok_or_else(|| self.corrupt("a deferred URL"))
     }
 
-    pub(super) fn note(&self, from: &Snapshot, number: u64) -> Result<StateNote, FrontierError> {
+    pub(super) fn note(
+        &self,
+        from: &Snapshot,
+        number: u64,
+    ) -> Result<FailureOrExclusionNote, FrontierError> {
         self.get(from, &self.notes, &number.to_be_bytes())?
-            .and_then(|bytes| StateNote::decode(&bytes))
+            .and_then(|bytes| FailureOrExclusionNote::decode(&bytes))
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
@@ -219,12 +223,12 @@ impl QueueReader for Tables {
 
     fn read_behind(
         &self,
-        queue: QueueId<'_>,
+        queue: OriginQueueId<'_>,
         after: Option<QueueRank>,
         leased: &BTreeSet<QueueRank>,
         wanted: usize,
-    ) -> Result<QueuePart, FrontierError> {
-        let mut part = QueuePart::default();
+    ) -> Result<QueueReadResult, FrontierError> {
+        let mut part = QueueReadResult::default();
         let on_disk = (queue.origin, queue.id);
         let walk = self.walk_queue(&self.snapshot(), on_disk, after, |rank, read| {
             if !leased.contains(&rank) {

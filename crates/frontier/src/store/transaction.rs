@@ -11,18 +11,19 @@ use fjall::{Snapshot, UserKey};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_batch::CommitBatch;
-use super::record_codec::{SieveState, StateNote, StoreCounters};
-use super::url_changes::{Change, Changes, FullUrlState};
+use super::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
+use super::url_changes::{FullUrlState, TransactionUrlChanges, UrlStateChange};
 use super::{FjallFrontier, Writer, meta_keys};
 use crate::admission::{Admission, AdmissionResult, RequestedState};
 use crate::admit_rule::{
-    AdmitAction, CurrentState, DeferredUrl, QueuePlace, QueuedUrl, capped, capped_exclusion, meet,
+    AdmitAction, CurrentState, DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
+    meet,
 };
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
-use crate::visit::{StoredVisit, Visit};
+use crate::visit::{LastVisit, StoredVisit};
 
 /// Maximum number of URLs for which a transaction reserves memory at its beginning.
 const MAX_EXPECTED: usize = 4096;
@@ -37,7 +38,7 @@ pub(super) struct FjallTransaction<'f> {
     /// The committed state at the beginning of this transaction. The snapshot stays current,
     /// because only this transaction can write.
     pub(super) base: Snapshot,
-    pub(super) changes: Changes,
+    pub(super) changes: TransactionUrlChanges,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
     /// Whether a settled URL becomes pending in this transaction.
@@ -73,7 +74,7 @@ impl<'f> FjallTransaction<'f> {
             due_left: BTreeMap::new(),
             writer,
             base: frontier.tables.snapshot(),
-            changes: Changes::with_capacity(changes),
+            changes: TransactionUrlChanges::with_capacity(changes),
             settled: HashSet::with_capacity(settled),
             visits: HashMap::with_capacity(settled),
             reopens: false,
@@ -86,7 +87,10 @@ impl<'f> FjallTransaction<'f> {
     }
 
     /// Returns a URL's state as this transaction sees it.
-    pub(super) fn state(&mut self, key: Fingerprint) -> Result<Option<SieveState>, FrontierError> {
+    pub(super) fn state(
+        &mut self,
+        key: Fingerprint,
+    ) -> Result<Option<SieveUrlState>, FrontierError> {
         match self.changes.get(key) {
             Some(change) => Ok(Some(change.now.state())),
             None => {
@@ -105,7 +109,7 @@ impl<'f> FjallTransaction<'f> {
         &self,
         key: Fingerprint,
         url: &CanonicalUrl,
-        place: QueuePlace,
+        place: QueuedUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         match self.changes.get(key).map(|change| &change.now) {
             Some(FullUrlState::Pending(queued)) => Ok(queued.clone()),
@@ -120,7 +124,7 @@ impl<'f> FjallTransaction<'f> {
         (1 << 62) + self.order
     }
 
-    fn enter(&mut self, key: Fingerprint, before: Option<SieveState>, admission: Admission) {
+    fn enter(&mut self, key: Fingerprint, before: Option<SieveUrlState>, admission: Admission) {
         let origin = admission.url.origin();
         let now = match admission.state.clone() {
             RequestedState::Pending => {
@@ -132,10 +136,10 @@ impl<'f> FjallTransaction<'f> {
             }
             RequestedState::Excluded(why) => FullUrlState::Noted {
                 depth: admission.distance(),
-                note: StateNote::Exclusion(capped_exclusion(why)),
+                note: FailureOrExclusionNote::Exclusion(capped_exclusion(why)),
             },
         };
-        self.changes.put(Change {
+        self.changes.put(UrlStateChange {
             key,
             origin,
             before,
@@ -146,8 +150,8 @@ impl<'f> FjallTransaction<'f> {
     fn improve(
         &mut self,
         key: Fingerprint,
-        old: QueuePlace,
-        place: QueuePlace,
+        old: QueuedUrlFields,
+        place: QueuedUrlFields,
         nearer: bool,
         admission: &Admission,
     ) -> Result<(), FrontierError> {
@@ -160,9 +164,9 @@ impl<'f> FjallTransaction<'f> {
         if nearer {
             queued.via.clone_from(&admission.via);
         }
-        let before = Some(SieveState::Pending(old));
+        let before = Some(SieveUrlState::Pending(old));
         let now = FullUrlState::Pending(queued);
-        self.changes.put(Change {
+        self.changes.put(UrlStateChange {
             key,
             origin,
             before,
@@ -177,7 +181,7 @@ impl<'f> FjallTransaction<'f> {
         &self,
         key: Fingerprint,
         lease: &Lease,
-        place: QueuePlace,
+        place: QueuedUrlFields,
     ) -> Result<QueuedUrl, FrontierError> {
         let is_changed = self.changes.get(key).is_some();
         match lease.queued_at(place).filter(|_| !is_changed) {
@@ -194,7 +198,7 @@ impl<'f> FjallTransaction<'f> {
         outcome: LeaseOutcome,
     ) -> Result<(), FrontierError> {
         let before = self.state(key)?;
-        let Some(SieveState::Pending(place)) = before else {
+        let Some(SieveUrlState::Pending(place)) = before else {
             let (tables, url) = (&self.frontier.tables, &lease.url);
             return Err(tables.corrupt(&format!("`{url}` is leased and not pending")));
         };
@@ -206,15 +210,15 @@ impl<'f> FjallTransaction<'f> {
                 FullUrlState::Pending(queued.retry(self.next_sequence()))
             }
             LeaseOutcome::Fetched { status } => FullUrlState::Fetched { depth, status },
-            LeaseOutcome::Failed { why } => noted(StateNote::Why(capped(why))),
-            LeaseOutcome::Excluded(exclusion) => {
-                noted(StateNote::Exclusion(capped_exclusion(exclusion)))
-            }
+            LeaseOutcome::Failed { why } => noted(FailureOrExclusionNote::Why(capped(why))),
+            LeaseOutcome::Excluded(exclusion) => noted(FailureOrExclusionNote::Exclusion(
+                capped_exclusion(exclusion),
+            )),
             LeaseOutcome::Deferred(exclusion) => {
                 FullUrlState::Deferred(self.queued_of(key, &lease, place)?.deferred(exclusion))
             }
         };
-        self.changes.put(Change {
+        self.changes.put(UrlStateChange {
             key,
             origin: lease.origin,
             before,
@@ -248,19 +252,19 @@ impl<'f> FjallTransaction<'f> {
     fn admit_to(
         &mut self,
         key: Fingerprint,
-        was: Option<SieveState>,
+        was: Option<SieveUrlState>,
         admission: &Admission,
     ) -> Result<AdmissionResult, FrontierError> {
         let now = match was {
             None => CurrentState::Unknown,
-            Some(SieveState::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
+            Some(SieveUrlState::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
             Some(state) => state.current(),
         };
         let admitted = match (meet(now, admission), was) {
             (AdmitAction::Enter, _) => AdmissionResult::New,
             (AdmitAction::Revive, _) => AdmissionResult::Revived,
             (AdmitAction::DeferNearer, _) => AdmissionResult::Known,
-            (AdmitAction::Improve { place, nearer }, Some(SieveState::Pending(old))) => {
+            (AdmitAction::Improve { place, nearer }, Some(SieveUrlState::Pending(old))) => {
                 self.improve(key, old, place, nearer, admission)?;
                 return Ok(AdmissionResult::Known);
             }
@@ -278,7 +282,7 @@ impl<'f> FjallTransaction<'f> {
     fn look_up(
         &mut self,
         admissions: &[Admission],
-    ) -> Result<Vec<(Fingerprint, Option<SieveState>)>, FrontierError> {
+    ) -> Result<Vec<(Fingerprint, Option<SieveUrlState>)>, FrontierError> {
         let urls = admissions.iter().map(|admission| &admission.url);
         let keys = self.frontier.tables.key.fingerprints(urls);
         let mut states: Vec<_> = keys.map(|key| (key, None)).collect();
@@ -307,7 +311,7 @@ impl Transaction for FjallTransaction<'_> {
         &mut self,
         lease: Lease,
         outcome: LeaseOutcome,
-        visit: Visit,
+        visit: LastVisit,
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);

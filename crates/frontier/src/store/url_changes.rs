@@ -3,22 +3,22 @@
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::record_codec::{SieveState, StateNote};
+use super::record_codec::{FailureOrExclusionNote, SieveUrlState};
 use crate::admit_rule::{DeferredUrl, QueuedUrl};
 use crate::fingerprint::Fingerprint;
 
 /// The changes of a transaction, in the order in which their URLs were first changed.
-pub(super) struct Changes {
-    list: Vec<Change>,
+pub(super) struct TransactionUrlChanges {
+    list: Vec<UrlStateChange>,
     places: HashMap<Fingerprint, usize>,
 }
 
 /// The change of one URL: its committed state and its new state.
-pub(super) struct Change {
+pub(super) struct UrlStateChange {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,
     /// The committed state; `None` if the URL was unknown.
-    pub(super) before: Option<SieveState>,
+    pub(super) before: Option<SieveUrlState>,
     pub(super) now: FullUrlState,
 }
 
@@ -33,34 +33,34 @@ pub(super) enum FullUrlState {
     /// Failed or excluded. The note has the reason.
     Noted {
         depth: u32,
-        note: StateNote,
+        note: FailureOrExclusionNote,
     },
 }
 
 impl FullUrlState {
     /// Returns the state as stored in the sieve. If the state has a note, the note's number is 0
     /// here, because only the commit assigns the number.
-    pub(super) fn state(&self) -> SieveState {
+    pub(super) fn state(&self) -> SieveUrlState {
         match *self {
-            FullUrlState::Pending(ref queued) => SieveState::Pending(queued.place),
-            FullUrlState::Deferred(ref deferred) => SieveState::Deferred {
+            FullUrlState::Pending(ref queued) => SieveUrlState::Pending(queued.place),
+            FullUrlState::Deferred(ref deferred) => SieveUrlState::Deferred {
                 depth: deferred.depth,
                 redirects: deferred.redirects,
             },
-            FullUrlState::Fetched { depth, status } => SieveState::Fetched { depth, status },
+            FullUrlState::Fetched { depth, status } => SieveUrlState::Fetched { depth, status },
             FullUrlState::Noted { depth, ref note } => note.state(depth, 0),
         }
     }
 }
 
-impl StateNote {
-    pub(super) fn state(&self, depth: u32, number: u64) -> SieveState {
+impl FailureOrExclusionNote {
+    pub(super) fn state(&self, depth: u32, number: u64) -> SieveUrlState {
         match self {
-            StateNote::Why(_) => SieveState::Failed {
+            FailureOrExclusionNote::Why(_) => SieveUrlState::Failed {
                 depth,
                 note: number,
             },
-            StateNote::Exclusion(_) => SieveState::Excluded {
+            FailureOrExclusionNote::Exclusion(_) => SieveUrlState::Excluded {
                 depth,
                 note: number,
             },
@@ -68,22 +68,22 @@ impl StateNote {
     }
 }
 
-impl Changes {
-    pub(super) fn with_capacity(count: usize) -> Changes {
-        Changes {
+impl TransactionUrlChanges {
+    pub(super) fn with_capacity(count: usize) -> TransactionUrlChanges {
+        TransactionUrlChanges {
             list: Vec::with_capacity(count),
             places: HashMap::with_capacity(count),
         }
     }
 
-    pub(super) fn get(&self, key: Fingerprint) -> Option<&Change> {
+    pub(super) fn get(&self, key: Fingerprint) -> Option<&UrlStateChange> {
         self.places.get(&key).map(|index| &self.list[*index])
     }
 
     /// Adds a change, where `change.before` is the URL's state as this transaction saw it. If the
     /// transaction has changed the URL already, only the new state is replaced, so that `before`
     /// remains the committed state.
-    pub(super) fn put(&mut self, change: Change) {
+    pub(super) fn put(&mut self, change: UrlStateChange) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,
             None => {
@@ -93,7 +93,7 @@ impl Changes {
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<Change> {
+    pub(super) fn take(&mut self) -> Vec<UrlStateChange> {
         self.places.clear();
         std::mem::take(&mut self.list)
     }

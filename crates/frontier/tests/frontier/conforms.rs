@@ -3,7 +3,7 @@
 use crawl_frontier::conformance::{MemoryFrontierHarness, check};
 
 use crate::crash_harness::OnDisk;
-use crate::workers::OneWorker;
+use crate::memory_workers::OneWorker;
 
 #[test]
 fn the_frontier_in_memory_conforms() {

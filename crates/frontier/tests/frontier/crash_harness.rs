@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crawl_frontier::conformance::{FaultyDisk, RestartableFrontier};
-use crawl_frontier::parts::{StoredPart, UrlRecord};
+use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
 use crawl_frontier::{
     DiskOpenError, Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError,
 };
 use crawl_weburl::CanonicalUrl;
 use tempfile::TempDir;
 
-use crate::disk::journal;
+use crate::disk_frontier::journal;
 
 pub(crate) struct OnDisk {
     pub(crate) frontier: Option<FjallFrontier>,
@@ -106,7 +106,7 @@ impl RestartableFrontier for Moved {
             let record = from.known(url).unwrap();
             let settled = record.and_then(UrlRecord::settled);
             let url = url.clone();
-            parts.extend(settled.map(|record| StoredPart::Url { url, record }));
+            parts.extend(settled.map(|record| CrawlTransferItem::Url { url, record }));
         }
         let shown = from.each_part::<FrontierError>(&mut |part| {
             parts.push(part);

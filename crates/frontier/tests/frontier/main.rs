@@ -4,9 +4,9 @@
 
 mod conforms;
 mod crash_harness;
-mod disk;
+mod disk_frontier;
+mod lease_while_settling;
+mod memory_workers;
 mod power_cut;
 mod random_steps;
 mod same_as_memory;
-mod threads;
-mod workers;

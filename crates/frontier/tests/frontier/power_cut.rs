@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{admit, deferred, link, order};
 use crawl_frontier::{
-    Disk, DiskFile, DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier, Reason,
+    DiskFile, DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier, Reason, RunDisk,
     SystemDisk,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::crash_harness::OnDisk;
-use crate::disk::{image, journal, refusal, reopen};
+use crate::disk_frontier::{image, journal, refusal, reopen};
 
 const SECTOR: usize = 512;
 
@@ -221,7 +221,7 @@ fn a_synced_commit_lost_from_the_journal_is_refused() {
 #[derive(Clone, Default)]
 struct SyncRecorder(Arc<Mutex<Vec<PathBuf>>>);
 
-impl Disk for SyncRecorder {
+impl RunDisk for SyncRecorder {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         SystemDisk.create(path)
     }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crawl_frontier::{
-    Admission, Exclusion, Frontier, Lease, LeaseOutcome, Reason, RequestedState, Transaction,
-    UrlKind, Visit,
+    Admission, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
+    Transaction, UrlKind,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ pub(crate) enum Step {
 pub(crate) enum Change {
     Admit(Vec<Admission>),
     Settle(usize, LeaseOutcome),
-    SettleUntil(usize, LeaseOutcome, Visit),
+    SettleUntil(usize, LeaseOutcome, LastVisit),
     VisitDue(u32),
     VisitMisdated(u32, u32),
     VisitAgain(CanonicalUrl, u32),
@@ -56,14 +56,14 @@ pub(crate) fn all_urls() -> Vec<CanonicalUrl> {
         .collect()
 }
 
-fn random_exclusion() -> impl Strategy<Value = Exclusion> {
+fn random_exclusion() -> impl Strategy<Value = NotFetchedReason> {
     let reason = prop::sample::select(Reason::ALL);
     (
         reason,
         prop::option::of("[a-z]{0,4}"),
         prop::option::of(0_u32..9),
     )
-        .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
+        .prop_map(|(reason, rule, line)| NotFetchedReason { reason, rule, line })
 }
 
 fn random_admission() -> impl Strategy<Value = Admission> {
@@ -107,9 +107,9 @@ fn random_outcome() -> impl Strategy<Value = LeaseOutcome> {
     ]
 }
 
-fn random_visit() -> impl Strategy<Value = Visit> {
+fn random_visit() -> impl Strategy<Value = LastVisit> {
     let bytes = prop::collection::vec(any::<u8>(), 0..4);
-    (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| Visit { at, due, bytes })
+    (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| LastVisit { at, due, bytes })
 }
 
 fn random_change() -> impl Strategy<Value = Change> {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::crash_harness::{Moved, OnDisk};
+use crate::memory_workers::OneWorker;
 use crate::random_steps::{all_urls, run, step};
-use crate::workers::OneWorker;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

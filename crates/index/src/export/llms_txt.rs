@@ -17,7 +17,7 @@ const MAX_CHARS: usize = 300;
 /// The list starts with the site's name and description. The pages follow, grouped by host and
 /// first folder. In each group, pages with more incoming links come first.
 #[derive(Debug)]
-pub struct LlmsTxt {
+pub struct LlmsTxtWriter {
     now: i64,
     /// The entries of each group, by host and first folder.
     sections: BTreeMap<(String, String), Vec<Entry>>,
@@ -41,11 +41,11 @@ struct Home {
     description: String,
 }
 
-impl LlmsTxt {
+impl LlmsTxtWriter {
     /// Creates an empty list. `now` is in seconds since 1970 UTC.
     #[must_use]
-    pub fn new(now: i64) -> LlmsTxt {
-        LlmsTxt {
+    pub fn new(now: i64) -> LlmsTxtWriter {
+        LlmsTxtWriter {
             now,
             sections: BTreeMap::new(),
             home: None,
@@ -153,7 +153,7 @@ fn parentheses(url: &str) -> String {
 mod tests {
     use expect_test::expect;
 
-    use super::LlmsTxt;
+    use super::LlmsTxtWriter;
     use crawl_index_entry::IndexedPage;
 
     fn page(url: &str, title: &str, linked_from: u32) -> IndexedPage {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn no_title_or_description_can_add_a_link_or_a_line() {
-        let mut list = LlmsTxt::new(10);
+        let mut list = LlmsTxtWriter::new(10);
         let title = "Tea\\](https://f.example/) ![x](y) `c\u{85}# <b> #";
         list.page(&page("https://e.example/", title, 1), false);
         list.page(&page("https://e.example/*a*/[b](c)", "B", 1), false);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn pages_are_ordered_by_folder_and_links() {
-        let mut list = LlmsTxt::new(10);
+        let mut list = LlmsTxtWriter::new(10);
         list.page(&page("https://e.example/docs/b", "B [2]", 1), false);
         list.page(&page("https://e.example/docs/c_(d)", "C", 7), false);
         list.page(&page("https://e.example/", "Tea House", 9), false);

@@ -50,13 +50,13 @@ pub(super) fn markdown_name(page: &IndexedPage) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::{MAX_FILE_NAME_BYTES, UrlFileNames};
+    use crawl_archive::{MAX_FILE_NAME_BYTES, UrlFilePathAssigner};
     use crawl_index_entry::IndexedPage;
 
     use super::markdown_name;
 
     fn names(urls: &[&str]) -> Vec<String> {
-        let mut names = UrlFileNames::default();
+        let mut names = UrlFilePathAssigner::default();
         for url in urls {
             let page = IndexedPage {
                 url: (*url).to_owned(),

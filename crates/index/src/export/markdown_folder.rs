@@ -14,7 +14,7 @@ use super::date::rfc3339;
 use super::markdown_file_name::markdown_name;
 use super::page_record::sections;
 use super::{ExportError, is_shown};
-use crawl_archive::{AtomicFolder, UrlFileNames, relative_path};
+use crawl_archive::{AtomicFolder, UrlFilePathAssigner, relative_path};
 use crawl_index_entry::IndexedPage;
 
 /// The body of a page as fetched, after decoding.
@@ -36,7 +36,7 @@ impl FetchedBody<'_> {
 
 /// The number of files of a Markdown export, and how their text was obtained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MarkdownReport {
+pub struct MarkdownExportReport {
     /// The number of files that were written.
     pub pages: u64,
     /// The number of pages that don't allow their text to be shown (`nosnippet`, `max-snippet`).
@@ -53,27 +53,27 @@ pub struct MarkdownReport {
 /// files. Then call [`MarkdownFolder::page`] for each page, and [`MarkdownFolder::finish`] at the
 /// end.
 #[derive(Debug)]
-pub struct MarkdownFolder {
+pub struct MarkdownFolderWriter {
     folder: AtomicFolder,
     now: i64,
-    names: UrlFileNames,
+    names: UrlFilePathAssigner,
     /// Maps the URL of a page that is left out to the URL of the exported page that replaces it.
     same_as: HashMap<Box<str>, Box<str>>,
-    done: MarkdownReport,
+    done: MarkdownExportReport,
 }
 
-impl MarkdownFolder {
+impl MarkdownFolderWriter {
     /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
     ///
     /// # Errors
     /// [`ExportError`] if `out` is not empty or can't be written.
-    pub fn create(out: &Path, now: i64) -> Result<MarkdownFolder, ExportError> {
-        Ok(MarkdownFolder {
+    pub fn create(out: &Path, now: i64) -> Result<MarkdownFolderWriter, ExportError> {
+        Ok(MarkdownFolderWriter {
             folder: AtomicFolder::create(out, |_| false)?,
             now,
-            names: UrlFileNames::default(),
+            names: UrlFilePathAssigner::default(),
             same_as: HashMap::new(),
-            done: MarkdownReport::default(),
+            done: MarkdownExportReport::default(),
         })
     }
 
@@ -125,7 +125,7 @@ impl MarkdownFolder {
     ///
     /// # Errors
     /// If the folder can't be moved.
-    pub fn finish(self) -> Result<MarkdownReport, ExportError> {
+    pub fn finish(self) -> Result<MarkdownExportReport, ExportError> {
         self.folder.finish()?;
         Ok(self.done)
     }
@@ -262,7 +262,7 @@ fn front_matter(page: &IndexedPage) -> String {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{FetchedBody, MarkdownFolder, MarkdownReport};
+    use super::{FetchedBody, MarkdownExportReport, MarkdownFolderWriter};
     use crawl_index_entry::IndexedPage;
 
     fn page(url: &str) -> IndexedPage {
@@ -283,10 +283,10 @@ mod tests {
         pages: &[(IndexedPage, Option<&str>)],
         file: &str,
         expected: Expect,
-    ) -> MarkdownReport {
+    ) -> MarkdownExportReport {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
-        let mut folder = MarkdownFolder::create(&out, 0).unwrap();
+        let mut folder = MarkdownFolderWriter::create(&out, 0).unwrap();
         for (page, _) in pages {
             folder.name(page);
         }

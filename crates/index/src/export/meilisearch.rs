@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page_id::hash_id;
-use super::page_record::{PageFields, ResultSection, sections};
-use super::{ExportError, JsonLines, line};
+use super::page_record::{ExportedSection, PageFields, sections};
+use super::{ExportError, JsonLinesExporter, line};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum length of a document's text in bytes. A longer text is split, because Meilisearch
@@ -44,8 +44,8 @@ struct Document<'p> {
 
 /// Returns a sink that writes a line for each section of a page. Pages that have expired at the
 /// time `now` (seconds since 1970 UTC) are left out. The primary key of the documents is `id`.
-pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
-    JsonLines::new(out, now, write_sections)
+pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLinesExporter<W> {
+    JsonLinesExporter::new(out, now, write_sections)
 }
 
 fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, ExportError> {
@@ -87,7 +87,7 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
 }
 
 /// A section without heading and text.
-const NO_SECTION: ResultSection<'static> = ResultSection {
+const NO_SECTION: ExportedSection<'static> = ExportedSection {
     heading: "",
     level: 0,
     id: None,
@@ -118,11 +118,11 @@ pub fn meilisearch_settings() -> Value {
 /// Returns the sections of a page. Long sections are split into several with the same heading, so
 /// that Meilisearch searches each completely. A page without sections gets an empty one, so that
 /// its title can be found.
-fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
+fn divided(page: &IndexedPage) -> Vec<ExportedSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
         let texts = pieces(section.text).into_iter();
-        divided.extend(texts.map(|text| ResultSection { text, ..section }));
+        divided.extend(texts.map(|text| ExportedSection { text, ..section }));
     }
     if divided.is_empty() {
         divided.push(NO_SECTION);
@@ -158,7 +158,7 @@ fn end_of_first(text: &str) -> usize {
     line.or_else(word).map_or(limit, |at| at + 1)
 }
 
-fn address(page: &IndexedPage, section: &ResultSection<'_>) -> String {
+fn address(page: &IndexedPage, section: &ExportedSection<'_>) -> String {
     match section.id {
         Some(id) => format!("{}#{id}", page.url),
         None => page.url.clone(),

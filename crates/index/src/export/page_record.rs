@@ -67,7 +67,7 @@ impl<'p> PageFields<'p> {
 
 /// The part of a page's text below one heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ResultSection<'p> {
+pub(super) struct ExportedSection<'p> {
     /// The text of the heading. Empty for the text before the first heading.
     pub(super) heading: &'p str,
     /// The level of the heading from 1 to 6; 0 for the text before the first heading.
@@ -79,9 +79,9 @@ pub(super) struct ResultSection<'p> {
 
 /// Splits the text of a page by its headings. The text before the first heading is a section of its
 /// own. A section without heading and text is left out.
-pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
+pub(super) fn sections(page: &IndexedPage) -> Vec<ExportedSection<'_>> {
     let mut sections = Vec::with_capacity(page.headings.len() + 1);
-    let mut open = ResultSection {
+    let mut open = ExportedSection {
         heading: "",
         level: 0,
         id: None,
@@ -92,7 +92,7 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
         // A heading outside the main text takes the offset of the main text that follows it.
         let at = heading.at.clamp(start, page.text.len());
         sections.extend(open.with(page.text.get(start..at)));
-        open = ResultSection {
+        open = ExportedSection {
             heading: &heading.text,
             level: heading.level,
             id: heading.id.as_deref(),
@@ -104,14 +104,14 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     sections
 }
 
-impl<'p> ResultSection<'p> {
+impl<'p> ExportedSection<'p> {
     /// Sets the text of the section, without the words of its heading at the start. `None` if
     /// neither heading nor text has any words.
-    fn with(self, text: Option<&'p str>) -> Option<ResultSection<'p>> {
+    fn with(self, text: Option<&'p str>) -> Option<ExportedSection<'p>> {
         let text = text.unwrap_or_default().trim();
         let text = text.strip_prefix(self.heading).unwrap_or(text).trim();
         let has_words = !text.is_empty() || !self.heading.trim().is_empty();
-        has_words.then_some(ResultSection { text, ..self })
+        has_words.then_some(ExportedSection { text, ..self })
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
             headings: headings.iter().map(heading).collect(),
             ..IndexedPage::default()
         };
-        let line = |section: &super::ResultSection<'_>| {
+        let line = |section: &super::ExportedSection<'_>| {
             let (level, heading) = (section.level, section.heading);
             format!("{level} {heading} | {}", section.text.replace('\n', " / "))
         };

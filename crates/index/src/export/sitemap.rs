@@ -21,7 +21,7 @@ const FOOT: &str = "</urlset>\n";
 
 /// The counts of a sitemap export: URLs and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SitemapReport {
+pub struct SitemapExportReport {
     /// The number of listed URLs.
     pub pages: u64,
     /// The number of listed URLs for which the date of the last change is known.
@@ -33,20 +33,20 @@ pub struct SitemapReport {
 /// Writes a folder with a sitemap for each origin, because a sitemap may only list URLs of its own
 /// origin.
 #[derive(Debug)]
-pub struct SitemapFolder {
+pub struct SitemapFolderWriter {
     folder: AtomicFolder,
     now: i64,
     /// Maps each origin to its URLs, and each URL to the time of its last change, if known.
     origins: BTreeMap<String, BTreeMap<String, Option<String>>>,
 }
 
-impl SitemapFolder {
+impl SitemapFolderWriter {
     /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
     ///
     /// # Errors
     /// [`ExportError`] if `out` is not empty or can't be written.
-    pub fn create(out: &Path, now: i64) -> Result<SitemapFolder, ExportError> {
-        Ok(SitemapFolder {
+    pub fn create(out: &Path, now: i64) -> Result<SitemapFolderWriter, ExportError> {
+        Ok(SitemapFolderWriter {
             folder: AtomicFolder::create(out, |_| false)?,
             now,
             origins: BTreeMap::new(),
@@ -68,8 +68,8 @@ impl SitemapFolder {
     ///
     /// # Errors
     /// If the files can't be written.
-    pub fn finish(self) -> Result<SitemapReport, ExportError> {
-        let mut done = SitemapReport::default();
+    pub fn finish(self) -> Result<SitemapExportReport, ExportError> {
+        let mut done = SitemapExportReport::default();
         let mut names = HashSet::new();
         // Iterate in descending order, so that `https` comes before `http` and gets the name
         // without a scheme.
@@ -202,12 +202,12 @@ fn escaped(text: &str) -> String {
 mod tests {
     use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 
-    use super::SitemapFolder;
+    use super::SitemapFolderWriter;
     use crawl_index_entry::IndexedPage;
 
     fn written(urls: impl Iterator<Item = (String, Option<i64>)>) -> (tempfile::TempDir, u64) {
         let dir = tempfile::tempdir().unwrap();
-        let mut folder = SitemapFolder::create(&dir.path().join("out"), 10).unwrap();
+        let mut folder = SitemapFolderWriter::create(&dir.path().join("out"), 10).unwrap();
         for (url, changed) in urls {
             let page = IndexedPage {
                 url,

@@ -10,11 +10,11 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::ranking_weights::{WEIGHTS, weighted_fields};
-use super::{MarkedWords, MatchedTerm, QueryPlanner, Strictness, Unit};
-use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredWord};
-use crate::exclude_query::ExclusionQuery;
+use super::{MarkedWords, MatchStrictness, MatchedTerm, QueryPlanner, Unit};
+use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredQueryWord};
+use crate::exclusion_query::ExclusionQuery;
 use crate::query::{Query, QueryTerm};
-use crate::words::{Stemmer, Word, WordKind, words};
+use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl QueryPlanner<'_> {
     /// Returns clauses for pages that have most of the distinctive words or, depending on `fit`, at
@@ -22,7 +22,7 @@ impl QueryPlanner<'_> {
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],
-        fit: Strictness,
+        fit: MatchStrictness,
     ) -> Vec<(Occur, Box<dyn Lookup>)> {
         let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
@@ -37,15 +37,15 @@ impl QueryPlanner<'_> {
         let is_distinctive = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
         let distinctive = free.clone().filter(|unit| is_distinctive(unit)).count();
         let least = match (fit, distinctive) {
-            (Strictness::Any | Strictness::Apart | Strictness::Relaxed, _) => 1,
-            (Strictness::Most, n @ 0..=2) => n,
-            (Strictness::Most, n) => (n * 3).div_ceil(5),
+            (MatchStrictness::Any | MatchStrictness::Apart | MatchStrictness::Relaxed, _) => 1,
+            (MatchStrictness::Most, n @ 0..=2) => n,
+            (MatchStrictness::Most, n) => (n * 3).div_ceil(5),
         };
         let texts = &self.fields.texts;
-        let terms = bm25f::QueryScoring {
+        let terms = bm25f::Bm25fQueryDefinition {
             words: words
                 .iter()
-                .map(|unit| ScoredWord {
+                .map(|unit| ScoredQueryWord {
                     forms: unit.forms.clone(),
                     inflections: unit.inflections.clone(),
                     idf: unit.idf,
@@ -60,7 +60,7 @@ impl QueryPlanner<'_> {
             whole: WEIGHTS.whole,
             distinctive,
             partial: match fit {
-                Strictness::Relaxed => WEIGHTS.one_of_pair,
+                MatchStrictness::Relaxed => WEIGHTS.one_of_pair,
                 _ => 1.0,
             },
             saturation: WEIGHTS.saturation,
@@ -151,7 +151,9 @@ impl QueryPlanner<'_> {
     /// without spaces) in sequence. `None` if the term is a single word.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
         let all_words = words(&term.text, &Stemmer::none());
-        let whole = all_words.iter().filter(|word| word.kind == WordKind::Plain);
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
         if whole.count() < 2 {
             return None;
         }
@@ -164,7 +166,9 @@ impl QueryPlanner<'_> {
     pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let all_words = words(text, &Stemmer::none());
-        let whole = all_words.iter().filter(|word| word.kind == WordKind::Plain);
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
         let whole: Vec<&Word> = whole.collect();
         let places = [texts.body, texts.title].into_iter().chain(texts.headings);
         let lookups = places.map(|field| words_in_order(field, &whole));
@@ -182,7 +186,7 @@ impl QueryPlanner<'_> {
         let all_words = words(&term.text, &Stemmer::none());
         let paired: Vec<_> = all_words
             .iter()
-            .filter(|word| word.kind == WordKind::Pair)
+            .filter(|word| word.kind == WordRelation::Pair)
             .collect();
         let is_paired = |word: &Word| {
             let mut pairs = paired.iter();
@@ -191,10 +195,10 @@ impl QueryPlanner<'_> {
             })
         };
         let pick = |word: &&Word| match word.kind {
-            WordKind::Plain | WordKind::Pair => true,
+            WordRelation::Plain | WordRelation::Pair => true,
             // A character next to another is already part of a pair.
-            WordKind::Character => !is_paired(word),
-            WordKind::Part => false,
+            WordRelation::Character => !is_paired(word),
+            WordRelation::Part => false,
         };
         let picked: Vec<&Word> = all_words.iter().filter(pick).collect();
         if !term.is_not {
@@ -252,9 +256,9 @@ impl QueryPlanner<'_> {
 /// least one.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
-    fit: Strictness,
+    fit: MatchStrictness,
 ) -> Vec<(Occur, Box<dyn Lookup>)> {
-    if matches!(fit, Strictness::Most | Strictness::Relaxed) || clauses.len() < 2 {
+    if matches!(fit, MatchStrictness::Most | MatchStrictness::Relaxed) || clauses.len() < 2 {
         return clauses;
     }
     let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();

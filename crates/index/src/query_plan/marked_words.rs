@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use regex::Regex;
 
-use crate::tokens::STEM;
+use crate::page_tokenizer::STEM;
 use crate::words::Word;
 
 /// The query term that a word of a result matches, and how to mark the word.

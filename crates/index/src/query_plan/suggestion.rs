@@ -5,7 +5,11 @@ use crate::query::{Query, QueryTerm, TermMatch};
 
 impl QueryPlanner<'_> {
     /// Returns the corrected query; `None` if nothing was corrected.
-    pub(super) fn suggestion(&self, query: &Query, suggested: &[SuggestedTerm]) -> Option<String> {
+    pub(super) fn suggestion(
+        &self,
+        query: &Query,
+        suggested: &[MaybeCorrectedTerm],
+    ) -> Option<String> {
         if suggested.iter().all(|term| !term.is_other) {
             return None;
         }
@@ -18,14 +22,14 @@ impl QueryPlanner<'_> {
 }
 
 /// A term of the query, possibly corrected.
-pub(super) struct SuggestedTerm {
+pub(super) struct MaybeCorrectedTerm {
     text: String,
     is_other: bool,
 }
 
-impl SuggestedTerm {
+impl MaybeCorrectedTerm {
     /// Returns the uncorrected term with its operators.
-    pub(super) fn as_typed(term: &QueryTerm) -> SuggestedTerm {
+    pub(super) fn as_typed(term: &QueryTerm) -> MaybeCorrectedTerm {
         let quote = if term.how == TermMatch::Phrase {
             "\""
         } else {
@@ -38,21 +42,21 @@ impl SuggestedTerm {
         };
         let not = if term.is_not { "-" } else { "" };
         let title = if term.in_title { "title:" } else { "" };
-        SuggestedTerm {
+        MaybeCorrectedTerm {
             text: format!("{not}{title}{quote}{}{quote}{star}", term.text),
             is_other: false,
         }
     }
 
-    pub(super) fn by(term: &QueryTerm, units: &[Unit]) -> SuggestedTerm {
+    pub(super) fn by(term: &QueryTerm, units: &[Unit]) -> MaybeCorrectedTerm {
         if units.iter().all(|unit| !unit.is_correction) {
-            return SuggestedTerm::as_typed(term);
+            return MaybeCorrectedTerm::as_typed(term);
         }
         let words: Vec<_> = units.iter().map(|unit| unit.written.as_str()).collect();
         let text = words.join(" ");
-        SuggestedTerm {
+        MaybeCorrectedTerm {
             is_other: true,
-            ..SuggestedTerm::as_typed(&QueryTerm {
+            ..MaybeCorrectedTerm::as_typed(&QueryTerm {
                 text,
                 ..term.clone()
             })

@@ -7,9 +7,9 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::fold::fold;
 use super::parts::parts;
 use super::stem::Stemmer;
+use super::word_folding::fold;
 
 /// Maximum number of words in the cache of a thread. A fuller cache is emptied before the next line
 /// of text.
@@ -23,7 +23,7 @@ thread_local! {
 
 /// The forms of a word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CachedForms<'w> {
+pub(super) struct CachedWordForms<'w> {
     /// The word in lower case, without accents. Empty if no letter remains.
     pub(super) text: &'w str,
     /// The stem in the text's language, if it differs from `text`.
@@ -32,7 +32,7 @@ pub(super) struct CachedForms<'w> {
 
 /// A handle for the forms of a cached word. Becomes invalid when the cache is emptied.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CachedWord(u32);
+pub(super) struct CachedWordHandle(u32);
 
 /// The cached forms of words of one language. One string holds all of them, which avoids an
 /// allocation for each word and makes better use of the processor's cache.
@@ -40,7 +40,7 @@ pub(super) struct CachedWord(u32);
 pub(super) struct WordCache {
     stemmer: Stemmer,
     /// Words by the hash of their written form.
-    places: HashMap<u64, CachedWord, RandomState>,
+    places: HashMap<u64, CachedWordHandle, RandomState>,
     words: Vec<Places>,
     letters: String,
     /// The parts of all words that have several parts, each as a range in its word.
@@ -88,7 +88,7 @@ impl WordCache {
         self.parts.clear();
     }
 
-    pub(super) fn intern(&mut self, written: &str) -> CachedWord {
+    pub(super) fn intern(&mut self, written: &str) -> CachedWordHandle {
         let hash = xxh3_64(written.as_bytes());
         match self.places.get(&hash) {
             // If two words have the same hash, only the later one stays cached.
@@ -97,12 +97,12 @@ impl WordCache {
         }
     }
 
-    fn written(&self, word: CachedWord) -> &[u8] {
+    fn written(&self, word: CachedWordHandle) -> &[u8] {
         let place = &self.words[word.0 as usize].written;
         &self.letters.as_bytes()[place.start as usize..place.end as usize]
     }
 
-    fn learn(&mut self, hash: u64, written: &str) -> CachedWord {
+    fn learn(&mut self, hash: u64, written: &str) -> CachedWordHandle {
         let lower = written.to_lowercase();
         let text = fold(&lower);
         let stem = self.stemmer.stem(&lower).map(|stem| fold(&stem));
@@ -124,7 +124,7 @@ impl WordCache {
             stem: self.add(stem.as_deref().unwrap_or_default()),
             parts: first_part..small(self.parts.len()),
         };
-        let word = CachedWord(small(self.words.len()));
+        let word = CachedWordHandle(small(self.words.len()));
         self.words.push(places);
         self.places.insert(hash, word);
         word
@@ -140,27 +140,27 @@ impl WordCache {
         &self.letters[place.start as usize..place.end as usize]
     }
 
-    pub(super) fn forms(&self, word: CachedWord) -> CachedForms<'_> {
+    pub(super) fn forms(&self, word: CachedWordHandle) -> CachedWordForms<'_> {
         let places = &self.words[word.0 as usize];
         let has_stem = !places.stem.is_empty();
-        CachedForms {
+        CachedWordForms {
             text: self.letters(&places.text),
             stem: has_stem.then(|| self.letters(&places.stem)),
         }
     }
 
     /// Returns whether a word has no letters left after folding.
-    pub(super) fn is_empty(&self, word: CachedWord) -> bool {
+    pub(super) fn is_empty(&self, word: CachedWordHandle) -> bool {
         self.words[word.0 as usize].text.is_empty()
     }
 
     /// Returns the number of a word's parts, or 0 if it has fewer than two.
-    pub(super) fn parts(&self, word: CachedWord) -> usize {
+    pub(super) fn parts(&self, word: CachedWordHandle) -> usize {
         self.words[word.0 as usize].parts.len()
     }
 
     /// Returns the byte range of a part in the word as written.
-    pub(super) fn part(&self, word: CachedWord, n: usize) -> Range<usize> {
+    pub(super) fn part(&self, word: CachedWordHandle, n: usize) -> Range<usize> {
         let first = self.words[word.0 as usize].parts.start as usize;
         let part = &self.parts[first + n];
         part.start as usize..part.end as usize
@@ -192,7 +192,8 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(stem("en").as_deref(), Some("run"));
             assert_eq!(stem("xx"), None);
-            let mut begun = crate::words::Words::new("Running Running", Stemmer::of(Some("en")));
+            let mut begun =
+                crate::words::WordIterator::new("Running Running", Stemmer::of(Some("en")));
             assert_eq!(begun.next().unwrap().stem.as_deref(), Some("run"));
             assert_eq!(stem("xx"), None);
             assert_eq!(begun.next().unwrap().stem.as_deref(), Some("run"));

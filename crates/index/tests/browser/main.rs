@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawl_index::export::{ExportError, StaticSearchWriter};
-use crawl_index::words::{Stemmer, WordKind, words};
-use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
+use crawl_index::words::{Stemmer, WordRelation, words};
+use crawl_index::{Heading, IndexSearcher, IndexWriter, IndexedPage, SearchOptions, SearchRules};
 use serde_json::{Value, json};
 
 /// Returns the path in the environment variable `variable`.
@@ -206,23 +206,23 @@ fn pages() -> Vec<IndexedPage> {
     pages
 }
 
-fn index(dir: &Path) -> SearchIndex {
+fn index(dir: &Path) -> IndexSearcher {
     let mut writer = IndexWriter::open(dir).unwrap();
     for page in pages() {
         writer.put(&page).unwrap();
     }
     writer.reconcile("", 0).unwrap();
     writer.close().unwrap();
-    SearchIndex::open(dir).unwrap()
+    IndexSearcher::open(dir).unwrap()
 }
 
-fn answer(index: &SearchIndex, query: &str) -> Value {
+fn answer(index: &IndexSearcher, query: &str) -> Value {
     let answer = index.search(query, &SearchOptions::default()).unwrap();
     let urls: Vec<_> = answer.results.into_iter().map(|hit| hit.url).collect();
     json!({"query": query, "urls": urls})
 }
 
-fn lead(index: &SearchIndex, query: &str) -> Value {
+fn lead(index: &IndexSearcher, query: &str) -> Value {
     let answer = index.search(query, &SearchOptions::default()).unwrap();
     let first = serde_json::to_value(answer.results.first().unwrap()).unwrap();
     json!({
@@ -257,10 +257,10 @@ fn texts() -> Vec<String> {
 
 fn as_words(text: String) -> Value {
     let kind = |kind| match kind {
-        WordKind::Plain => "plain",
-        WordKind::Part => "part",
-        WordKind::Character => "character",
-        WordKind::Pair => "pair",
+        WordRelation::Plain => "plain",
+        WordRelation::Part => "part",
+        WordRelation::Character => "character",
+        WordRelation::Pair => "pair",
     };
     let all_words = words(&text, &Stemmer::of(Some("xx")));
     let words = all_words

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crawl_index::export::{ExportError, StaticSearchWriter};
-use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{IndexSearcher, IndexWriter, IndexedPage, SearchOptions};
 
 use super::named;
 
@@ -74,7 +74,7 @@ fn ask(folder: &Path) -> Vec<Vec<String>> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn index(dir: &Path) -> SearchIndex {
+fn index(dir: &Path) -> IndexSearcher {
     let page = |path: &str, title: &str, text: String| IndexedPage {
         url: format!("http://lamps.example/{path}"),
         title: title.to_owned(),
@@ -116,5 +116,5 @@ fn index(dir: &Path) -> SearchIndex {
     }
     writer.reconcile("", 0).unwrap();
     writer.close().unwrap();
-    SearchIndex::open(dir).unwrap()
+    IndexSearcher::open(dir).unwrap()
 }

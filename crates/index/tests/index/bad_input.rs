@@ -3,7 +3,7 @@
 use std::fs;
 
 use crawl_index::{
-    IndexError, IndexWriter, MAX_QUERY_BYTES, MAX_RESULTS, QueryError, SearchIndex, SearchOptions,
+    IndexError, IndexSearcher, IndexWriter, MAX_QUERY_BYTES, MAX_RESULTS, QueryError, SearchOptions,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn words_of(error: &IndexError, dir: &std::path::Path) -> String {
 fn check_open(prepare: impl FnOnce(&std::path::Path), expected: Expect) {
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path());
-    let error = SearchIndex::open(dir.path()).map(drop).unwrap_err();
+    let error = IndexSearcher::open(dir.path()).map(drop).unwrap_err();
     expected.assert_eq(&words_of(&error, dir.path()));
 }
 
@@ -84,7 +84,7 @@ fn damaged_indexes() {
                 fs::write(&file, bytes).unwrap();
             }
             // Opening must return an error or an index, but not panic.
-            let error = SearchIndex::open(dir.path())
+            let error = IndexSearcher::open(dir.path())
                 .and_then(|index| index.search("words", &SearchOptions::default()).map(drop));
             let error = error.unwrap_err();
             let is_named = matches!(error, IndexError::Damaged { .. } | IndexError::Disk { .. });
@@ -206,7 +206,7 @@ fn two_writers_are_refused() {
 #[test]
 fn two_readers_are_not() {
     let (dir, first) = indexed(&[page("http://a.example/", "Tea", "words")]);
-    let second = SearchIndex::open(dir.path()).unwrap();
+    let second = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(found(&first, "tea"), found(&second, "tea"));
 }
 
@@ -286,7 +286,7 @@ proptest! {
     #[test]
     fn any_query_has_an_answer(query in r#"([a-z]{0,9}|["*:\-\u{0}-\u{20}é東👩‍👩 .]|site:|title:|\PC){0,24}"#) {
         thread_local! {
-            static INDEX: (tempfile::TempDir, SearchIndex) = indexed(&[
+            static INDEX: (tempfile::TempDir, IndexSearcher) = indexed(&[
                 page("http://a.example/", "Tea \u{1}", "words 東京 café -\"* \u{0}"),
                 page("http://a.example/2", "", "other words"),
             ]);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_index::{FacetFilters, IndexedPage, SearchIndex, SearchOptions, SearchResults};
+use crawl_index::{FacetFilters, IndexSearcher, IndexedPage, SearchOptions, SearchResults};
 use expect_test::{Expect, expect};
 
 use crate::support::{found, indexed, page};
@@ -53,7 +53,7 @@ fn manual() -> Vec<IndexedPage> {
     pages
 }
 
-fn search_with_facets(index: &SearchIndex, query: &str, filters: FacetFilters) -> SearchResults {
+fn search_with_facets(index: &IndexSearcher, query: &str, filters: FacetFilters) -> SearchResults {
     let options = SearchOptions {
         filters,
         facets: true,
@@ -63,7 +63,7 @@ fn search_with_facets(index: &SearchIndex, query: &str, filters: FacetFilters) -
     index.search(query, &options).unwrap()
 }
 
-fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expect) {
+fn check(index: &IndexSearcher, query: &str, filters: FacetFilters, expected: Expect) {
     let answer = search_with_facets(index, query, filters);
     let facets = answer.facets.unwrap();
     let mut text = format!("{} pages\n", answer.total);

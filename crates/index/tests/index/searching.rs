@@ -1,12 +1,12 @@
 //! Tests of the results of queries and their order.
 
-use crawl_index::{IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
+use crawl_index::{IndexSearcher, IndexWriter, IndexedPage, SearchOptions, SearchRules};
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
 use crate::support::{anchor, found, heading, indexed, page, search, shown};
 
-fn teas() -> (TempDir, SearchIndex) {
+fn teas() -> (TempDir, IndexSearcher) {
     indexed(&[
         page(
             "http://a.example/green",
@@ -46,7 +46,7 @@ fn words_in_titles_weigh_more() {
 }
 
 /// Writes the pages in several commits, with drafts that are replaced and pages that are removed.
-fn written_in_parts(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
+fn written_in_parts(pages: &[IndexedPage]) -> (TempDir, IndexSearcher) {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     for (n, page) in pages.iter().enumerate() {
@@ -66,7 +66,7 @@ fn written_in_parts(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
     }
     writer.commit("pages").unwrap();
     writer.close().unwrap();
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     (dir, index)
 }
 
@@ -859,7 +859,7 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
         ),
         page("http://a.example/visit", "Your trip", "How to come here."),
     ]);
-    let urls = |index: &SearchIndex, query: &str| -> Vec<String> {
+    let urls = |index: &IndexSearcher, query: &str| -> Vec<String> {
         let results = search(index, query).results;
         let path = |hit: &crawl_index::Hit| hit.url.rsplit('/').next().unwrap().to_owned();
         results.iter().map(path).collect()

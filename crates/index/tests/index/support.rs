@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_index::{
-    Heading, HighlightSpan, IndexWriter, IndexedPage, OutgoingLink, SearchIndex, SearchOptions,
+    Heading, IndexSearcher, IndexWriter, IndexedPage, MarkedTextPart, OutgoingLink, SearchOptions,
     SearchResults,
 };
 use tempfile::TempDir;
@@ -39,10 +39,10 @@ pub(crate) fn anchor(url: &str, text: &str) -> OutgoingLink {
 }
 
 /// Indexes these pages in a new directory.
-pub(crate) fn indexed(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
+pub(crate) fn indexed(pages: &[IndexedPage]) -> (TempDir, IndexSearcher) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), pages);
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     (dir, index)
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn write(dir: &Path, pages: &[IndexedPage]) {
     writer.close().unwrap();
 }
 
-pub(crate) fn search(index: &SearchIndex, query: &str) -> SearchResults {
+pub(crate) fn search(index: &IndexSearcher, query: &str) -> SearchResults {
     index.search(query, &SearchOptions::default()).unwrap()
 }
 
 /// Returns the shortened URLs of a query's results, best first.
-pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
+pub(crate) fn found(index: &IndexSearcher, query: &str) -> String {
     let answer = search(index, query);
     let names = answer.results.iter().map(|hit| {
         let url = hit.url.trim_start_matches("http://a.example");
@@ -77,8 +77,8 @@ pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
 }
 
 /// Returns a text with the words of the query in brackets.
-pub(crate) fn shown(parts: &[HighlightSpan]) -> String {
-    let part = |part: &HighlightSpan| match part.is_match {
+pub(crate) fn shown(parts: &[MarkedTextPart]) -> String {
+    let part = |part: &MarkedTextPart| match part.is_match {
         true => format!("[{}]", part.text),
         false => part.text.clone(),
     };

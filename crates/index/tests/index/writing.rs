@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    CommitOutcome, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
-    PendingEntriesFile, ReconcileReport, SearchIndex, SearchOptions,
+    CommitOutcome, EntryVisitor, IndexEntry, IndexError, IndexSearcher, IndexWriter, IndexedPage,
+    PendingEntriesFile, PendingEntrySource, ReconcileReport, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -18,7 +18,7 @@ fn the_last_put_of_a_page_wins() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[page("http://a.example/", "Old", "old words")]);
     write(dir.path(), &[page("http://a.example/", "New", "new words")]);
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(found(&index, "words"), "/");
     assert_eq!(found(&index, "old"), "");
     assert_eq!(index.stats().unwrap().pages, 1);
@@ -29,7 +29,7 @@ fn a_search_sees_each_commit_and_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     writer.commit("0").unwrap();
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(found(&index, "tea"), "");
     writer
         .put(&page("http://a.example/1", "Tea", "one"))
@@ -68,7 +68,7 @@ fn an_index_can_be_opened_while_it_is_written() {
                 commit();
             }
         });
-        let opened: Vec<_> = (0..20).map(|_| SearchIndex::open(dir.path())).collect();
+        let opened: Vec<_> = (0..20).map(|_| IndexSearcher::open(dir.path())).collect();
         is_over.store(true, Ordering::Relaxed);
         written.join().unwrap();
         for index in opened {
@@ -92,7 +92,7 @@ fn uncommitted_changes_are_lost_in_a_crash_and_the_note_shows_it() {
     drop(writer);
     let writer = IndexWriter::open(dir.path()).unwrap();
     assert_eq!(writer.note(), Some("up to 1"));
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(found(&index, "tea"), "/1");
 }
 
@@ -117,7 +117,7 @@ fn a_page_is_committed_with_all_its_words_or_not_at_all() {
     drop(writer);
     let writer = IndexWriter::open(dir.path()).unwrap();
     assert_eq!(writer.note(), Some("up to 1"));
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(found(&index, "tea"), "/1");
 }
 
@@ -127,7 +127,7 @@ fn an_index_that_takes_the_place_of_another_is_seen() {
     let (here, there) = (dir.path().join("index"), beside.path().join("index"));
     write(&here, &[page("http://a.example/old", "Tea", "one")]);
     write(&there, &[page("http://a.example/new", "Tea", "two")]);
-    let index = SearchIndex::open(&here).unwrap();
+    let index = IndexSearcher::open(&here).unwrap();
     assert_eq!(found(&index, "tea"), "/old");
     std::fs::rename(&here, dir.path().join("gone")).unwrap();
     assert_eq!(found(&index, "tea"), "/old");
@@ -144,7 +144,7 @@ fn pages_with_the_same_text_are_found_once() {
         writer.put(&same(url)).unwrap();
     }
     writer.commit(NOTE).unwrap();
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     // Duplicates are not marked before the end of the run, but a search shows only one of them.
     assert_eq!(search(&index, "very same").results.len(), 1);
     let done = writer.reconcile(NOTE, 0).unwrap();
@@ -176,7 +176,7 @@ fn facts_of_all_pages_are_committed_together_or_not_at_all() {
     let done = writer.reconcile_unless(NOTE, 0, &is_stopped).unwrap();
     assert_eq!((done, reads.get()), (None, 15));
     drop(writer);
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     assert_eq!(index.stats().unwrap().duplicates, 0);
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     let done = writer.reconcile(NOTE, 0).unwrap();
@@ -205,7 +205,7 @@ fn pages_are_not_shown_after_their_time() {
         .put(&page("http://a.example/tea", "Tea", "Tea."))
         .unwrap();
     writer.reconcile(NOTE, 999).unwrap();
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     let count = |now| {
         let options = SearchOptions {
             now,
@@ -307,7 +307,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
     let done = done.unwrap();
     assert_eq!((done.pages, done.duplicates, done.expired), (4, 0, 1));
     assert_eq!(writer.note(), Some("read"));
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     let mut pages = Vec::new();
     index
         .each_page(|page| {
@@ -354,7 +354,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileRep
     };
     writer.close().unwrap();
     let mut urls = Vec::new();
-    let index = SearchIndex::open(dir.path()).unwrap();
+    let index = IndexSearcher::open(dir.path()).unwrap();
     let each = index.each_page(|page| -> Result<(), IndexError> {
         urls.push(page.url);
         Ok(())
@@ -377,7 +377,7 @@ fn named(n: usize, canonical: &str) -> IndexEntry {
 
 struct Listed<'a>(&'a [IndexEntry]);
 
-impl PendingEntries for Listed<'_> {
+impl PendingEntrySource for Listed<'_> {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         for entry in self.0 {
             if visit(entry.clone())?.is_break() {
@@ -491,7 +491,7 @@ fn a_page_yields_while_its_canonical_page_exists() {
             .reconcile_with(&(), &redirects, step, 0, &|| false)
             .unwrap();
         writer.close().unwrap();
-        let index = SearchIndex::open(dir.path()).unwrap();
+        let index = IndexSearcher::open(dir.path()).unwrap();
         let both = format!("{}{}", found(&index, "tea"), found(&index, "target"));
         assert_eq!(both, expected, "{step}");
     }

@@ -1,6 +1,6 @@
 //! The words of META ROBOTS and X-Robots-Tag, and the robots that they address.
 
-use crawl_dates::{Moment, Precision, is_weekday};
+use crawl_dates::{TimeWithPrecision, DatePrecision, is_weekday};
 
 use crate::product_token::ProductToken;
 
@@ -107,8 +107,8 @@ fn take_part<'a>(
 
 /// Parses a time to seconds since 1970. Returns `None` if the text is not a time or gives no day.
 fn moment(text: &str) -> Option<i64> {
-    let moment = Moment::parse(text)?;
-    (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
+    let moment = TimeWithPrecision::parse(text)?;
+    (moment.precision >= DatePrecision::Day).then_some(moment.unix_seconds)
 }
 
 /// Returns whether a directive of this name has a value. Also true for unsupported directives that

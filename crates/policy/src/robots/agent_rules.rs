@@ -7,16 +7,16 @@ use url::{Position, Url};
 
 use crate::product_token::{ProductToken, RobotsProfile};
 
-use super::lines::{self, Body};
+use super::lines::{self, RobotsFileBody};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
 use super::older_standards_parser::{self, OlderStandard, RecordChoice};
-use super::other_lines::{
-    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineKind, VisitTime,
+use super::non_rule_lines::{
+    CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTime,
 };
 use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
 use super::rfc9309_parser::{self, IndexPageRule, ParsedRobots};
-use super::rules::Entry;
+use super::merged_group_rules::CompiledRule;
 use super::verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
 /// The rules of a robots.txt for one agent, under one [`RobotsProfile`].
@@ -39,10 +39,10 @@ impl AgentRules {
     /// copying the file. Reads at most [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES).
     #[must_use]
     pub fn parse(file: &[u8], agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
-        AgentRules::of(&Body::of(file), agent, profile)
+        AgentRules::of(&RobotsFileBody::of(file), agent, profile)
     }
 
-    pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
+    pub(super) fn of(body: &RobotsFileBody<'_>, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
         let bytes = &body.bytes;
         let old = |dialect, pick| older_standards_parser::read(bytes, agent, dialect, pick);
         let mut more_readings = Vec::new();
@@ -169,7 +169,7 @@ impl AgentRules {
     /// Returns the lines of `kind` (about the use of pages) that apply to a path: the lines with
     /// the longest matching path. Searches the lines before the first group only if no line in the
     /// agent's groups matches.
-    pub(crate) fn preferences(&self, kind: UsageLineKind, path: &str) -> Vec<&UsageLine> {
+    pub(crate) fn preferences(&self, kind: UsageLineVocabulary, path: &str) -> Vec<&UsageLine> {
         let path = NormalizedPath::of(path).bytes;
         let reading = &self.reading;
         for lines in [&reading.group.preferences, &reading.file.preferences] {
@@ -211,13 +211,13 @@ impl ParsedRobots {
         self.verdict(entry, profile)
     }
 
-    fn verdict(&self, entry: Option<&Entry>, profile: RobotsProfile) -> RuleVerdict<'_> {
+    fn verdict(&self, entry: Option<&CompiledRule>, profile: RobotsProfile) -> RuleVerdict<'_> {
         let group = match entry {
             Some(entry) => self.rules.group(entry),
             None => self.rules.first_group(),
         };
         RuleVerdict {
-            access: match entry.is_none_or(Entry::allows) {
+            access: match entry.is_none_or(CompiledRule::allows) {
                 true => RobotsAccess::Allowed,
                 false => RobotsAccess::Disallowed,
             },
@@ -247,7 +247,7 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
 /// has none. `None` if the line's path doesn't match `path`. A line without a path matches every
 /// path.
 fn preference_bytes(line: &UsageLine, path: &[u8]) -> Option<u32> {
-    if line.kind == UsageLineKind::License || !line.value.starts_with('/') {
+    if line.kind == UsageLineVocabulary::License || !line.value.starts_with('/') {
         return Some(0);
     }
     let pattern = line.value.split([' ', '\t']).next().unwrap_or_default();
@@ -265,7 +265,7 @@ pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
     matching_bytes(pattern, &NormalizedPath::of(path_and_query).bytes).is_some()
 }
 
-fn note_body(body: &Body<'_>, oddities: &mut Vec<RobotsOddity>) {
+fn note_body(body: &RobotsFileBody<'_>, oddities: &mut Vec<RobotsOddity>) {
     if body.bytes.trim_ascii_start().first() == Some(&b'<') {
         note(oddities, 1, RobotsOddityKind::Markup);
     }
@@ -273,7 +273,7 @@ fn note_body(body: &Body<'_>, oddities: &mut Vec<RobotsOddity>) {
         note(oddities, 1, RobotsOddityKind::Utf16);
     }
     if body.cut {
-        let lines = lines::Lines::of(&body.bytes).count();
+        let lines = lines::RobotsLineIterator::of(&body.bytes).count();
         note(
             oddities,
             u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,

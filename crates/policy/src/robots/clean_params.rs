@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::agent_rules::AgentRules;
-use super::other_lines::CleanParam;
+use super::non_rule_lines::CleanParam;
 use super::pattern::find;
 
 /// Maximum `Clean-param` lines to compare with a URL that has a query. Later lines are ignored.
@@ -11,7 +11,7 @@ const MAX_LINES: usize = 1000;
 
 /// A URL without the parameters that its site declares irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanedUrl {
     /// The URL without the removed parameters.
     pub url: Url,
     /// The first line that removed a parameter, as interpreted: `Clean-param: ref&sort /list`.
@@ -27,9 +27,9 @@ impl AgentRules {
     /// As at Yandex, names are case-sensitive, paths match as prefixes, and `*` matches anything.
     /// The result cites the first line that removed something.
     #[must_use]
-    pub fn clean(&self, url: &Url) -> Option<Cleaned> {
+    pub fn clean(&self, url: &Url) -> Option<CleanedUrl> {
         url.query()?;
-        let mut cleaned: Option<Cleaned> = None;
+        let mut cleaned: Option<CleanedUrl> = None;
         let lines = self.clean_params().iter().take(MAX_LINES);
         for line in lines.filter(|line| begins(url.path(), &line.path)) {
             let current = cleaned.as_ref().map_or(url, |cleaned| &cleaned.url);
@@ -37,8 +37,8 @@ impl AgentRules {
                 continue;
             };
             cleaned = Some(match cleaned {
-                Some(first) => Cleaned { url, ..first },
-                None => Cleaned {
+                Some(first) => CleanedUrl { url, ..first },
+                None => CleanedUrl {
                     url,
                     rule: as_written(line),
                     line: line.line,

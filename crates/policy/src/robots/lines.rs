@@ -11,7 +11,7 @@ pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
 /// The part of a file that is read, as bytes of (mostly) UTF-8.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Body<'a> {
+pub(crate) struct RobotsFileBody<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Whether the file was longer than [`MAX_ROBOTS_BYTES`].
     pub(crate) cut: bool,
@@ -19,10 +19,10 @@ pub(crate) struct Body<'a> {
     pub(crate) bridged: bool,
 }
 
-impl Body<'_> {
+impl RobotsFileBody<'_> {
     /// Skips the byte order mark, and cuts at the limit. Converts UTF-16 if the text is plausible
     /// (RFC 9309 section 2.2.2 allows it).
-    pub(crate) fn of(file: &[u8]) -> Body<'_> {
+    pub(crate) fn of(file: &[u8]) -> RobotsFileBody<'_> {
         let (bytes, bridged) = match file {
             [0xFF, 0xFE, rest @ ..] => marked(rest, u16::from_le_bytes),
             [0xFE, 0xFF, rest @ ..] => marked(rest, u16::from_be_bytes),
@@ -37,15 +37,15 @@ impl Body<'_> {
                 Cow::Owned(bytes)
             }
         };
-        Body {
+        RobotsFileBody {
             bytes,
             cut,
             bridged,
         }
     }
 
-    pub(crate) fn into_owned(self) -> Body<'static> {
-        Body {
+    pub(crate) fn into_owned(self) -> RobotsFileBody<'static> {
+        RobotsFileBody {
             bytes: Cow::Owned(self.bytes.into_owned()),
             cut: self.cut,
             bridged: self.bridged,
@@ -74,9 +74,9 @@ fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
 
 /// Returns the number of lines with a known field.
 fn known_fields(text: &[u8]) -> usize {
-    let fields = Lines::of(text).filter_map(|line| field(line.text));
+    let fields = RobotsLineIterator::of(text).filter_map(|line| field(line.text));
     fields
-        .filter(|field| forgiving_key(field.key) != Key::Unknown)
+        .filter(|field| forgiving_key(field.key) != RobotsFieldName::Unknown)
         .count()
 }
 
@@ -109,15 +109,15 @@ pub(crate) struct RobotsLine<'a> {
 }
 
 /// The lines of a body. Only CR, LF and CRLF end a line.
-pub(crate) struct Lines<'a> {
+pub(crate) struct RobotsLineIterator<'a> {
     rest: &'a [u8],
     number: u32,
     any_nul: bool,
 }
 
-impl<'a> Lines<'a> {
-    pub(crate) fn of(body: &'a [u8]) -> Lines<'a> {
-        Lines {
+impl<'a> RobotsLineIterator<'a> {
+    pub(crate) fn of(body: &'a [u8]) -> RobotsLineIterator<'a> {
+        RobotsLineIterator {
             rest: body,
             number: 0,
             any_nul: memchr(0, body).is_some(),
@@ -125,7 +125,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for RobotsLineIterator<'a> {
     type Item = RobotsLine<'a>;
 
     #[inline]
@@ -185,7 +185,7 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 }
 
 /// A line's field name and value.
-pub(crate) struct Field<'a> {
+pub(crate) struct RobotsField<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     /// Whether the name is followed by blanks instead of a colon.
@@ -195,9 +195,9 @@ pub(crate) struct Field<'a> {
 /// Splits a line at the first colon. A line without a colon is split at its blanks if it consists
 /// of exactly two words.
 #[inline]
-pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
+pub(crate) fn field(text: &[u8]) -> Option<RobotsField<'_>> {
     if let Some(colon) = colon(text) {
-        return Some(Field {
+        return Some(RobotsField {
             key: trim(&text[..colon]),
             value: trim(&text[colon + 1..]),
             no_colon: false,
@@ -206,7 +206,7 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     let is_gap = |b: &u8| matches!(b, b' ' | b'\t');
     let gap = text.iter().position(is_gap)?;
     let value = trim(&text[gap..]);
-    (!value.iter().any(is_gap)).then_some(Field {
+    (!value.iter().any(is_gap)).then_some(RobotsField {
         key: &text[..gap],
         value,
         no_colon: true,
@@ -247,7 +247,7 @@ pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
 
 /// The field names that are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum RobotsFieldName {
     UserAgent,
     Allow,
     Disallow,
@@ -268,36 +268,36 @@ pub(crate) enum Key {
 /// by their prefix, including six misspellings of `disallow`. All other fields are recognised by
 /// their whole name.
 #[inline]
-pub(crate) fn forgiving_key(key: &[u8]) -> Key {
+pub(crate) fn forgiving_key(key: &[u8]) -> RobotsFieldName {
     let Some(first) = key.first() else {
-        return Key::Unknown;
+        return RobotsFieldName::Unknown;
     };
     match first.to_ascii_lowercase() {
-        b'd' if DISALLOW.iter().any(|name| begins(key, name)) => Key::Disallow,
-        b'a' if begins(key, b"allow") => Key::Allow,
-        b'u' if USER_AGENT.iter().any(|name| begins(key, name)) => Key::UserAgent,
-        b's' if begins(key, b"sitemap") || begins(key, b"site-map") => Key::Sitemap,
+        b'd' if DISALLOW.iter().any(|name| begins(key, name)) => RobotsFieldName::Disallow,
+        b'a' if begins(key, b"allow") => RobotsFieldName::Allow,
+        b'u' if USER_AGENT.iter().any(|name| begins(key, name)) => RobotsFieldName::UserAgent,
+        b's' if begins(key, b"sitemap") || begins(key, b"site-map") => RobotsFieldName::Sitemap,
         b'c' | b'r' | b'v' | b'h' | b'l' | b'n' => other_key(key),
-        _ => Key::Unknown,
+        _ => RobotsFieldName::Unknown,
     }
 }
 
 /// Parses an exact field name, ignoring case.
-pub(crate) fn exact_key(key: &[u8]) -> Key {
+pub(crate) fn exact_key(key: &[u8]) -> RobotsFieldName {
     let forgiven = forgiving_key(key);
     match spelling(forgiven) {
-        Some(name) if !key.eq_ignore_ascii_case(name.as_bytes()) => Key::Unknown,
+        Some(name) if !key.eq_ignore_ascii_case(name.as_bytes()) => RobotsFieldName::Unknown,
         _ => forgiven,
     }
 }
 
 /// Returns the correct spelling of a main field, in lower case. `None` for other fields.
-pub(crate) fn spelling(key: Key) -> Option<&'static str> {
+pub(crate) fn spelling(key: RobotsFieldName) -> Option<&'static str> {
     match key {
-        Key::UserAgent => Some("user-agent"),
-        Key::Allow => Some("allow"),
-        Key::Disallow => Some("disallow"),
-        Key::Sitemap => Some("sitemap"),
+        RobotsFieldName::UserAgent => Some("user-agent"),
+        RobotsFieldName::Allow => Some("allow"),
+        RobotsFieldName::Disallow => Some("disallow"),
+        RobotsFieldName::Sitemap => Some("sitemap"),
         _ => None,
     }
 }
@@ -311,25 +311,25 @@ const DISALLOW: [&[u8]; 6] = [
     b"diasllow",
     b"disallaw",
 ];
-const OTHERS: [(&str, Key); 11] = [
-    ("crawl-delay", Key::CrawlDelay),
-    ("crawldelay", Key::CrawlDelay),
-    ("request-rate", Key::RequestRate),
-    ("visit-time", Key::VisitTime),
-    ("host", Key::Host),
-    ("clean-param", Key::CleanParam),
-    ("content-usage", Key::ContentUsage),
-    ("content-signal", Key::ContentSignal),
-    ("content-signals", Key::ContentSignal),
-    ("license", Key::License),
-    ("noindex", Key::Noindex),
+const OTHERS: [(&str, RobotsFieldName); 11] = [
+    ("crawl-delay", RobotsFieldName::CrawlDelay),
+    ("crawldelay", RobotsFieldName::CrawlDelay),
+    ("request-rate", RobotsFieldName::RequestRate),
+    ("visit-time", RobotsFieldName::VisitTime),
+    ("host", RobotsFieldName::Host),
+    ("clean-param", RobotsFieldName::CleanParam),
+    ("content-usage", RobotsFieldName::ContentUsage),
+    ("content-signal", RobotsFieldName::ContentSignal),
+    ("content-signals", RobotsFieldName::ContentSignal),
+    ("license", RobotsFieldName::License),
+    ("noindex", RobotsFieldName::Noindex),
 ];
 
-fn other_key(key: &[u8]) -> Key {
+fn other_key(key: &[u8]) -> RobotsFieldName {
     OTHERS
         .iter()
         .find(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes()))
-        .map_or(Key::Unknown, |&(_, key)| key)
+        .map_or(RobotsFieldName::Unknown, |&(_, key)| key)
 }
 
 #[inline]
@@ -339,10 +339,10 @@ fn begins(key: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Key, Lines, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key, plain_rule};
+    use super::{RobotsFileBody, RobotsFieldName, RobotsLineIterator, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key, plain_rule};
 
     fn texts(body: &[u8]) -> Vec<(u32, String)> {
-        Lines::of(body)
+        RobotsLineIterator::of(body)
             .map(|line| (line.number, String::from_utf8_lossy(line.text).into_owned()))
             .collect()
     }
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn nul_ends_a_line_s_content() {
         assert_eq!(texts(b"a\0b\nc#\0\n")[0].1, "a");
-        assert!(Lines::of(b"a\0b\nc#\0\n").all(|line| line.nul));
+        assert!(RobotsLineIterator::of(b"a\0b\nc#\0\n").all(|line| line.nul));
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
             (b"\xEF\xBF", b"\xBF"),
             (b"\xBB\xBF", b"\xBB\xBF"),
         ] {
-            assert_eq!(&*Body::of(file).bytes, rest);
+            assert_eq!(&*RobotsFileBody::of(file).bytes, rest);
         }
     }
 
@@ -381,19 +381,19 @@ mod tests {
             units.flat_map(unit).collect::<Vec<u8>>()
         };
         for file in [utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)] {
-            let body = Body::of(&file);
+            let body = RobotsFileBody::of(&file);
             assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), true));
         }
         for mark in [b"\xFF\xFE", b"\xFE\xFF"] {
             let file = [mark, rules.as_bytes()].concat();
-            let body = Body::of(&file);
+            let body = RobotsFileBody::of(&file);
             assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), false));
         }
         // A file in UTF-8 after a comment in UTF-16.
         let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
-        assert!(!Body::of(&mixed).bridged);
+        assert!(!RobotsFileBody::of(&mixed).bridged);
         assert!(
-            Body::of(b"\xFF\xFE#\0").bridged,
+            RobotsFileBody::of(b"\xFF\xFE#\0").bridged,
             "nothing speaks against it"
         );
     }
@@ -402,12 +402,12 @@ mod tests {
     fn rfc9309_2_5_the_line_that_the_limit_cuts_is_dropped() {
         let mut file = vec![b'#'; MAX_ROBOTS_BYTES - 5];
         file.extend_from_slice(b"\nabc\n");
-        assert_eq!(Body::of(&file).bytes.len(), MAX_ROBOTS_BYTES);
-        assert!(!Body::of(&file).cut);
+        assert_eq!(RobotsFileBody::of(&file).bytes.len(), MAX_ROBOTS_BYTES);
+        assert!(!RobotsFileBody::of(&file).cut);
         file.insert(0, b'#');
-        assert_eq!(Body::of(&file).bytes.len(), MAX_ROBOTS_BYTES - 3);
-        assert!(Body::of(&file).cut);
-        assert_eq!(Body::of(&[b'a'; MAX_ROBOTS_BYTES + 1]).bytes.len(), 0);
+        assert_eq!(RobotsFileBody::of(&file).bytes.len(), MAX_ROBOTS_BYTES - 3);
+        assert!(RobotsFileBody::of(&file).cut);
+        assert_eq!(RobotsFileBody::of(&[b'a'; MAX_ROBOTS_BYTES + 1]).bytes.len(), 0);
     }
 
     #[test]
@@ -453,22 +453,22 @@ mod tests {
     #[test]
     fn accepted_misspellings() {
         for (key, expect) in [
-            ("USERAGENT", Key::UserAgent),
-            ("user agent", Key::UserAgent),
-            ("user_agent", Key::Unknown),
-            ("Disallow-all", Key::Disallow),
-            ("dissalow", Key::Disallow),
-            ("diasllow", Key::Disallow),
-            ("dsallow", Key::Unknown),
-            ("allowed", Key::Allow),
-            ("alow", Key::Unknown),
-            ("site-map", Key::Sitemap),
-            ("Crawl-Delay", Key::CrawlDelay),
-            ("", Key::Unknown),
+            ("USERAGENT", RobotsFieldName::UserAgent),
+            ("user agent", RobotsFieldName::UserAgent),
+            ("user_agent", RobotsFieldName::Unknown),
+            ("Disallow-all", RobotsFieldName::Disallow),
+            ("dissalow", RobotsFieldName::Disallow),
+            ("diasllow", RobotsFieldName::Disallow),
+            ("dsallow", RobotsFieldName::Unknown),
+            ("allowed", RobotsFieldName::Allow),
+            ("alow", RobotsFieldName::Unknown),
+            ("site-map", RobotsFieldName::Sitemap),
+            ("Crawl-Delay", RobotsFieldName::CrawlDelay),
+            ("", RobotsFieldName::Unknown),
         ] {
             assert_eq!(forgiving_key(key.as_bytes()), expect, "{key}");
         }
-        assert_eq!(exact_key(b"dissalow"), Key::Unknown);
-        assert_eq!(exact_key(b"DISALLOW"), Key::Disallow);
+        assert_eq!(exact_key(b"dissalow"), RobotsFieldName::Unknown);
+        assert_eq!(exact_key(b"DISALLOW"), RobotsFieldName::Disallow);
     }
 }

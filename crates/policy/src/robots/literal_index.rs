@@ -42,7 +42,7 @@ struct Part {
 
 /// The properties of a wildcard rule that the index needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WildRule<'a> {
+pub(super) struct WildcardRulePattern<'a> {
     pub(super) pattern: &'a [u8],
     pub(super) anchored: bool,
 }
@@ -61,13 +61,13 @@ pub(super) struct LiteralOccurrences {
 
 impl LiteralIndex {
     /// Indexes `rules` in the order of their numbers; `None` stands for a rule without wildcard.
-    pub(super) fn new<'a>(rules: impl Iterator<Item = Option<WildRule<'a>>>) -> LiteralIndex {
+    pub(super) fn new<'a>(rules: impl Iterator<Item = Option<WildcardRulePattern<'a>>>) -> LiteralIndex {
         let mut keys = HashMap::new();
         let mut has_length = [false; KEY_BYTES + 1];
         let mut parts = Vec::new();
         let mut first = vec![0];
         for rule in rules {
-            if let Some(WildRule { pattern, anchored }) = rule {
+            if let Some(WildcardRulePattern { pattern, anchored }) = rule {
                 let mut start = memchr(WILD, pattern).map_or(pattern.len(), |head| head + 1);
                 while start <= pattern.len() {
                     let rest = &pattern[start..];
@@ -141,7 +141,7 @@ impl LiteralIndex {
     pub(super) fn matches(
         &self,
         number: u32,
-        rule: WildRule<'_>,
+        rule: WildcardRulePattern<'_>,
         path: &[u8],
         found: &LiteralOccurrences,
     ) -> bool {
@@ -239,7 +239,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::pattern::{NormalizedPath, SpecialCharacters, matches, push_pattern};
-    use super::{LiteralIndex, WildRule};
+    use super::{LiteralIndex, WildcardRulePattern};
 
     proptest! {
         #[test]
@@ -254,7 +254,7 @@ mod tests {
             }).collect();
             let rules: Vec<_> = patterns.iter().map(|(pattern, shape)| {
                 let anchored = shape.anchored;
-                shape.wild.then_some(WildRule { pattern, anchored })
+                shape.wild.then_some(WildcardRulePattern { pattern, anchored })
             }).collect();
             let index = LiteralIndex::new(rules.iter().copied());
             let wildcards = patterns.iter().map(|(pattern, _)| pattern.len()).sum();

@@ -12,12 +12,12 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{Key, Lines, RobotsLine, exact_key, field, is_blank};
+use super::lines::{RobotsFieldName, RobotsLineIterator, RobotsLine, exact_key, field, is_blank};
 use super::oddity::{RobotsOddityKind, note};
-use super::other_lines::OtherGroupLines;
+use super::non_rule_lines::NonRuleGroupLines;
 use super::pattern::SpecialCharacters;
 use super::rfc9309_parser::ParsedRobots;
-use super::rules::Rules;
+use super::merged_group_rules::MergedGroupRules;
 
 /// A robots.txt standard older than RFC 9309.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn read(
         star: None,
         found: ParsedRobots::default(),
     };
-    for line in Lines::of(body) {
+    for line in RobotsLineIterator::of(body) {
         reader.line(&line);
     }
     reader.end_record();
@@ -71,8 +71,8 @@ struct Record {
     disallows: bool,
     named: bool,
     star: bool,
-    rules: Rules,
-    group: OtherGroupLines,
+    rules: MergedGroupRules,
+    group: NonRuleGroupLines,
 }
 
 struct Reader<'a> {
@@ -104,9 +104,9 @@ impl Reader<'_> {
             return self.note(line.number, RobotsOddityKind::NoField);
         };
         match exact_key(field.key) {
-            Key::UserAgent => self.user_agent(line, field.value),
-            Key::Disallow => self.disallow(line, field.value),
-            Key::Unknown => self.note(line.number, RobotsOddityKind::UnknownField),
+            RobotsFieldName::UserAgent => self.user_agent(line, field.value),
+            RobotsFieldName::Disallow => self.disallow(line, field.value),
+            RobotsFieldName::Unknown => self.note(line.number, RobotsOddityKind::UnknownField),
             key => self.other(line.number, key, field.value),
         }
     }
@@ -166,14 +166,14 @@ impl Reader<'_> {
     }
 
     /// Handles all other fields, including `Allow`, which later standards introduced.
-    fn other(&mut self, line: u32, key: Key, value: &[u8]) {
+    fn other(&mut self, line: u32, key: RobotsFieldName, value: &[u8]) {
         let good = match key {
-            Key::Allow => {
+            RobotsFieldName::Allow => {
                 self.note(line, RobotsOddityKind::UnknownField);
                 true
             }
-            Key::Sitemap | Key::Host | Key::CleanParam => self.found.file.take(key, value, line),
-            Key::ContentSignal | Key::License if !self.record.agents => {
+            RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam => self.found.file.take(key, value, line),
+            RobotsFieldName::ContentSignal | RobotsFieldName::License if !self.record.agents => {
                 self.found.file.take(key, value, line)
             }
             _ if self.record.named || self.record.star => self.record.group.take(key, value, line),

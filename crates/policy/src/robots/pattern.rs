@@ -18,7 +18,7 @@ pub(super) const WILD: u8 = 0;
 
 /// The properties of a pattern besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PatternShape {
+pub(super) struct PatternProperties {
     /// Whether the pattern contains at least one [`WILD`].
     pub(super) wild: bool,
     /// Whether the pattern ended in `$`, so that it must match the path up to the path's end.
@@ -45,8 +45,8 @@ pub(super) fn push_pattern(
     value: &[u8],
     specials: SpecialCharacters,
     out: &mut Vec<u8>,
-) -> PatternShape {
-    let mut shape = PatternShape::default();
+) -> PatternProperties {
+    let mut shape = PatternProperties::default();
     let is_special = specials == SpecialCharacters::Meant;
     let mut rest = value;
     if is_special && let [body @ .., b'$'] = rest {
@@ -170,7 +170,7 @@ fn bytes(len: usize) -> u32 {
 /// also fit at their leftmost matches. So no other positions are tried, and the cost is linear in
 /// the length of the path.
 #[inline]
-pub(super) fn matches(pattern: &[u8], shape: PatternShape, path: &[u8]) -> bool {
+pub(super) fn matches(pattern: &[u8], shape: PatternProperties, path: &[u8]) -> bool {
     if !shape.wild {
         return match shape.anchored {
             true => pattern == path,
@@ -256,7 +256,7 @@ fn is_unreserved(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        CLASS, Class, NormalizedPath, ODD, PatternShape, SPECIAL, SpecialCharacters, marks,
+        CLASS, Class, NormalizedPath, ODD, PatternProperties, SPECIAL, SpecialCharacters, marks,
         matches, push_pattern,
     };
 
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(shape("/a$b|c d").bytes, 8);
         assert_eq!(shape("/%24").bytes, 4);
         let literal = push_pattern(b"/a*$", SpecialCharacters::Literal, &mut vec![]);
-        let expect = PatternShape {
+        let expect = PatternProperties {
             wild: false,
             anchored: false,
             bytes: 4,

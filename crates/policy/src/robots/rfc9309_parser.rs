@@ -2,17 +2,17 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{Key, Lines, RobotsLine, field, forgiving_key, plain_rule, spelling};
+use super::lines::{RobotsFieldName, RobotsLineIterator, RobotsLine, field, forgiving_key, plain_rule, spelling};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::other_lines::{OtherGroupLines, WholeFileLines};
+use super::non_rule_lines::{NonRuleGroupLines, WholeFileLines};
 use super::pattern::SpecialCharacters;
-use super::rules::Rules;
+use super::merged_group_rules::MergedGroupRules;
 
 /// A robots.txt as read for one agent: its rules, its other lines, and its oddities.
 #[derive(Debug, Default)]
 pub(super) struct ParsedRobots {
-    pub(super) rules: Rules,
-    pub(super) group: OtherGroupLines,
+    pub(super) rules: MergedGroupRules,
+    pub(super) group: NonRuleGroupLines,
     pub(super) file: WholeFileLines,
     pub(super) oddities: Vec<RobotsOddity>,
 }
@@ -37,7 +37,7 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPageRule
         header_ended: false,
         found: ParsedRobots::default(),
     };
-    for line in Lines::of(body) {
+    for line in RobotsLineIterator::of(body) {
         reader.line(&line);
     }
     reader.found.rules.keep(body);
@@ -79,9 +79,9 @@ impl Reader<'_> {
         };
         let key = forgiving_key(field.key);
         match key {
-            Key::Allow | Key::Disallow => self.rule(line, key == Key::Allow, field.value),
-            Key::UserAgent => self.user_agent(line, field.value),
-            Key::Unknown => {
+            RobotsFieldName::Allow | RobotsFieldName::Disallow => self.rule(line, key == RobotsFieldName::Allow, field.value),
+            RobotsFieldName::UserAgent => self.user_agent(line, field.value),
+            RobotsFieldName::Unknown => {
                 self.note(line, RobotsOddityKind::UnknownField);
                 return;
             }
@@ -143,7 +143,7 @@ impl Reader<'_> {
             if !self.named_ever {
                 self.named_ever = true;
                 self.found.rules.clear();
-                self.found.group = OtherGroupLines::default();
+                self.found.group = NonRuleGroupLines::default();
                 self.found.rules.begin_group(self.body, value, line.number);
                 return;
             }
@@ -163,9 +163,9 @@ impl Reader<'_> {
 
     /// Adds a line that is not a rule to the current group or to the whole file. Unlike after a
     /// rule, user-agent lines after such a line still belong to the same group.
-    fn record(&mut self, line: &RobotsLine<'_>, key: Key, value: &[u8]) {
-        let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
-        let signal = matches!(key, Key::ContentSignal | Key::License);
+    fn record(&mut self, line: &RobotsLine<'_>, key: RobotsFieldName, value: &[u8]) {
+        let of_file = matches!(key, RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam);
+        let signal = matches!(key, RobotsFieldName::ContentSignal | RobotsFieldName::License);
         let good = if of_file || (signal && !self.any_group) {
             self.found.file.take(key, value, line.number)
         } else if self.speaks() {

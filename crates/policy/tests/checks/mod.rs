@@ -1,9 +1,11 @@
 //! Properties that must hold for any input: the bodies of the fuzz targets, which the tests also
 //! run on random inputs.
 
-mod reference;
+mod reference_matcher;
 
-use crawl_policy::usage::{StatementSources, TdmRep, UsagePurpose, UsageStatements};
+use crawl_policy::usage_statements::{
+    TdmReservationList, UsagePurpose, UsageStatementInputs, UsageStatements,
+};
 use crawl_policy::{AgentRules, PageDirectives, ProductToken, RequestPath, RobotsProfile};
 use strum::VariantArray as _;
 
@@ -42,7 +44,7 @@ pub(crate) fn matching(data: &[u8]) {
         let robots = AgentRules::parse(file, &agent, RobotsProfile::Rfc9309);
         let verdict = robots.judge_path(&path_of(&path));
         let actual = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
-        let expect = reference::judge(file, &agent, &path);
+        let expect = reference_matcher::judge(file, &agent, &path);
         let file = String::from_utf8_lossy(file);
         assert_eq!(actual, expect, "{path:?} {file:?}");
     }
@@ -65,19 +67,19 @@ pub(crate) fn headers(data: &[u8]) {
     }
     let cut = RequestPath::of_unparsed(one);
     assert_eq!(RequestPath::new(cut.as_str()).as_ref(), Ok(&cut));
-    let file = TdmRep::parse(other.as_bytes());
+    let file = TdmReservationList::parse(other.as_bytes());
     let fields = [
         ("content-usage", one),
         ("content-signal", other),
         ("tdm-reservation", one),
     ];
-    let statements = UsageStatements::read(&StatementSources {
+    let statements = UsageStatements::read(&UsageStatementInputs {
         path_and_query: other,
         tdmrep: file.as_ref(),
         headers: &fields,
         metas: &fields,
         page: Some(&both),
-        ..StatementSources::default()
+        ..UsageStatementInputs::default()
     });
     for purpose in UsagePurpose::ALL {
         let verdict = statements.verdict(purpose);

@@ -16,9 +16,9 @@ const DAY: u64 = 24 * HOUR;
 /// down. Missing keys have their defaults.
 #[derive(Debug)]
 pub(super) struct AuditedSettings {
-    everywhere: HostLimits,
+    everywhere: HostRequestLimits,
     /// Limits for a host and its subdomains that override `everywhere`, by host name.
-    by_name: BTreeMap<String, HostLimits>,
+    by_name: BTreeMap<String, HostRequestLimits>,
     pub(super) shared: SharedLimits,
     pub(super) reader: RobotsInterpretation,
     /// Whether a status of 401 or 403 for robots.txt forbids all pages of the origin.
@@ -44,7 +44,7 @@ pub(super) struct RobotsInterpretation {
 
 /// The limits of a host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HostLimits {
+pub(super) struct HostRequestLimits {
     /// Minimum delay from the end of a request to the start of the next, in milliseconds.
     pub(super) delay: u64,
     /// Maximum requests in flight, at least 1.
@@ -54,7 +54,7 @@ pub(super) struct HostLimits {
 impl AuditedSettings {
     pub(super) fn of(file: &CrawlTomlTables) -> Result<AuditedSettings, String> {
         let politeness = |key| file.get("politeness", key);
-        let default = HostLimits {
+        let default = HostRequestLimits {
             delay: SECOND,
             per_host: 1,
         };
@@ -89,7 +89,7 @@ impl AuditedSettings {
     }
 
     /// Returns the limits of a host key. If several names match the key, the longest one wins.
-    pub(super) fn of_host(&self, host: &str) -> HostLimits {
+    pub(super) fn of_host(&self, host: &str) -> HostRequestLimits {
         let limits = find(&self.by_name, host);
         limits.copied().unwrap_or(self.everywhere)
     }
@@ -101,13 +101,13 @@ impl AuditedSettings {
     }
 }
 
-impl HostLimits {
-    fn with(self, delay: Option<&Value>, per_host: Option<&Value>) -> Result<HostLimits, String> {
+impl HostRequestLimits {
+    fn with(self, delay: Option<&Value>, per_host: Option<&Value>) -> Result<HostRequestLimits, String> {
         let number = |value: &Value| {
             let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
             number.ok_or_else(|| format!("`{value}` is not a number of requests"))
         };
-        Ok(HostLimits {
+        Ok(HostRequestLimits {
             delay: delay.map_or(Ok(self.delay), span)?,
             per_host: per_host.map_or(Ok(self.per_host), number)?.max(1),
         })

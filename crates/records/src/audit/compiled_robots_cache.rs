@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crawl_policy::AgentRules;
 
 use super::audited_settings::RobotsInterpretation;
-use super::robots_exchanges::ArchivePlace;
+use super::robots_exchanges::RobotsExchangeLocation;
 use crate::error::RecordsError;
 
 /// Maximum bytes of compiled copies.
@@ -20,7 +20,7 @@ pub(super) struct CompiledRobotsCache {
     none: Rc<AgentRules>,
     /// Each copy, with the value of `uses` at its last use. The least recently used copies are
     /// evicted first.
-    copies: HashMap<(ArchivePlace, usize), (u64, Rc<AgentRules>)>,
+    copies: HashMap<(RobotsExchangeLocation, usize), (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,
 }
@@ -45,7 +45,7 @@ impl CompiledRobotsCache {
     /// Calls `read` to load the file if the rules aren't cached.
     pub(super) fn get(
         &mut self,
-        place: ArchivePlace,
+        place: RobotsExchangeLocation,
         reader: &RobotsInterpretation,
         read: impl FnOnce() -> Result<Bytes, RecordsError>,
     ) -> Result<Rc<AgentRules>, RecordsError> {

@@ -10,19 +10,19 @@ use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize, safe_line};
 use maud::{Markup, html};
 
-use super::robots_exchanges::{RobotsExchange, RobotsExchanges, key};
+use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocator, key};
 use super::robots_responses::{MAX_HOPS, target};
 use super::text::undecided_words;
-use super::{Audit, ROUNDING_MS, readable};
+use super::{AuditReport, ROUNDING_MS, readable};
 use crate::error::RecordsError;
-use crate::html::{Cell, Table, fold, page};
+use crate::html::{TableCell, HtmlTable, fold, page};
 use crate::number_format::{counted, grouped, size};
-use crate::row_files::{excluded, pages, requests};
+use crate::row_file_reader::{excluded, pages, requests};
 
 /// Everything that the page about a host shows.
 struct Conduct<'a> {
     host: &'a HostKey,
-    audit: &'a Audit,
+    audit: &'a AuditReport,
     /// The requests to the host, in the order in which they started.
     requests: Vec<RequestRow>,
     /// The row of `pages.jsonl` for each request, reduced to what the page shows. The key is the
@@ -65,7 +65,7 @@ struct RobotsText {
 pub fn conduct_page(
     dir: &Path,
     host: &HostKey,
-    audit: &Audit,
+    audit: &AuditReport,
     unsigned: Option<&str>,
 ) -> Result<Option<String>, RecordsError> {
     let (mut own, mut hops) = (Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ fn copies(
     let fetches = requests.iter().filter(|row| row.purpose == "robots");
     let wanted = fetches.clone().chain(hops);
     let wanted = wanted.map(|row| key(&row.url, row.start)).collect();
-    let mut exchanges = RobotsExchanges::find(dir, &wanted)?;
+    let mut exchanges = RobotsExchangeLocator::find(dir, &wanted)?;
     let mut read = |row: &RequestRow| match &mut exchanges {
         Some(exchanges) => exchanges.read(&row.url, row.start),
         None => Ok(None),
@@ -326,29 +326,29 @@ impl Conduct<'_> {
         }
     }
 
-    fn table(&self) -> Table<'_> {
+    fn table(&self) -> HtmlTable<'_> {
         let mut last_end: Option<u64> = None;
         let rows = self.requests.iter().map(|row| {
             let pause = last_end.map(|end| row.start.saturating_sub(end));
             last_end = last_end.max(Some(row.end));
             vec![
-                Cell::text(&time(row.start)),
-                Cell::link(&row.url),
-                Cell::text(&row.purpose),
-                Cell::text(&row.answer()),
+                TableCell::text(&time(row.start)),
+                TableCell::link(&row.url),
+                TableCell::text(&row.purpose),
+                TableCell::text(&row.answer()),
                 match pause {
-                    Some(pause) => Cell::Words(
+                    Some(pause) => TableCell::Words(
                         pause,
                         format!("{} ms, {} required", grouped(pause), grouped(row.gap_asked)),
                     ),
-                    None => Cell::text("first request"),
+                    None => TableCell::text("first request"),
                 },
-                Cell::Markup(self.rule(row)),
+                TableCell::Markup(self.rule(row)),
                 self.kept(row),
             ]
         });
         let rows = rows.collect();
-        Table {
+        HtmlTable {
             name: "Requests",
             columns: &[
                 "sent",
@@ -387,11 +387,11 @@ impl Conduct<'_> {
         }
     }
 
-    fn kept(&self, row: &RequestRow) -> Cell {
+    fn kept(&self, row: &RequestRow) -> TableCell {
         match self.pages.get(&key(&row.url, row.start)) {
-            Some(page) => Cell::text(&page.words),
-            None if row.purpose == "robots" || row.purpose == "hop" => Cell::text("the rules"),
-            None => Cell::text("no copy"),
+            Some(page) => TableCell::text(&page.words),
+            None if row.purpose == "robots" || row.purpose == "hop" => TableCell::text("the rules"),
+            None => TableCell::text("no copy"),
         }
     }
 }

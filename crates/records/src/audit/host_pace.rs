@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::{Origin, canonicalize};
 
-use super::findings::{CitedRowFile::Requests, ROW_LOST};
+use super::audit_findings::{CitedRowFile::Requests, ROW_LOST};
 use super::robots_freshness::MAX_WAIT;
 use super::robots_responses::BindingRules;
 use super::{
@@ -22,7 +22,7 @@ use crate::error::RecordsError;
 /// may have only one request in flight, only one request waits. Otherwise, the requests of about a
 /// minute wait.
 #[derive(Debug)]
-pub(super) struct AuditedHost {
+pub(super) struct HostRequestTracker {
     pub(super) key: String,
     /// The maximum number of requests in flight that the host was ever allowed.
     pub(super) per_host: usize,
@@ -99,19 +99,19 @@ struct PaceAsked {
 
 /// All hosts, by key.
 #[derive(Debug, Default)]
-pub(super) struct AuditedHosts {
+pub(super) struct HostRequestTrackers {
     numbers: HashMap<String, usize>,
-    pub(super) all: Vec<AuditedHost>,
+    pub(super) all: Vec<HostRequestTracker>,
 }
 
-impl AuditedHosts {
+impl HostRequestTrackers {
     pub(super) fn number(&mut self, key: &str, per_host: impl FnOnce() -> usize) -> usize {
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
         let number = self.all.len();
         self.numbers.insert(key.to_owned(), number);
-        self.all.push(AuditedHost {
+        self.all.push(HostRequestTracker {
             key: key.to_owned(),
             per_host: per_host(),
             origins: Vec::new(),
@@ -167,7 +167,7 @@ impl AuditRun<'_> {
         // requests can't have started before `begun`.
         let begun = row.end.saturating_sub(settings.timeout + SETTLING_MS);
         let one = host_state.per_host == 1;
-        let waits = |host: &AuditedHost| match host.ahead.peek() {
+        let waits = |host: &HostRequestTracker| match host.ahead.peek() {
             Some(_) if one => host.ahead.len() > 1,
             Some(Reverse(first)) => first.start < begun,
             None => false,
@@ -460,7 +460,7 @@ impl AuditRun<'_> {
     }
 }
 
-impl AuditedHost {
+impl HostRequestTracker {
     fn note(&mut self, sent: &SentRequest) {
         let ended = Ended {
             end: sent.end,

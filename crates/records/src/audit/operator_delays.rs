@@ -6,7 +6,7 @@ use crawl_archive::rows::DelayRow;
 
 use super::readable;
 use crate::error::RecordsError;
-use crate::row_files::{FileRows, delays};
+use crate::row_file_reader::{FileRows, delays};
 
 /// All rows of `state/delays.jsonl`, in time order. Memory: about 100 bytes per row, and a few
 /// thousand bytes per row with settings.
@@ -72,7 +72,7 @@ impl OperatorDelayLog {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{DelayRow, RereadSettings};
+    use crawl_archive::rows::{DelayRow, RereadExclusionChanges};
 
     use super::OperatorDelayLog;
 
@@ -94,7 +94,7 @@ mod tests {
             },
             DelayRow {
                 at: 25_000,
-                reread: Some(RereadSettings::default()),
+                reread: Some(RereadExclusionChanges::default()),
                 ..DelayRow::default()
             },
             row(30_000, None, None),

@@ -8,7 +8,7 @@ use crawl_policy::{AgentRules, RuleVerdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::audited_settings::AuditedSettings;
-use super::findings::{
+use super::audit_findings::{
     CheckResult,
     CitedRowFile::{Excluded, Pages, Requests},
 };

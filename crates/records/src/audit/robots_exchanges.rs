@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ArchivePlace {
+pub(super) struct RobotsExchangeLocation {
     file: u32,
     offset: u64,
 }
@@ -31,10 +31,10 @@ pub(super) struct ArchivePlace {
 /// Locates robots.txt exchanges in the archive by their URL and the second of their start. Memory:
 /// about 60 bytes per exchange.
 #[derive(Debug)]
-pub(super) struct RobotsExchanges {
+pub(super) struct RobotsExchangeLocator {
     dir: PathBuf,
     files: Vec<String>,
-    places: HashMap<u64, Vec<ArchivePlace>>,
+    places: HashMap<u64, Vec<RobotsExchangeLocation>>,
     /// Number of unreadable records; an interrupted run may leave one at the end.
     pub(super) damaged: u64,
 }
@@ -42,7 +42,7 @@ pub(super) struct RobotsExchanges {
 /// An exchange for a robots.txt, or for a redirect on the way to one.
 #[derive(Debug)]
 pub(super) struct RobotsExchange {
-    pub(super) place: ArchivePlace,
+    pub(super) place: RobotsExchangeLocation,
     pub(super) fields: HeaderFields,
     /// Whether the request was conditional.
     pub(super) conditional: bool,
@@ -68,17 +68,17 @@ struct Captured {
     offset: String,
 }
 
-impl RobotsExchanges {
+impl RobotsExchangeLocator {
     /// Finds the archived exchanges whose keys are in `wanted`. Reads the capture log or, if there
     /// is none, scans the WARC files. `None` if there is no archive.
     pub(super) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
-    ) -> Result<Option<RobotsExchanges>, RecordsError> {
+    ) -> Result<Option<RobotsExchangeLocator>, RecordsError> {
         if !dir.join(FOLDER).is_dir() {
             return Ok(None);
         }
-        let mut exchanges = RobotsExchanges {
+        let mut exchanges = RobotsExchangeLocator {
             dir: dir.to_owned(),
             files: Vec::new(),
             places: HashMap::new(),
@@ -108,7 +108,7 @@ impl RobotsExchanges {
             let file = self.number(&at.filename);
             if let Ok(offset) = at.offset.parse() {
                 let places = self.places.entry(key).or_default();
-                places.push(ArchivePlace { file, offset });
+                places.push(RobotsExchangeLocation { file, offset });
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ impl RobotsExchanges {
                     && wanted.contains(&key(url, begun))
                 {
                     let places = self.places.entry(key(url, begun)).or_default();
-                    places.push(ArchivePlace {
+                    places.push(RobotsExchangeLocation {
                         file,
                         offset: record.offset,
                     });
@@ -181,7 +181,7 @@ impl RobotsExchanges {
     }
 
     /// Reads the robots.txt of the exchange at `place` again. Empty if it can't be decoded.
-    pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
+    pub(super) fn body(&self, place: RobotsExchangeLocation) -> Result<Bytes, RecordsError> {
         let exchange = self.read_at(place, |_| true)?;
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
@@ -190,7 +190,7 @@ impl RobotsExchanges {
     /// `is_wanted` rejects the response.
     fn read_at(
         &self,
-        place: ArchivePlace,
+        place: RobotsExchangeLocation,
         is_wanted: impl Fn(&WarcRecord) -> bool,
     ) -> Result<Option<RobotsExchange>, ReadError> {
         let name = self.files.get(place.file as usize);

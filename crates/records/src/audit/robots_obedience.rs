@@ -3,7 +3,7 @@
 use crawl_policy::RuleVerdict;
 use crawl_weburl::CanonicalUrl;
 
-use super::findings::{CheckResult, CitedRowFile::Requests};
+use super::audit_findings::{CheckResult, CitedRowFile::Requests};
 use super::host_pace::{SentPurpose, SentRequest};
 use super::robots_responses::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};

@@ -10,7 +10,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::audited_settings::{AuditedSettings, RobotsInterpretation};
 use super::compiled_robots_cache::CompiledRobotsCache;
-use super::robots_exchanges::{ArchivePlace, RobotsExchange, RobotsExchanges};
+use super::robots_exchanges::{RobotsExchangeLocation, RobotsExchange, RobotsExchangeLocator};
 use super::robots_freshness::{life, retry_after, says_life};
 use crate::error::RecordsError;
 
@@ -20,7 +20,7 @@ pub(super) const MAX_HOPS: u8 = 5;
 /// The robots.txt responses of all origins. Memory: about 150 bytes per robots.txt request, and 64
 /// MiB of compiled rules.
 pub(super) struct RobotsResponses {
-    exchanges: RobotsExchanges,
+    exchanges: RobotsExchangeLocator,
     compiled: CompiledRobotsCache,
     numbers: HashMap<Origin, usize>,
     /// Origins by index.
@@ -77,7 +77,7 @@ enum Good {
     /// There may be a usable file, but it isn't archived.
     Unknown,
     Copy {
-        place: ArchivePlace,
+        place: RobotsExchangeLocation,
         at: u64,
         lasts: u64,
     },
@@ -89,7 +89,7 @@ pub(super) enum BindingRules {
     /// The rules of the file at `place` apply until `until`. If there is no file, everything is
     /// allowed.
     Rules {
-        place: Option<ArchivePlace>,
+        place: Option<RobotsExchangeLocation>,
         until: u64,
     },
     /// Nothing may be fetched.
@@ -110,7 +110,7 @@ pub(super) struct RobotsPaceAsked {
 
 /// The meaning of an exchange for the rules of an origin (RFC 9309 section 2.3.1).
 enum AnswerMeaning {
-    Rules(ArchivePlace),
+    Rules(RobotsExchangeLocation),
     None,
     NotModified,
     Redirect(CanonicalUrl),
@@ -119,7 +119,7 @@ enum AnswerMeaning {
 }
 
 impl RobotsResponses {
-    pub(super) fn new(exchanges: RobotsExchanges) -> RobotsResponses {
+    pub(super) fn new(exchanges: RobotsExchangeLocator) -> RobotsResponses {
         RobotsResponses {
             exchanges,
             compiled: CompiledRobotsCache::new(),
@@ -164,7 +164,7 @@ impl RobotsResponses {
     /// everything is allowed.
     pub(super) fn robots(
         &mut self,
-        place: Option<ArchivePlace>,
+        place: Option<RobotsExchangeLocation>,
         reader: &RobotsInterpretation,
     ) -> Result<Rc<AgentRules>, RecordsError> {
         match place {
@@ -360,7 +360,7 @@ impl RobotsResponse {
 
     /// Puts the file at `place` in force for `lasts` milliseconds, because the response contained
     /// or confirmed it.
-    fn hold(&mut self, place: ArchivePlace, lasts: u64) {
+    fn hold(&mut self, place: RobotsExchangeLocation, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;
         self.until = at.saturating_add(lasts);

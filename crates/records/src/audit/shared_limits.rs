@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
 
-use super::findings::{CheckResult, CitedRowFile::Requests, Findings};
+use super::audit_findings::{CheckResult, CitedRowFile::Requests, AuditFindings};
 use super::settings_history::SettingsHistory;
 use super::shared_limit_settings::{HostGroupLimits, shortest};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
@@ -54,7 +54,7 @@ struct Starts(VecDeque<(u64, u64)>);
 /// The state of the checks after the requests so far. Each worker of a shared crawl has its own
 /// limits, so each is checked separately. Memory: about 200 bytes for each address and site.
 #[derive(Debug, Default)]
-pub(super) struct SharedChecks {
+pub(super) struct SharedLimitTracker {
     ahead: BinaryHeap<Reverse<Started>>,
     all: HashMap<Option<Box<str>>, Starts>,
     gates: HashMap<(Option<Box<str>>, Box<str>), Gate>,
@@ -62,7 +62,7 @@ pub(super) struct SharedChecks {
     addresses: HashMap<Box<str>, Option<Box<str>>>,
 }
 
-impl SharedChecks {
+impl SharedLimitTracker {
     /// Adds a row of `requests.jsonl`. Checks the requests that are certain to have started before
     /// all later rows.
     pub(super) fn request(
@@ -70,7 +70,7 @@ impl SharedChecks {
         row: &RequestRow,
         line: u64,
         settings: &SettingsHistory,
-        findings: &mut Findings,
+        findings: &mut AuditFindings,
     ) {
         self.ahead.push(Reverse(Started {
             start: row.start,
@@ -88,13 +88,13 @@ impl SharedChecks {
     }
 
     /// Checks the remaining requests.
-    pub(super) fn finish(&mut self, settings: &SettingsHistory, findings: &mut Findings) {
+    pub(super) fn finish(&mut self, settings: &SettingsHistory, findings: &mut AuditFindings) {
         while !self.ahead.is_empty() {
             self.judge_next(settings, findings);
         }
     }
 
-    fn judge_next(&mut self, settings: &SettingsHistory, findings: &mut Findings) {
+    fn judge_next(&mut self, settings: &SettingsHistory, findings: &mut AuditFindings) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
         };

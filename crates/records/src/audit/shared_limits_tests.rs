@@ -2,8 +2,8 @@ use std::fmt::Write as _;
 
 use crawl_archive::rows::{DelayRow, RequestRow};
 
-use super::SharedChecks;
-use crate::audit::findings::Findings;
+use super::SharedLimitTracker;
+use crate::audit::audit_findings::AuditFindings;
 use crate::audit::operator_delays::OperatorDelayLog;
 use crate::audit::settings_history::SettingsHistory;
 
@@ -34,7 +34,7 @@ fn check_with(
         ..DelayRow::default()
     });
     let settings = SettingsHistory::of(toml, &OperatorDelayLog::of(rows.collect())).unwrap();
-    let (mut checks, mut findings) = (SharedChecks::default(), Findings::default());
+    let (mut checks, mut findings) = (SharedLimitTracker::default(), AuditFindings::default());
     for (line, (host, address, start, end)) in (1..).zip(sent) {
         let mut row: RequestRow = serde_json::from_value(serde_json::json!({
             "url": format!("https://{host}/"), "host": host, "address": address,

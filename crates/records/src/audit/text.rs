@@ -4,11 +4,11 @@ use std::fmt;
 
 use crawl_archive::Timestamp;
 
-use super::findings::ROW_LOST;
+use super::audit_findings::ROW_LOST;
 use super::shared_limits::SEVERAL_ADDRESSES;
-use super::signatures::{CLOCK_STEP, UNKNOWN_SIGNER};
+use super::signature_check::{CLOCK_STEP, UNKNOWN_SIGNER};
 use super::{
-    Audit, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
+    AuditReport, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
@@ -41,7 +41,7 @@ const CHECKED: [(&str, &str, &str); 8] = [
     ),
 ];
 
-impl fmt::Display for Audit {
+impl fmt::Display for AuditReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "hosts      {}", self.hosts)?;
         let rules = ["page_requests", "page_rows", "excluded_rows", "robots_gaps"];

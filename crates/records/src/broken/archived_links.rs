@@ -10,20 +10,20 @@ use crawl_extractor::{
     ContentKind, Link, LinkKind, ReadingLimits, SitemapKind, document_kind, link_header,
     may_be_read, read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 
 use super::latest_rows::{LatestRows, key};
-use super::link_search::LinkSearch;
+use super::broken_link_search::BrokenLinkSearch;
 use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// A function that receives a link: the page that contains it, its target, the link itself (`None`
 /// for an entry of a feed or sitemap), and its text.
-type TakeLink<'a> = dyn FnMut(&CanonicalUrl, Target<'_>, Option<&Link>, Option<&str>) + 'a;
+type TakeLink<'a> = dyn FnMut(&CanonicalUrl, CheckedLinkTarget<'_>, Option<&Link>, Option<&str>) + 'a;
 
 /// The target of a link, or the reason why the link's URL can't be fetched.
-pub(crate) type Target<'a> = Result<&'a CanonicalUrl, &'a Unusable>;
+pub(crate) type CheckedLinkTarget<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlError>;
 
 /// The archive of a crawl.
 pub(crate) struct CrawlArchive {
@@ -46,7 +46,7 @@ impl CrawlArchive {
         &self,
         dir: &Path,
         latest: &LatestRows,
-        wanted: &mut LinkSearch,
+        wanted: &mut BrokenLinkSearch,
     ) -> Result<HashSet<u64>, RecordsError> {
         let mut unread = HashSet::new();
         let mut rows = pages(dir)?;

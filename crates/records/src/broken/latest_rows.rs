@@ -7,7 +7,7 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// The last row of each URL in `pages.jsonl`, and the last row with the URL's body. Takes about 40
 /// bytes per URL.

@@ -14,7 +14,7 @@ pub(super) const MAX_CHAIN: usize = 256;
 
 /// All URLs that currently redirect or are in a redirect loop.
 #[derive(Debug, Default)]
-pub(super) struct Redirects {
+pub(super) struct RedirectTargets {
     /// The last visit of each URL that redirects.
     visits: HashMap<String, RedirectVisit>,
     /// The target of each redirect whose row names the target.
@@ -32,7 +32,7 @@ struct RedirectVisit {
     via: Option<String>,
 }
 
-impl Redirects {
+impl RedirectTargets {
     /// Adds the last row of a URL. If the URL was first discovered through a redirect, it counts as
     /// the redirect's target, unless the redirect's row names another target.
     pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {

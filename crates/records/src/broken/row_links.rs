@@ -7,9 +7,9 @@ use crawl_archive::rows::LinkRow;
 use crawl_weburl::canonicalize;
 
 use super::latest_rows::{LatestRows, key};
-use super::link_search::LinkSearch;
+use super::broken_link_search::BrokenLinkSearch;
 use crate::error::RecordsError;
-use crate::row_files::links as link_rows;
+use crate::row_file_reader::links as link_rows;
 
 /// Adds the links in `links.jsonl` of all current pages to `wanted`. A page is current if the last
 /// row of its URL is a page. The links of a page are a group of consecutive rows. If the page has
@@ -17,7 +17,7 @@ use crate::row_files::links as link_rows;
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
-    wanted: &mut LinkSearch,
+    wanted: &mut BrokenLinkSearch,
 ) -> Result<(), RecordsError> {
     let last = match latest.round() {
         1 => None,

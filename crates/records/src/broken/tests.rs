@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
     Timestamp,
 };
 use crawl_weburl::canonicalize;
@@ -18,7 +18,7 @@ use expect_test::{Expect, expect};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::{EveryLink, broken, is_wait};
+use super::{EveryLinkDisplay, broken, is_wait};
 use crate::error::RecordsError;
 
 /// An exchange that a test crawl records.
@@ -105,7 +105,7 @@ impl Made {
         .to_string()
     }
 
-    fn keep(&self, archive: &mut Archive, encoder: &mut Encoder) -> (String, u64) {
+    fn keep(&self, archive: &mut ArchiveWriter, encoder: &mut CaptureEncoder) -> (String, u64) {
         let mut headers = HeaderMap::new();
         for (name, value) in self.fields {
             headers.append(
@@ -156,8 +156,8 @@ type LinkMade = (
 fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = archives
-        .then(|| Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap());
-    let mut encoder = Encoder::default();
+        .then(|| ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap());
+    let mut encoder = CaptureEncoder::default();
     let mut rows = Vec::new();
     for made in made {
         let archive = archive.as_mut().filter(|_| made.status > 0);
@@ -183,10 +183,10 @@ fn check(dir: &Path, source: &str, expect: Expect) {
     assert_eq!(links_found.links, links as u64);
     let json = serde_json::to_string(&links_found).unwrap();
     assert_eq!(
-        serde_json::from_str::<super::BrokenLinks>(&json).unwrap(),
+        serde_json::from_str::<super::BrokenLinkReport>(&json).unwrap(),
         links_found
     );
-    expect.assert_eq(&EveryLink(&links_found).to_string());
+    expect.assert_eq(&EveryLinkDisplay(&links_found).to_string());
 }
 
 /// Creates a site with two broken pages. The first has two links and a chain of redirects, and the
@@ -480,7 +480,7 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
             ])
             .collect();
         let dir = crawl(&made, None, true);
-        EveryLink(&broken(dir.path()).unwrap()).to_string()
+        EveryLinkDisplay(&broken(dir.path()).unwrap()).to_string()
     };
     let first = report(&["/a"]);
     expect![[r#"

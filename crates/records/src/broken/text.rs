@@ -4,9 +4,9 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{BrokenLink, BrokenLinks, BrokenPage};
+use super::{BrokenLink, BrokenLinkReport, BrokenPage};
 use crate::number_format::{counted, grouped};
-use crate::token_words::failure_words;
+use crate::row_token_wording::failure_words;
 
 /// Maximum characters of a link's text to show.
 const MAX_SHOWN_CHARS: usize = 48;
@@ -14,7 +14,7 @@ const MAX_SHOWN_CHARS: usize = 48;
 const MAX_SHOWN_PAGES: usize = 3;
 
 /// Formats one line per broken page: the response, the URL, and the first pages that link to it.
-impl Display for BrokenLinks {
+impl Display for BrokenLinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         for page in &self.pages {
@@ -30,9 +30,9 @@ impl Display for BrokenLinks {
 
 /// Formats every link individually: the page that contains it, its text, relation and redirects.
 #[derive(Clone, Copy, Debug)]
-pub struct EveryLink<'a>(pub &'a BrokenLinks);
+pub struct EveryLinkDisplay<'a>(pub &'a BrokenLinkReport);
 
-impl Display for EveryLink<'_> {
+impl Display for EveryLinkDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.head(f)?;
         for (at, page) in self.0.pages.iter().enumerate() {
@@ -51,7 +51,7 @@ impl Display for EveryLink<'_> {
     }
 }
 
-impl BrokenLinks {
+impl BrokenLinkReport {
     /// Writes the number of broken pages and links.
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pages.is_empty() {

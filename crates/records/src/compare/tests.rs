@@ -4,7 +4,7 @@ use std::path::Path;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{ComparedCrawl, Comparison, compare, compare_round};
+use super::{ComparedCrawlTotals, Comparison, compare, compare_round};
 use crate::error::RecordsError;
 
 const TOML: &str = "[politeness]\nper-host = 1\n";
@@ -209,7 +209,7 @@ fn one_round_of_two_crawls_is_compared_with_its_requests() {
     let of_round = |round| compare_round(a.path(), b.path(), Some(round));
     let first = of_round(1).unwrap();
     assert!(first.has_same_pages() && first.order.is_same, "{first}");
-    let sums = |crawl: &ComparedCrawl| (crawl.pages, crawl.bytes, crawl.requests, crawl.took_ms);
+    let sums = |crawl: &ComparedCrawlTotals| (crawl.pages, crawl.bytes, crawl.requests, crawl.took_ms);
     assert_eq!(
         (sums(&first.a), sums(&first.b)),
         ((1, 10, 2, 540), (1, 10, 2, 540))

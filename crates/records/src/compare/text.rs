@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{ComparedCrawl, ComparedHost, Comparison, PageDifference};
-use crate::coverage::Coverage;
+use super::{ComparedCrawlTotals, ComparedHost, Comparison, PageDifference};
+use crate::host_coverage::HostCoverage;
 use crate::number_format::{counted, grouped, size};
 
 /// Maximum number of differences of each kind listed individually.
@@ -32,7 +32,7 @@ impl Display for Comparison {
                 "round     {round} of {in_a} in A and {in_b} in B; gaps, waits, excluded and waiting URLs, coverage and hosts include all rounds"
             )?;
         }
-        let mut row = |what: &str, of: &dyn Fn(&ComparedCrawl) -> String| {
+        let mut row = |what: &str, of: &dyn Fn(&ComparedCrawlTotals) -> String| {
             let (of_a, of_b) = (of(a), of(b));
             writeln!(f, "{what:<10}A {of_a:<26} B {of_b}")
         };
@@ -131,14 +131,14 @@ fn host_words(host: Option<&ComparedHost>) -> String {
     };
     format!(
         "{}, {}, {}, {}",
-        host.coverage.map_or("no verdict", Coverage::word),
+        host.coverage.map_or("no verdict", HostCoverage::word),
         counted(host.pages, "page", "pages"),
         size(host.bytes),
         counted(host.requests, "request", "requests")
     )
 }
 
-fn gaps(crawl: &ComparedCrawl) -> String {
+fn gaps(crawl: &ComparedCrawlTotals) -> String {
     let count = grouped(crawl.gaps);
     let longest = seconds(crawl.most_gap_asked_ms);
     match crawl.short_gaps {
@@ -154,7 +154,7 @@ fn waits(count: u64, asked_ms: u64) -> String {
     }
 }
 
-fn coverage(counts: &BTreeMap<Coverage, u64>) -> String {
+fn coverage(counts: &BTreeMap<HostCoverage, u64>) -> String {
     let counts = counts
         .iter()
         .map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));

@@ -3,7 +3,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 
 use crawl_archive::{MAX_LINE_BYTES, Timestamp};
 use crawl_frontier::{
-    Admission, Exclusion, FjallFrontier, FjallFrontierOptions, Frontier as _, Reason,
+    Admission, NotFetchedReason, FjallFrontier, FjallFrontierOptions, Frontier as _, Reason,
     RequestedState,
 };
 use crawl_weburl::canonicalize;
@@ -174,9 +174,9 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         ))
         .unwrap();
     let mut deep = Admission::link(url("http://e.example/deep"), 9, url("http://e.example/"));
-    deep.state = RequestedState::Deferred(Exclusion {
+    deep.state = RequestedState::Deferred(NotFetchedReason {
         rule: Some("max-depth 3".to_owned()),
-        ..Exclusion::of(Reason::Depth)
+        ..NotFetchedReason::of(Reason::Depth)
     });
     transaction.admit(deep).unwrap();
     transaction.commit().unwrap();

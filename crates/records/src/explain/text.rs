@@ -9,7 +9,7 @@ use crawl_weburl::safe_line;
 
 use super::{Explanation, StateAvailability};
 use crate::number_format::counted;
-use crate::token_words::failure_words;
+use crate::row_token_wording::failure_words;
 
 impl Explanation {
     /// Returns whether a budget still held the URL back when the last run ended. The URL then has a

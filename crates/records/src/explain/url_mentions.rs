@@ -7,9 +7,9 @@ use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
 use crate::broken::CrawlArchive;
-use crate::crawl_directory::stored_settings;
+use crate::recognize_directory::stored_settings;
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// Maximum number of archived pages that `crawl explain` searches for links to a URL.
 /// Beyond the limit: counted, not searched.
@@ -31,15 +31,15 @@ pub struct UrlMention {
 }
 
 /// The result of a search.
-pub(super) struct UrlMentionSearch {
+pub(super) struct UrlMentionSearchResult {
     pub(super) named_by: Option<UrlMention>,
     /// Number of pages not searched, because there are too many.
     pub(super) unread_pages: u64,
 }
 
 /// Searches the archived pages in row order for the first one that contains the URL.
-pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<UrlMentionSearch, RecordsError> {
-    let mut result = UrlMentionSearch {
+pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<UrlMentionSearchResult, RecordsError> {
+    let mut result = UrlMentionSearchResult {
         named_by: None,
         unread_pages: 0,
     };

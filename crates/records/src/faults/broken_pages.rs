@@ -1,19 +1,19 @@
 //! Turns broken pages and the links to them into faults.
 
 use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
-use super::{Fault, FaultKind};
-use crate::broken::{BrokenLinks, BrokenPage, LatestRows};
+use super::{PageFault, FaultKind};
+use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
 use crate::outcome::is_obstacle;
-use crate::token_words::{failure_words, status_words};
+use crate::row_token_wording::{failure_words, status_words};
 
 /// Returns the links to broken pages as faults. Also returns the links that count neither as
 /// working nor as broken, because of the response of their target. A broken page that nothing links
 /// to any more is not a fault, unless it is a seed. Skips links on pages outside the scope, because
 /// these pages are not the site's own.
 pub(super) fn broken_faults(
-    broken: &BrokenLinks,
+    broken: &BrokenLinkReport,
     latest: &LatestRows,
-) -> (Vec<Fault>, Vec<UncheckedLink>) {
+) -> (Vec<PageFault>, Vec<UncheckedLink>) {
     let (mut faults, mut unchecked) = (Vec::new(), Vec::new());
     for page in &broken.pages {
         if let Some(reason) = undecided(page) {
@@ -29,7 +29,7 @@ pub(super) fn broken_faults(
             }));
             continue;
         }
-        let fault = Fault {
+        let fault = PageFault {
             page: None,
             to: page.url.clone(),
             kind: match page.status {
@@ -46,7 +46,7 @@ pub(super) fn broken_faults(
             if latest.is_off_scope(&link.page) {
                 continue;
             }
-            faults.push(Fault {
+            faults.push(PageFault {
                 page: Some(link.page.clone()),
                 to: link.through.first().unwrap_or(&page.url).clone(),
                 why: match link.through.is_empty() {

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use crawl_weburl::safe_line;
 
-use super::Faults;
+use super::FaultReport;
 
 /// The names of the columns.
 const COLUMNS: &str = "page,kind,target,outcome,status,error,text\r\n";
 
-impl Faults {
+impl FaultReport {
     /// Formats faults and unchecked links as CSV. The kind of an unchecked link is `not-checked`.
     /// The page of a broken seed is empty.
     #[must_use]

@@ -6,11 +6,11 @@ use std::fmt::{self, Display, Write as _};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::{Fault, FaultKind, Faults, UncheckedLink};
-use crate::html::{Cell, Table, checks, page};
+use super::{PageFault, FaultKind, FaultReport, UncheckedLink};
+use crate::html::{TableCell, HtmlTable, checks, page};
 use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawl;
-use crate::to_fix::{MAX_ROWS, left_out, of_links};
+use crate::site_fix_checks::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.
 const KIND_WIDTH: usize = 13;
@@ -19,7 +19,7 @@ const KIND_WIDTH: usize = 13;
 const NOT_CHECKED: &str = "not checked";
 
 /// Formats the faults as text, grouped by page, then the redirects and the unchecked links.
-impl Display for Faults {
+impl Display for FaultReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         for (is_redirect, heading) in [(false, None), (true, Some("redirects to update"))] {
@@ -100,7 +100,7 @@ fn write_lines<'a>(
     Ok(())
 }
 
-impl Faults {
+impl FaultReport {
     /// Writes the number of faults of each kind, of redirects, and of unchecked links.
     fn head(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let new = if self.known > 0 { "new " } else { "" };
@@ -238,12 +238,12 @@ impl Faults {
         let row = |link: &UncheckedLink| {
             vec![
                 site.cell(&link.to),
-                Cell::text(link.why()),
+                TableCell::text(link.why()),
                 site.cell(&link.page),
             ]
         };
         let rows = self.unchecked.iter().take(MAX_ROWS);
-        Table {
+        HtmlTable {
             name: "Links not checked",
             columns: &["link", "reason", "page"],
             rows: rows.map(row).collect(),
@@ -253,7 +253,7 @@ impl Faults {
     }
 }
 
-fn page_name(fault: &Fault) -> String {
+fn page_name(fault: &PageFault) -> String {
     fault.page.clone().unwrap_or_else(|| "(a seed)".to_owned())
 }
 

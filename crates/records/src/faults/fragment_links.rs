@@ -9,11 +9,11 @@ use crawl_extractor::{
 use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
 
-use super::text_fragment::{PreparedText, TextDirective};
-use super::{Fault, FaultKind};
+use super::text_fragment::{SearchableText, TextDirective};
+use super::{PageFault, FaultKind};
 use crate::broken::{CrawlArchive, LatestRows, key};
 use crate::error::RecordsError;
-use crate::row_files::pages;
+use crate::row_file_reader::pages;
 
 /// The text in a fragment that separates the id from directives to the browser.
 const DIRECTIVES: &str = ":~:";
@@ -67,7 +67,7 @@ impl FragmentLinks {
         dir: &Path,
         latest: &LatestRows,
         archived: &CrawlArchive,
-        faults: &mut Vec<Fault>,
+        faults: &mut Vec<PageFault>,
     ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
@@ -95,7 +95,7 @@ fn check_page(
     body: &[u8],
     content_type: Option<&str>,
     wanted: BTreeSet<Wanted>,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<PageFault>,
 ) {
     let anchors = read_anchors(&DecodedPage::decode(body, content_type));
     let mut passages = None;
@@ -120,7 +120,7 @@ fn check_page(
                     content_type,
                     ..PageContext::default()
                 };
-                PreparedText::new(
+                SearchableText::new(
                     read_content(body, &context, &ContentLimits::default()).visible_text(),
                 )
             });
@@ -134,7 +134,7 @@ fn check_page(
             ),
             (true, None) => continue,
         };
-        faults.push(Fault {
+        faults.push(PageFault {
             page: Some(link.page),
             to: link.to,
             kind,

@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Baseline, Fault, FaultKind, Faults, UncheckedLink, faults};
+use super::{FaultBaseline, PageFault, FaultKind, FaultReport, UncheckedLink, faults};
 use crate::test_crawl::TestCrawl;
 
 const HOST: &str = "https://e.example";
@@ -164,7 +164,7 @@ fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
     (made.finish(), planted)
 }
 
-fn faults_found(faults: &Faults) -> BTreeSet<Planted> {
+fn faults_found(faults: &FaultReport) -> BTreeSet<Planted> {
     let faults_found = faults.faults.iter();
     let faults_found = faults_found.map(|fault| {
         (
@@ -239,8 +239,8 @@ fn faults_in_the_baseline_are_skipped() {
             });
     let fixed = json!({"page": null, "to": "https://e.example/mended", "kind": "broken"});
     fs::write(&file, format!("{listed_lines}\n{fixed}\n")).unwrap();
-    let baseline = Baseline::read(&file).unwrap();
-    let first: Vec<Fault> = all.faults[..3].to_vec();
+    let baseline = FaultBaseline::read(&file).unwrap();
+    let first: Vec<PageFault> = all.faults[..3].to_vec();
     all.leave_out(&baseline);
     assert_eq!(
         (all.faults.clone(), all.known, all.mended),
@@ -254,11 +254,11 @@ fn faults_in_the_baseline_are_skipped() {
     let new_count = broken.faults.len() as u64;
     assert_eq!((broken.known, broken.mended), (broken_count - new_count, 1));
     fs::write(&file, "{\"page\":3}\n").unwrap();
-    let error = Baseline::read(&file).unwrap_err().to_string();
+    let error = FaultBaseline::read(&file).unwrap_err().to_string();
     assert!(error.contains("known.jsonl` line 1: "), "{error}");
 }
 
-fn one_fault() -> Faults {
+fn one_fault() -> FaultReport {
     let mut made = TestCrawl::new();
     made.row("https://e.example/", &json!({"status": 404}));
     let mut one = faults(made.finish().path(), &FaultKind::ALL).unwrap();
@@ -295,7 +295,7 @@ fn each_format_escapes_text_from_servers() {
     assert_eq!(github.lines().count(), 1, "{github}");
     let plain = target.to_string();
     assert!(!(plain + &github).contains('\u{1b}'), "{target}");
-    let none = Faults::default();
+    let none = FaultReport::default();
     assert!(
         none.junit()
             .contains("<testcase classname=\"crawl\" name=\"no fault\"/>")
@@ -394,7 +394,7 @@ fn write_rows(dir: &tempfile::TempDir, name: &str, rows: &[Value]) {
 }
 
 /// Returns the kind, target and description of each fault.
-fn listed(report: &Faults) -> Vec<(FaultKind, &str, &str)> {
+fn listed(report: &FaultReport) -> Vec<(FaultKind, &str, &str)> {
     let rows = report.faults.iter();
     rows.map(|fault| (fault.kind, fault.to.as_str(), fault.why.as_str()))
         .collect()

@@ -43,11 +43,11 @@ impl TextDirective {
 
 /// The text of a page, prepared for searching.
 #[derive(Debug)]
-pub(super) struct PreparedText(String);
+pub(super) struct SearchableText(String);
 
-impl PreparedText {
-    pub(super) fn new(visible_text: &str) -> PreparedText {
-        PreparedText(normal(visible_text))
+impl SearchableText {
+    pub(super) fn new(visible_text: &str) -> SearchableText {
+        SearchableText(normal(visible_text))
     }
 
     /// Returns whether the page contains the text of a directive, ignoring case and differences in
@@ -101,12 +101,12 @@ fn normal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PreparedText, TextDirective};
+    use super::{SearchableText, TextDirective};
 
     #[test]
     fn a_text_is_found_as_browsers_find_it() {
         let page =
-            PreparedText::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
+            SearchableText::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
         let holds = |value: &str| {
             let directive = TextDirective::parse(value);
             directive.is_some_and(|directive| page.hold(&directive))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::broken::{is_demanded, is_wait, key};
 use crate::error::RecordsError;
 use crate::reported_crawl::unreachable_origin;
-use crate::row_files::{excluded, requests, waiting};
+use crate::row_file_reader::{excluded, requests, waiting};
 
 /// The [`UncheckedLink::reason`] of a link whose server answered 429 until the end of the crawl.
 pub(super) const TOO_MANY_REQUESTS: &str = "too_many_requests";

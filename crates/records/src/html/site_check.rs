@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
-use crate::grade::{Grade, percent, rule};
+use crate::problem_grade::{ProblemGrade, percent, rule};
 use crate::number_format::grouped;
 
 /// How much of a site has a problem.
@@ -23,8 +23,8 @@ pub(crate) struct ProblemShare {
 }
 
 impl ProblemShare {
-    fn grade(&self) -> Option<Grade> {
-        Grade::of(self.affected, self.items)
+    fn grade(&self) -> Option<ProblemGrade> {
+        ProblemGrade::of(self.affected, self.items)
     }
 
     fn words(&self) -> String {
@@ -47,7 +47,7 @@ impl ProblemShare {
 }
 
 /// The result of a check.
-pub(crate) struct SiteCheck {
+pub(crate) struct SiteCheckResult {
     /// An id that is unique within the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
@@ -62,8 +62,8 @@ pub(crate) struct SiteCheck {
     pub(crate) findings: Option<Markup>,
 }
 
-impl SiteCheck {
-    fn grade(&self) -> Option<Grade> {
+impl SiteCheckResult {
+    fn grade(&self) -> Option<ProblemGrade> {
         self.measure.as_ref().and_then(ProblemShare::grade)
     }
 
@@ -103,7 +103,7 @@ impl SiteCheck {
 }
 
 /// Renders a grade as a letter in a colour. Screen readers get a label such as `grade B`.
-fn chip(grade: Option<Grade>) -> Markup {
+fn chip(grade: Option<ProblemGrade>) -> Markup {
     html! {
         @if let Some(grade) = grade {
             span class=(format!("g g{grade}")) { span.hidden { "grade " } (grade) }
@@ -115,10 +115,10 @@ fn chip(grade: Option<Grade>) -> Markup {
 
 /// Renders one sentence with the overall grade, the list of grades, their rules, and then a section
 /// for each check with findings. The worst grades come first, and checks without a grade last.
-pub(crate) fn checks(checks: &[SiteCheck]) -> Markup {
-    let mut checks: Vec<&SiteCheck> = checks.iter().collect();
+pub(crate) fn checks(checks: &[SiteCheckResult]) -> Markup {
+    let mut checks: Vec<&SiteCheckResult> = checks.iter().collect();
     checks.sort_by_key(|check| Reverse(check.grade()));
-    let grades: Vec<Grade> = checks.iter().filter_map(|check| check.grade()).collect();
+    let grades: Vec<ProblemGrade> = checks.iter().filter_map(|check| check.grade()).collect();
     html! {
         (overall(&checks, &grades))
         ul.grades aria-label="Grades" { @for check in &checks { (check.line()) } }
@@ -135,8 +135,8 @@ pub(crate) fn checks(checks: &[SiteCheck]) -> Markup {
 }
 
 /// Renders the overall grade, and one sentence with the findings of the checks that have a grade.
-fn overall(checks: &[&SiteCheck], grades: &[Grade]) -> Markup {
-    let is_listed = |check: &&&SiteCheck| check.findings.is_some() && check.measure.is_some();
+fn overall(checks: &[&SiteCheckResult], grades: &[ProblemGrade]) -> Markup {
+    let is_listed = |check: &&&SiteCheckResult| check.findings.is_some() && check.measure.is_some();
     let summaries: Vec<&str> = checks
         .iter()
         .filter(is_listed)
@@ -158,10 +158,10 @@ fn overall(checks: &[&SiteCheck], grades: &[Grade]) -> Markup {
 mod tests {
     use maud::html;
 
-    use super::{ProblemShare, SiteCheck, checks};
+    use super::{ProblemShare, SiteCheckResult, checks};
 
-    fn check(affected: u64, items: u64, has_findings: bool) -> SiteCheck {
-        SiteCheck {
+    fn check(affected: u64, items: u64, has_findings: bool) -> SiteCheckResult {
+        SiteCheckResult {
             id: "links",
             title: "Broken links",
             measure: Some(ProblemShare {
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_worst_grades_come_first_and_ungraded_checks_last() {
-        let named = |id, check: SiteCheck| SiteCheck { id, ..check };
-        let ungraded = SiteCheck {
+        let named = |id, check: SiteCheckResult| SiteCheckResult { id, ..check };
+        let ungraded = SiteCheckResult {
             measure: None,
             summary: "not in the sentence".to_owned(),
             ..check(1, 1, true)

@@ -3,7 +3,7 @@
 use crawl_weburl::{canonicalize, safe_line};
 use maud::{Markup, html};
 
-use super::{Cell, anchor};
+use super::{TableCell, anchor};
 
 /// The scheme, host and port of the site that a page reports on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl SiteOrigin {
     }
 
     /// Creates a table cell with a link to `url`, as [`SiteOrigin::link`] renders it.
-    pub(crate) fn cell(&self, url: &str) -> Cell {
-        Cell::Markup(self.link(url))
+    pub(crate) fn cell(&self, url: &str) -> TableCell {
+        TableCell::Markup(self.link(url))
     }
 
     fn path<'u>(&self, url: &'u str) -> Option<&'u str> {

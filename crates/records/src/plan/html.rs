@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::text::{bytes, gap, hours, origin_lines};
 use super::{CostPlan, HostPlan};
-use crate::html::{Cell, MAX_LISTED_HOSTS, Table, page};
+use crate::html::{TableCell, MAX_LISTED_HOSTS, HtmlTable, page};
 use crate::number_format::counted;
 
 /// Maximum rules listed on the page of `plan --html`, those that exclude the most URLs first.
@@ -59,17 +59,17 @@ fn rules(plan: &CostPlan) -> Markup {
     rules.sort_by_key(|(_, rule)| std::cmp::Reverse(rule.urls));
     let rows = rules.iter().take(MAX_RULES).map(|(host, rule)| {
         vec![
-            Cell::text(host),
-            Cell::text(&rule.reason),
-            Cell::text(rule.rule.as_deref().unwrap_or_default()),
+            TableCell::text(host),
+            TableCell::text(&rule.reason),
+            TableCell::text(rule.rule.as_deref().unwrap_or_default()),
             match rule.line {
-                Some(line) => Cell::count(line.into()),
-                None => Cell::Empty,
+                Some(line) => TableCell::count(line.into()),
+                None => TableCell::Empty,
             },
-            Cell::count(rule.urls),
+            TableCell::count(rule.urls),
         ]
     });
-    let table = Table {
+    let table = HtmlTable {
         name: "Rules that exclude URLs",
         columns: &["host", "reason", "rule", "line", "URLs"],
         rows: rows.collect(),
@@ -90,11 +90,11 @@ fn statements(plan: &CostPlan) -> Markup {
         let lines = origin_lines(origin, purpose);
         let lines = html! { ul { @for line in &lines { li { (safe_line(line)) } } } };
         vec![
-            Cell::link(&format!("{}/robots.txt", origin.origin)),
-            Cell::Markup(lines),
+            TableCell::link(&format!("{}/robots.txt", origin.origin)),
+            TableCell::Markup(lines),
         ]
     });
-    let table = Table {
+    let table = HtmlTable {
         name: "Statements of robots.txt",
         columns: &["robots.txt", "says"],
         rows: rows.collect(),
@@ -106,7 +106,7 @@ fn statements(plan: &CostPlan) -> Markup {
 fn hosts(plan: &CostPlan) -> Markup {
     let hosts = plan.slowest_first();
     let rows = hosts.iter().take(MAX_LISTED_HOSTS).map(|host| row(host));
-    Table {
+    HtmlTable {
         name: "Hosts",
         columns: &["host", "pages", "sitemaps", "delay", "time", "data"],
         rows: rows.collect(),
@@ -115,15 +115,15 @@ fn hosts(plan: &CostPlan) -> Markup {
     .draw()
 }
 
-fn row(host: &HostPlan) -> Vec<Cell> {
+fn row(host: &HostPlan) -> Vec<TableCell> {
     let seconds = (host.hours.expected.unwrap_or(host.hours.least) * 3600.0).round();
     let octets = host.bytes.expected.unwrap_or(host.bytes.least).round();
     vec![
-        Cell::text(&host.host),
-        Cell::count(host.pages),
-        Cell::count(host.sitemaps),
-        Cell::Words(host.gap_ms, gap(host)),
-        Cell::Words(seconds as u64, hours(&host.hours)),
-        Cell::Words(octets as u64, bytes(&host.bytes)),
+        TableCell::text(&host.host),
+        TableCell::count(host.pages),
+        TableCell::count(host.sitemaps),
+        TableCell::Words(host.gap_ms, gap(host)),
+        TableCell::Words(seconds as u64, hours(&host.hours)),
+        TableCell::Words(octets as u64, bytes(&host.bytes)),
     ]
 }

@@ -8,11 +8,11 @@ use crawl_archive::rows::PageRow;
 use crawl_sample::t_995;
 use crawl_weburl::{CanonicalUrl, UrlShape, canonicalize};
 
-use super::{Estimate, PLANNED};
+use super::{BoundedEstimate, PLANNED};
 use crate::broken::key;
 use crate::error::RecordsError;
 use crate::number_format::grouped;
-use crate::row_files::{excluded, pages, requests};
+use crate::row_file_reader::{excluded, pages, requests};
 
 /// The 10th and 90th percentile of a page's HTML bytes as sent. The figures are from Web Almanac
 /// 2019, figure 13.11: home pages of shops in the HTTP Archive.
@@ -82,7 +82,7 @@ pub(super) struct PlannedPages {
 
 /// An estimate of the bytes that a host would send, with its bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct BytesRange {
+pub(super) struct HostBytesEstimate {
     /// Bytes of pages and sitemaps whose sizes are known.
     known: f64,
     expected: Option<f64>,
@@ -209,7 +209,7 @@ impl PageSizes {
         known: &PlannedPages,
         (asked, pages): (u64, u64),
         is_listed: bool,
-    ) -> BytesRange {
+    ) -> HostBytesEstimate {
         let all = known.measured + known.unmeasured();
         let range = match self.by_host.get(host) {
             _ if pages >= all && known.unmeasured() == 0 => self.measured_all(known),
@@ -222,24 +222,24 @@ impl PageSizes {
         range.and(asked as f64, is_listed)
     }
 
-    fn measured_all(&self, known: &PlannedPages) -> BytesRange {
+    fn measured_all(&self, known: &PlannedPages) -> HostBytesEstimate {
         let reason = match known.measured {
             0 => "no pages to fetch".to_owned(),
             _ => format!("the size of all its pages in {}", self.dir.display()),
         };
-        BytesRange {
+        HostBytesEstimate {
             known: known.bytes,
             expected: Some(known.bytes),
             low: known.bytes,
             high: known.bytes,
             why: reason,
-            ..BytesRange::default()
+            ..HostBytesEstimate::default()
         }
     }
 
-    fn within_budget(&self, sizes: &Sizes, pages: u64) -> BytesRange {
+    fn within_budget(&self, sizes: &Sizes, pages: u64) -> HostBytesEstimate {
         let count = pages as f64;
-        BytesRange {
+        HostBytesEstimate {
             expected: Some(count * sizes.mean()),
             low: count * sizes.least,
             high: count * sizes.most,
@@ -249,19 +249,19 @@ impl PageSizes {
                 grouped(sizes.count),
                 self.dir.display()
             ),
-            ..BytesRange::default()
+            ..HostBytesEstimate::default()
         }
     }
 
-    fn by_mean(&self, of_host: &Sizes, known: &PlannedPages) -> BytesRange {
+    fn by_mean(&self, of_host: &Sizes, known: &PlannedPages) -> HostBytesEstimate {
         let templates = known.by_template.iter();
         let parts = templates.filter_map(|(key, pages)| Some((self.by_template.get(key)?, *pages)));
         let parts = parts.chain([(of_host, known.others)]);
-        let mut range = BytesRange {
+        let mut range = HostBytesEstimate {
             known: known.bytes,
             low: known.bytes,
             high: known.bytes,
-            ..BytesRange::default()
+            ..HostBytesEstimate::default()
         };
         let (mut expected, mut variance, mut spread, mut degrees) = (known.bytes, 0.0, 0.0, 0);
         for (sizes, pages) in parts.filter(|(_, pages)| *pages > 0) {
@@ -290,7 +290,7 @@ impl PageSizes {
         range
     }
 
-    fn mean_words(&self, sizes: &Sizes, range: &BytesRange, needed: u64) -> String {
+    fn mean_words(&self, sizes: &Sizes, range: &HostBytesEstimate, needed: u64) -> String {
         let (count, dir) = (grouped(sizes.count), self.dir.display());
         let needed = grouped(needed);
         match sizes.is_drawn {
@@ -383,10 +383,10 @@ impl PlannedPages {
     }
 }
 
-impl BytesRange {
+impl HostBytesEstimate {
     /// Adds `asked`, a known number of bytes, to all parts of the range, and sets `is_listed`.
-    fn and(self, asked: f64, is_listed: bool) -> BytesRange {
-        BytesRange {
+    fn and(self, asked: f64, is_listed: bool) -> HostBytesEstimate {
+        HostBytesEstimate {
             known: self.known + asked,
             expected: self.expected.map(|bytes| bytes + asked),
             low: self.low + asked,
@@ -398,12 +398,12 @@ impl BytesRange {
 
     /// Sums the ranges of several hosts. The random errors of the hosts are independent, so the
     /// error of the sum is smaller than the sum of their errors.
-    pub(super) fn sum(ranges: &[BytesRange]) -> Estimate {
-        let sum = |of: fn(&BytesRange) -> f64| ranges.iter().map(of).sum::<f64>();
+    pub(super) fn sum(ranges: &[HostBytesEstimate]) -> BoundedEstimate {
+        let sum = |of: fn(&HostBytesEstimate) -> f64| ranges.iter().map(of).sum::<f64>();
         let expected = ranges.iter().map(|range| range.expected);
         let unclear = ranges.iter().filter(|range| !range.is_precise());
         let unclear = unclear.count();
-        let all = BytesRange {
+        let all = HostBytesEstimate {
             known: sum(|range| range.known),
             expected: expected.sum(),
             low: sum(|range| range.low),
@@ -424,8 +424,8 @@ impl BytesRange {
 
     /// Converts the range to an estimate. The estimate has an expected number only if that is
     /// precise enough.
-    pub(super) fn estimate(&self) -> Estimate {
-        Estimate {
+    pub(super) fn estimate(&self) -> BoundedEstimate {
+        BoundedEstimate {
             expected: self.expected.filter(|_| self.is_precise()),
             least: (self.low - self.error).max(self.known),
             most: self.is_listed.then_some(self.high + self.error),
@@ -444,7 +444,7 @@ impl BytesRange {
 
 /// Returns the range for a host with too few measured pages: their measured sizes, and published
 /// figures for the other pages.
-fn usual(known: &PlannedPages, pages: u64) -> BytesRange {
+fn usual(known: &PlannedPages, pages: u64) -> HostBytesEstimate {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();
     let (bytes, unmeasured) = match pages < all {
@@ -455,7 +455,7 @@ fn usual(known: &PlannedPages, pages: u64) -> BytesRange {
         0 => "none of its pages was",
         _ => "too few of its pages were",
     };
-    BytesRange {
+    HostBytesEstimate {
         known: bytes,
         expected: None,
         low: bytes + unmeasured * small,
@@ -464,7 +464,7 @@ fn usual(known: &PlannedPages, pages: u64) -> BytesRange {
             "{measured} measured; 12 to 118 kB of HTML per page, the 10th and 90th \
              percentiles of online shops in the Web Almanac 2019, figure 13.11"
         ),
-        ..BytesRange::default()
+        ..HostBytesEstimate::default()
     }
 }
 

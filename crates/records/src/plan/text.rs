@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display};
 
-use crawl_archive::rows::{PageUsage, UsageStatement};
+use crawl_archive::rows::{PageUsagePermissions, UsageStatement};
 use crawl_weburl::safe_line;
 
-use super::{CostPlan, Estimate, HostPlan, PlanOrigin, PlanRule};
+use super::{CostPlan, BoundedEstimate, HostPlan, OriginRobotsStatements, PlanRule};
 use crate::number_format::{counted, grouped, size};
 use crate::report_text::seeds;
 
@@ -89,7 +89,7 @@ pub(super) fn rule_words(rule: &PlanRule) -> String {
 }
 
 /// Describes the Crawl-delay of an origin, its usage statements, and whether these allow `purpose`.
-pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<String> {
+pub(super) fn origin_lines(origin: &OriginRobotsStatements, purpose: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(delay) = origin.crawl_delay_ms {
         let line = origin.crawl_delay_line.unwrap_or_default();
@@ -111,7 +111,7 @@ pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<St
     lines
 }
 
-fn verdict<'u>(usage: &'u PageUsage, purpose: &str) -> Option<&'u str> {
+fn verdict<'u>(usage: &'u PageUsagePermissions, purpose: &str) -> Option<&'u str> {
     let verdict = match purpose {
         "search" => &usage.search,
         "ai-input" => &usage.ai_input,
@@ -128,7 +128,7 @@ fn statement_words(statement: &UsageStatement) -> String {
     format!("{vocabulary}: {raw}{}", line.unwrap_or_default())
 }
 
-pub(super) fn hours(estimate: &Estimate) -> String {
+pub(super) fn hours(estimate: &BoundedEstimate) -> String {
     let number = |hours: f64| match hours {
         ..0.1 => format!("{:.1} min", hours * 60.0),
         _ => format!("{hours:.1} h"),
@@ -136,12 +136,12 @@ pub(super) fn hours(estimate: &Estimate) -> String {
     format!("{}; {}", range(estimate, number), estimate.why)
 }
 
-pub(super) fn bytes(estimate: &Estimate) -> String {
+pub(super) fn bytes(estimate: &BoundedEstimate) -> String {
     let number = |bytes: f64| size(bytes.round() as u64);
     format!("{}; {}", range(estimate, number), estimate.why)
 }
 
-fn range(estimate: &Estimate, number: impl Fn(f64) -> String) -> String {
+fn range(estimate: &BoundedEstimate, number: impl Fn(f64) -> String) -> String {
     let least = number(estimate.least);
     match (estimate.expected, estimate.most) {
         (Some(expected), Some(most)) => {

@@ -11,9 +11,9 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use super::{Report, report};
+use super::{CrawlReport, report};
 use crate::error::RecordsError;
-use crate::hosts::HostReport;
+use crate::host_reports::HostReport;
 use crate::report_files::{report_page, write_report};
 
 fn lines(dir: &Path, name: &str, rows: &[serde_json::Value], tail: &str) {
@@ -203,7 +203,7 @@ fn report_json_keeps_its_field_names() {
     let dir = crawl();
     let written = write_report(dir.path()).unwrap();
     let json = fs::read_to_string(dir.path().join("report.json")).unwrap();
-    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), written);
+    assert_eq!(serde_json::from_str::<CrawlReport>(&json).unwrap(), written);
     check(
         &json,
         dir.path(),
@@ -508,7 +508,7 @@ fn every_column_of_hosts_jsonl_is_documented() {
 
 #[test]
 fn the_text_names_the_first_seeds_and_the_number_of_the_others() {
-    let mut report = Report::default();
+    let mut report = CrawlReport::default();
     report.crawl.seeds = (0..25)
         .map(|seed| format!("http://s{seed}.example/"))
         .collect();

@@ -6,7 +6,7 @@ use std::fmt;
 use crawl_archive::rows::{ExcludedRow, WaitingRow};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::PENDING_REASON;
+use crate::host_reports::PENDING_REASON;
 use crate::number_format::grouped;
 
 /// Maximum number of rules that are counted separately. The texts of rules contain URLs, so there

@@ -6,9 +6,9 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::number_format::{counted, grouped};
-use crate::plot_data::{LinkDataSource, LinkGraphSketch};
+use crate::plot_data::{LinkDataSource, LinkGraphCounts};
 
-use super::svg_plots::{Figure, WIDTH, part, unit};
+use super::svg_plots::{PlotFigure, WIDTH, part, unit};
 
 const HEIGHT: f64 = 290.0;
 const CENTRE: (f64, f64) = (WIDTH / 2.0, HEIGHT / 2.0);
@@ -18,7 +18,7 @@ const RADIUS: f64 = 115.0;
 const NODE: (f64, f64) = (9.0, 20.0);
 
 /// Draws the links between hosts or folders. Returns `None` if there are no such links.
-pub(super) fn sketch(links: &LinkGraphSketch) -> Option<Markup> {
+pub(super) fn sketch(links: &LinkGraphCounts) -> Option<Markup> {
     if links.nodes.len() < 2 {
         return None;
     }
@@ -75,7 +75,7 @@ pub(super) fn sketch(links: &LinkGraphSketch) -> Option<Markup> {
     })
 }
 
-fn drawing(links: &LinkGraphSketch) -> Markup {
+fn drawing(links: &LinkGraphCounts) -> Markup {
     let most_pages = links
         .nodes
         .iter()
@@ -145,7 +145,7 @@ fn arc(from: &Node, to: &Node) -> String {
     )
 }
 
-fn table(links: &LinkGraphSketch) -> Markup {
+fn table(links: &LinkGraphCounts) -> Markup {
     let name = |at: &usize| links.nodes.get(*at).map_or("", |(name, _)| name.as_str());
     html! {
         thead { tr { th scope="col" { "from" } th scope="col" { "to" } th scope="col" { "links" } } }

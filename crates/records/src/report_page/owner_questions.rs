@@ -4,12 +4,12 @@
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::coverage::Coverage;
-use crate::hosts::HostReport;
+use crate::host_coverage::HostCoverage;
+use crate::host_reports::HostReport;
 use crate::html::link;
 use crate::number_format::{counted, grouped, size};
-use crate::plot_data::{HostFigures, PlotData, PolitenessSettings, ResponseClass};
-use crate::report::Report;
+use crate::plot_data::{HostPlotData, PlotData, PolitenessSettings, ResponseClass};
+use crate::report::CrawlReport;
 use crate::report_text::{coverage_words, kept, robots_line};
 
 use super::time_format::{moment, span};
@@ -18,7 +18,7 @@ use super::time_format::{moment, span};
 const MAX_LINES: usize = 10;
 
 /// Renders a section for each host in `figures`, with the answers to its owner's questions.
-pub(super) fn sites(report: &Report, figures: &PlotData) -> Markup {
+pub(super) fn sites(report: &CrawlReport, figures: &PlotData) -> Markup {
     let (asked, _) = report.hosts_asked();
     let shown = asked.iter().zip(&figures.hosts);
     let more = asked.len().saturating_sub(figures.hosts.len()) as u64;
@@ -40,7 +40,7 @@ pub(super) fn sites(report: &Report, figures: &PlotData) -> Markup {
 }
 
 /// Explains to a site owner how to opt out of this crawl.
-fn left_out(report: &Report, manners: &PolitenessSettings) -> Markup {
+fn left_out(report: &CrawlReport, manners: &PolitenessSettings) -> Markup {
     let agent = manners.agent.as_deref().unwrap_or("crawl");
     html! {
         div class="card" {
@@ -69,20 +69,20 @@ fn contact_link(contact: &str) -> Markup {
 }
 
 /// Renders a coverage verdict as a word with a symbol.
-pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
+pub(super) fn verdict(coverage: Option<HostCoverage>) -> Markup {
     let Some(coverage) = coverage else {
         return Markup::default();
     };
     let sign = match coverage {
-        Coverage::Whole => "●",
-        Coverage::Partial => "◐",
-        Coverage::Blocked => "○",
-        Coverage::Empty => "∅",
+        HostCoverage::Whole => "●",
+        HostCoverage::Partial => "◐",
+        HostCoverage::Blocked => "○",
+        HostCoverage::Empty => "∅",
     };
     html! { span class="verdict" { span aria-hidden="true" { (sign) " " } (coverage.word()) } }
 }
 
-fn site(host: &HostReport, of: &HostFigures) -> Markup {
+fn site(host: &HostReport, of: &HostPlotData) -> Markup {
     let answers = ResponseClass::ALL
         .into_iter()
         .zip(of.answers)
@@ -138,7 +138,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
 }
 
 /// Returns the rules of a site, those that excluded the most URLs first.
-fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
+fn most_urls(of: &HostPlotData) -> Vec<(&(String, Option<u32>), &u64)> {
     let mut rules: Vec<_> = of.rules.iter().collect();
     rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));
     rules

@@ -7,13 +7,13 @@ use maud::{Markup, html};
 
 use crate::histograms::{GapHistograms, Histogram};
 use crate::number_format::{counted, grouped, size};
-use crate::plot_data::{PlotData, ResponseClass, TimeSeries};
-use crate::report::Report;
+use crate::plot_data::{PlotData, ResponseClass, RequestsOverTime};
+use crate::report::CrawlReport;
 use crate::report_text::kept;
-use crate::token_words::outcome_words;
+use crate::row_token_wording::outcome_words;
 
 use super::svg_plots::{
-    AXES_HEIGHT, ColumnArrangement, Figure, Mark, bars, curve, rows_height, short, strips,
+    AXES_HEIGHT, ColumnArrangement, PlotFigure, AxisMark, bars, curve, rows_height, short, strips,
     strips_height,
 };
 use super::time_format::{marks, moment, span};
@@ -27,7 +27,7 @@ const MAX_STRIPS: usize = 12;
 
 /// Returns the plots of a report. Leaves out plots that would have only one bar or one point in
 /// time.
-pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &PlotData) -> Vec<Markup> {
+pub(super) fn plots(report: &CrawlReport, gaps: &GapHistograms, figures: &PlotData) -> Vec<Markup> {
     let of_time = figures.time.as_ref();
     let times = &figures.response_times;
     let plots = [
@@ -79,7 +79,7 @@ fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
     }
 }
 
-fn progress(time: &TimeSeries) -> Option<Markup> {
+fn progress(time: &RequestsOverTime) -> Option<Markup> {
     plotted(&time.pages)?;
     let mut sum = 0;
     let sums: Vec<u64> = time
@@ -106,7 +106,7 @@ fn progress(time: &TimeSeries) -> Option<Markup> {
         .filter(|(_, pages)| **pages > 0)
         .map(|(bin, pages)| (axis_label(time, bin), vec![*pages]))
         .collect();
-    let figure = Figure {
+    let figure = PlotFigure {
         id: "progress",
         title: "Progress",
         words: &words,
@@ -118,7 +118,7 @@ fn progress(time: &TimeSeries) -> Option<Markup> {
     Some(figure.draw())
 }
 
-fn axis_label(time: &TimeSeries, bin: usize) -> String {
+fn axis_label(time: &RequestsOverTime, bin: usize) -> String {
     let at = time.axis.start_of(bin);
     match time.axis.width_ms {
         ..60_000 => format!("{}:{:02}.{:03}", moment(at), at / 1000 % 60, at % 1000),
@@ -126,7 +126,7 @@ fn axis_label(time: &TimeSeries, bin: usize) -> String {
     }
 }
 
-fn answers(time: &TimeSeries) -> Option<Markup> {
+fn answers(time: &RequestsOverTime) -> Option<Markup> {
     let bins: Vec<Vec<u64>> = time
         .answers
         .iter()
@@ -167,7 +167,7 @@ fn answers(time: &TimeSeries) -> Option<Markup> {
         true => answer.name(),
         false => "",
     });
-    let figure = Figure {
+    let figure = PlotFigure {
         id: "answers",
         title: "Requests and answers",
         words: &words,
@@ -210,7 +210,7 @@ fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Opti
         .iter()
         .map(|(name, count)| (name.clone(), vec![*count]))
         .collect();
-    let figure = Figure {
+    let figure = PlotFigure {
         id,
         title,
         words: &words,
@@ -222,13 +222,13 @@ fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Opti
     Some(figure.draw())
 }
 
-fn outcomes(report: &Report) -> Option<Markup> {
+fn outcomes(report: &CrawlReport) -> Option<Markup> {
     let rows = report.pages.by_outcome.iter();
     let rows = most_first(rows.map(|(name, count)| (outcome_words(name), *count)));
     bar_figure("outcomes", "Outcomes", "outcome", &rows)
 }
 
-fn types(report: &Report) -> Option<Markup> {
+fn types(report: &CrawlReport) -> Option<Markup> {
     let typed: u64 = report.pages.by_type.values().sum();
     let untyped = report.pages.total.saturating_sub(typed);
     let rows = report
@@ -245,7 +245,7 @@ fn types(report: &Report) -> Option<Markup> {
     )
 }
 
-fn depths(report: &Report) -> Option<Markup> {
+fn depths(report: &CrawlReport) -> Option<Markup> {
     let depths = &report.pages.by_depth;
     let (deepest, _) = depths.last_key_value().filter(|_| depths.len() > 1)?;
     let shown =
@@ -259,7 +259,7 @@ fn depths(report: &Report) -> Option<Markup> {
         MAX_DEPTHS => format!("{bin}+"),
         bin => bin.to_string(),
     };
-    let marks: Vec<Mark> = (0..shown)
+    let marks: Vec<AxisMark> = (0..shown)
         .map(|bin| (bin as f64 + 0.5, label(bin)))
         .collect();
     let all: u64 = depths.values().sum();
@@ -273,7 +273,7 @@ fn depths(report: &Report) -> Option<Markup> {
         .enumerate()
         .map(|(bin, pages)| (label(bin), pages.clone()))
         .collect();
-    let figure = Figure {
+    let figure = PlotFigure {
         id: "depth",
         title: "Depth",
         words: &words,
@@ -286,7 +286,7 @@ fn depths(report: &Report) -> Option<Markup> {
 }
 
 /// Returns axis marks at the limits between the bins in `range`, labelled by `show`.
-fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<Mark> {
+fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<AxisMark> {
     let starts = histogram.bins().map(|(start, _, _)| start).enumerate();
     let inner = starts.take(range.end).skip(range.start + 1);
     inner
@@ -325,7 +325,7 @@ fn histogram(
     let rows: Vec<_> = shown()
         .map(|(start, end, count)| (bin_words(start, end, show), vec![count]))
         .collect();
-    let figure = Figure {
+    let figure = PlotFigure {
         id,
         title,
         words: &words,
@@ -337,7 +337,7 @@ fn histogram(
     Some(figure.draw())
 }
 
-fn gap_plot(report: &Report, gaps: &GapHistograms) -> Option<Markup> {
+fn gap_plot(report: &CrawlReport, gaps: &GapHistograms) -> Option<Markup> {
     let (asked, seen) = (&gaps.asked, &gaps.seen);
     let pairs = asked.bins().zip(seen.bins());
     let counts: Vec<u64> = pairs
@@ -359,7 +359,7 @@ fn gap_plot(report: &Report, gaps: &GapHistograms) -> Option<Markup> {
         counted(asked.total(), "gap", "gaps"),
         kept(report.requests.short_gaps),
     );
-    let figure = Figure {
+    let figure = PlotFigure {
         id: "gaps",
         title: "Required and actual gaps",
         words: &words,
@@ -383,7 +383,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn hosts_by_time(report: &Report, figures: &PlotData, time: &TimeSeries) -> Option<Markup> {
+fn hosts_by_time(report: &CrawlReport, figures: &PlotData, time: &RequestsOverTime) -> Option<Markup> {
     let (asked, _) = report.hosts_asked();
     let rows = asked
         .iter()
@@ -424,7 +424,7 @@ fn hosts_by_time(report: &Report, figures: &PlotData, time: &TimeSeries) -> Opti
             (host.host.clone(), vec![host.requests, first, last])
         })
         .collect();
-    let figure = Figure {
+    let figure = PlotFigure {
         id: "hosts-by-time",
         title: "Hosts by time",
         words: &words,

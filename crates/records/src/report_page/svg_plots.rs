@@ -29,7 +29,7 @@ const ROW: f64 = 27.0;
 const MAX_LABEL: usize = 44;
 
 /// A plot with its text alternative and data table.
-pub(crate) struct Figure<'a> {
+pub(crate) struct PlotFigure<'a> {
     /// An id that is unique within the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
@@ -42,7 +42,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) table: Markup,
 }
 
-impl Figure<'_> {
+impl PlotFigure<'_> {
     pub(crate) fn draw(&self) -> Markup {
         let (title_id, words_id) = (format!("{}-title", self.id), format!("{}-words", self.id));
         let of_table = format!("{}: data", self.title);
@@ -81,11 +81,11 @@ pub(super) enum ColumnArrangement {
 }
 
 /// A mark on the horizontal axis: its position in bins, and its label.
-pub(super) type Mark = (f64, String);
+pub(super) type AxisMark = (f64, String);
 
 impl ColumnArrangement {
     /// Draws columns. `bins` has the value of each series, for each bin.
-    pub(super) fn draw(self, bins: &[Vec<u64>], marks: &[Mark], axis: &str) -> Markup {
+    pub(super) fn draw(self, bins: &[Vec<u64>], marks: &[AxisMark], axis: &str) -> Markup {
         let highest = bins.iter().map(|bin| match self {
             ColumnArrangement::Stacked => bin.iter().sum(),
             ColumnArrangement::Beside => bin.iter().copied().max().unwrap_or(0),
@@ -135,7 +135,7 @@ impl ColumnArrangement {
 
 /// Draws a non-decreasing curve through the value at the end of each bin, with the area below the
 /// curve filled.
-pub(super) fn curve(values: &[u64], marks: &[Mark], axis: &str) -> Markup {
+pub(super) fn curve(values: &[u64], marks: &[AxisMark], axis: &str) -> Markup {
     let top = round_up(values.last().copied().unwrap_or(0));
     let step = (RIGHT - LEFT) / values.len().max(1) as f64;
     let mut line = format!("M{} {}", unit(LEFT), unit(BOTTOM));
@@ -151,7 +151,7 @@ pub(super) fn curve(values: &[u64], marks: &[Mark], axis: &str) -> Markup {
     }
 }
 
-fn axes(top: u64, marks: &[Mark], step: f64, axis: &str) -> Markup {
+fn axes(top: u64, marks: &[AxisMark], step: f64, axis: &str) -> Markup {
     let levels: &[u64] = if top > 1 {
         &[0, top / 2, top]
     } else {
@@ -222,7 +222,7 @@ pub(super) fn shares(
 /// left), a text (on the right), and the values of its bins.
 pub(super) fn strips<'a>(
     rows: impl Iterator<Item = (&'a str, String, &'a [u64])> + Clone,
-    marks: &[Mark],
+    marks: &[AxisMark],
     axis: &str,
 ) -> Markup {
     let largest = rows

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::html::SORT_SCRIPT;
-use crate::report::Report;
+use crate::report::CrawlReport;
 use crate::report_files::report_page;
 
 /// A text from a hostile server, used in place of a URL or a content type.
@@ -56,7 +56,7 @@ fn crawl() -> tempfile::TempDir {
     dir
 }
 
-fn page(dir: &Path) -> (Report, String) {
+fn page(dir: &Path) -> (CrawlReport, String) {
     report_page(dir).unwrap()
 }
 

@@ -4,7 +4,7 @@ use crawl_archive::Timestamp;
 
 use crate::histograms::TimeAxis;
 
-use super::svg_plots::Mark;
+use super::svg_plots::AxisMark;
 
 /// Formats a time in milliseconds since the Unix epoch: `2026-11-22 22:41`, in UTC.
 pub(super) fn moment(ms: u64) -> String {
@@ -32,7 +32,7 @@ pub(super) fn span(ms: u64) -> String {
 
 /// Returns up to four marks of a time axis. Their labels show dates, or times of day if the axis is
 /// short.
-pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
+pub(super) fn marks(axis: TimeAxis) -> Vec<AxisMark> {
     let label = |ms: u64| match axis.width_ms.saturating_mul(axis.bins as u64) {
         ..4_000 => digits(ms, 11..23),
         4_000..1_800_000 => digits(ms, 11..19),

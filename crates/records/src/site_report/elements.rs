@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crawl_archive::rows::PageRow;
-use crawl_extractor::{DecodedPage, ElementAudit, LinkElement, Page, audit_elements};
+use crawl_extractor::{DecodedPage, ImageAndLanguageAudit, LinkElement, ExtractedPage, audit_elements};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
@@ -82,25 +82,25 @@ impl NoindexPage {
 
 /// Collects the images and link texts of pages.
 #[derive(Default)]
-pub(super) struct PageElements {
+pub(super) struct PageElementCollector {
     without_alt: BTreeMap<String, Vec<String>>,
     without_size: BTreeMap<String, Vec<String>>,
     vague_links: BTreeMap<String, (u64, Vec<String>)>,
 }
 
-impl PageElements {
+impl PageElementCollector {
     /// Adds a page. `base` is the base URL of its links, `text` its decoded body, and `robots_tags`
     /// are the values of its `X-Robots-Tag` headers.
     pub(super) fn add(
         &mut self,
         row: &PageRow,
         base: &CanonicalUrl,
-        page: &Page,
+        page: &ExtractedPage,
         text: &DecodedPage<'_>,
         robots_tags: &[String],
         report: &mut SiteReport,
     ) {
-        let ElementAudit {
+        let ImageAndLanguageAudit {
             images,
             without_text,
             sources,
@@ -138,7 +138,7 @@ impl PageElements {
         }
     }
 
-    fn add_links(&mut self, page: &Page, url: &str) {
+    fn add_links(&mut self, page: &ExtractedPage, url: &str) {
         let links = page
             .links
             .iter()
@@ -206,7 +206,7 @@ fn by_pages(images: BTreeMap<String, Vec<String>>) -> Vec<PagesShowingImage> {
 }
 
 /// Returns the directive, as written, that keeps a page out of all search engines.
-fn noindex(page: &Page, robots_tags: &[String]) -> Option<String> {
+fn noindex(page: &ExtractedPage, robots_tags: &[String]) -> Option<String> {
     let agent = ProductToken::new("crawl").ok()?;
     let headers = robots_tags.iter().map(String::as_str);
     let directives =

@@ -5,18 +5,18 @@ use maud::{Markup, html};
 
 use super::SiteReport;
 use super::page_statistics::{SIZE_BINS, TIME_BINS};
-use crate::faults::Faults;
-use crate::grade::percent;
+use crate::faults::FaultReport;
+use crate::problem_grade::percent;
 use crate::html::{checks, fold, page};
 use crate::number_format::{counted, grouped, size};
-use crate::report_page::svg_plots::{Figure, bars, rows_height};
+use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
 use crate::reported_crawl::ReportedCrawl;
-use crate::to_fix::{of_links, of_pages};
+use crate::site_fix_checks::{of_links, of_pages};
 
 impl SiteReport {
     /// Renders a self-contained page. `faults` must be the faults of the same crawl.
     #[must_use]
-    pub fn html(&self, faults: &Faults) -> String {
+    pub fn html(&self, faults: &FaultReport) -> String {
         let body = html! {
             p.sums {
                 (ReportedCrawl::visited_words(self.crawl.visited, self.pages))
@@ -33,7 +33,7 @@ impl SiteReport {
     }
 
     /// Renders what the owner of the site should fix.
-    pub(crate) fn to_fix(&self, faults: &Faults) -> Markup {
+    pub(crate) fn to_fix(&self, faults: &FaultReport) -> Markup {
         let mut all = of_links(faults, Some(self));
         all.extend(of_pages(self));
         let unchecked = faults.unchecked.len() as u64;
@@ -79,7 +79,7 @@ fn plot(id: &str, title: &str, rows: Vec<(String, u64)>) -> Option<Markup> {
         most,
         percent(*pages, all)
     );
-    let figure = Figure {
+    let figure = PlotFigure {
         id,
         title,
         words: &words,

@@ -17,7 +17,7 @@ pub(super) const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_
 
 /// A page or file with one measured number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageMeasurement {
+pub struct PageWithMeasurement {
     /// The URL of the page or file.
     pub url: String,
     /// The number: clicks in the list `deep`, milliseconds in `slow`, bytes in `large`.
@@ -45,12 +45,12 @@ pub(super) fn count_from(least: u64, ends: &[u64], bins: &[u64]) -> u64 {
 
 /// Returns the pages with the highest numbers, and the median of all numbers. For an even count,
 /// the median is the lower of the middle two numbers. The median is `None` without pages.
-pub(super) fn extremes(mut pages: Vec<(u64, String)>) -> (Vec<PageMeasurement>, Option<u64>) {
+pub(super) fn extremes(mut pages: Vec<(u64, String)>) -> (Vec<PageWithMeasurement>, Option<u64>) {
     pages.sort_unstable_by(|one, other| (other.0, &one.1).cmp(&(one.0, &other.1)));
     let median = pages.get(pages.len() / 2).map(|(number, _)| *number);
     pages.truncate(MAX_EXTREMES);
     let pages = pages.into_iter();
-    let pages = pages.map(|(number, url)| PageMeasurement { url, number });
+    let pages = pages.map(|(number, url)| PageWithMeasurement { url, number });
     (pages.collect(), median)
 }
 

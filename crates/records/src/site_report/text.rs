@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{PageMeasurement, PageWithoutAltTexts, PagesShowingImage, SharedText, SiteReport};
+use super::{PageWithMeasurement, PageWithoutAltTexts, PagesShowingImage, SharedText, SiteReport};
 use crate::number_format::{counted, grouped, size};
 
 /// Maximum lines shown per list.
@@ -201,7 +201,7 @@ fn shared(texts: &[SharedText]) -> Vec<String> {
     lines.collect()
 }
 
-fn numbers(pages: &[PageMeasurement], show: impl Fn(u64) -> String) -> Vec<String> {
+fn numbers(pages: &[PageWithMeasurement], show: impl Fn(u64) -> String) -> Vec<String> {
     let lines = pages.iter();
     lines
         .map(|page| format!("{}  {}", show(page.number), page.url))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Host;
+use super::ScheduledHost;
 use crate::backoff::{Backoff, HostRateLimit, MAX_PAUSE};
 use crate::permit::GapReason;
 use crate::politeness::Politeness;
@@ -13,7 +13,7 @@ use crate::tick::{Tick, micros};
 /// within a few answers, but a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
-impl Host {
+impl ScheduledHost {
     pub(crate) fn backoff(&self) -> &Backoff {
         static NONE: Backoff = Backoff::NONE;
         self.backoff.as_deref().unwrap_or(&NONE)

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    GapReason, OutcomeKind, PauseReason, Politeness, PollOutcome, Purpose, RequestOutcome,
+    GapReason, OutcomeKind, PauseReason, Politeness, PollOutcome, RequestOutcome, RequestPurpose,
     RobotsState, Tick,
 };
 
-use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait, origin, origin_of};
+use crate::scheduler_harness::{ANSWER, SECOND, START, Stage, asked_to_wait, origin, origin_of};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
@@ -366,7 +366,7 @@ fn an_origin_without_a_listener_does_not_pause_the_other() {
     let refused = origin("https://example.org");
     let fails = |stage: &mut Stage| {
         let (permit, _) = stage.wait();
-        let robots = Purpose::Robots {
+        let robots = RequestPurpose::Robots {
             origin: refused.clone(),
         };
         assert_eq!(permit.purpose(), &robots);

@@ -7,7 +7,7 @@ use crawl_scheduler::{
     Admission, OutcomeKind, PauseReason, Permit, Politeness, PollOutcome, RequestOutcome,
 };
 
-use crate::stage::{ANSWER, SECOND, Stage, asked_to_wait};
+use crate::scheduler_harness::{ANSWER, SECOND, Stage, asked_to_wait};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 

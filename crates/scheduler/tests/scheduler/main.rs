@@ -5,18 +5,18 @@
     reason = "what is unwrapped here is the test's own doing"
 )]
 
-mod fair;
+mod fairness;
 mod gaps_and_pauses;
 mod gates;
 mod operator_commands;
 mod overrides;
-mod property;
+mod random_worlds;
 mod rate_limit_fields;
-mod robots;
+mod robots_before_pages;
 mod robots_pace;
+mod scheduler_harness;
 mod snapshots;
-mod speed;
-mod stage;
+mod speed_and_memory;
 #[allow(dead_code, reason = "large worlds use what small ones do not")]
 #[path = "../world/mod.rs"]
 mod world;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    OutcomeKind, Politeness, PollOutcome, Purpose, RobotsState, Scheduler, SnapshotCompleteness,
-    Tick,
+    OutcomeKind, Politeness, PollOutcome, RequestPurpose, RobotsState, Scheduler,
+    SnapshotCompleteness, Tick,
 };
 use crawl_weburl::HostKey;
 
-use crate::stage::{ANSWER, SECOND, START, Stage, origin};
+use crate::scheduler_harness::{ANSWER, SECOND, START, Stage, origin};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
@@ -60,10 +60,10 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
     // A host can be parked before the scheduler knows it.
     stage.scheduler.park(START, &a);
     stage.scheduler.set_pending(START, &origin, 3);
-    let of = crate::stage::origin("http://b.example");
+    let of = crate::scheduler_harness::origin("http://b.example");
     stage
         .scheduler
-        .queue_request(START, &a, Purpose::Hop { of });
+        .queue_request(START, &a, RequestPurpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), PollOutcome::Idle));
     // The host's robots.txt was unreachable. At the time to retry no request is issued, because the
     // host is parked.
@@ -79,7 +79,7 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
     stage.now = START + 2 * SECOND;
     stage.scheduler.unpark(stage.now, &a);
     let permit = stage.issue();
-    assert!(matches!(permit.purpose(), Purpose::Hop { .. }));
+    assert!(matches!(permit.purpose(), RequestPurpose::Hop { .. }));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn no_delay_undercuts_the_hosts_own_pace() {
     stage.open_with("http://a.example", 9, Some(3 * SECOND));
     let shown = waits(&mut stage, None, Duration::ZERO);
     assert_eq!(shown, [Duration::ZERO, 3 * SECOND, 3 * SECOND]);
-    stage.exchange(crate::stage::asked_to_wait(Some(77)));
+    stage.exchange(crate::scheduler_harness::asked_to_wait(Some(77)));
     stage.scheduler.set_delay(stage.now, None, Duration::ZERO);
     assert_eq!(stage.exchange(ANSWERED).0, 77 * SECOND);
 }

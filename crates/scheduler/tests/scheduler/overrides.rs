@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crawl_scheduler::{
     DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, PolitenessOverride,
-    PolitenessOverrides, PollOutcome, Purpose,
+    PolitenessOverrides, PollOutcome, RequestPurpose,
 };
 
 use crate::robots_pace::clock;
-use crate::stage::{ANSWER, SECOND, Stage};
+use crate::scheduler_harness::{ANSWER, SECOND, Stage};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
@@ -129,7 +129,7 @@ fn quiet_hours_bar_all_requests() {
     let origin = stage.open("http://example.org", 10);
     stage.exchange(ANSWERED);
     let end = stage.now;
-    let robots = Purpose::Robots {
+    let robots = RequestPurpose::Robots {
         origin: origin.clone(),
     };
     stage

@@ -7,7 +7,7 @@ use crawl_scheduler::{
     Scheduler, SnapshotCompleteness,
 };
 
-use crate::stage::{ANSWER, SECOND, Stage};
+use crate::scheduler_harness::{ANSWER, SECOND, Stage};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -171,7 +171,7 @@ fn a_limit_outlives_the_process() {
     let check = |limit, waited, why| {
         let mut stage = stage();
         stage.answered(limit);
-        let host = crate::stage::origin("http://example.org").host_key();
+        let host = crate::scheduler_harness::origin("http://example.org").host_key();
         let (_, bytes) = stage.scheduler.snapshot(&host).unwrap();
         stage.now = stage.now + 10 * SECOND;
         stage.scheduler = Scheduler::new(Politeness::default(), 2);

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crawl_scheduler::{
-    DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, Purpose, RobotsPace,
+    DailyHours, GapReason, OutcomeKind, PauseReason, Politeness, RequestPurpose, RobotsPace,
     RobotsRequestRate, Tick,
 };
 
-use crate::stage::{ANSWER, SECOND, Stage, origin};
+use crate::scheduler_harness::{ANSWER, SECOND, Stage, origin};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -160,7 +160,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     let origin = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 5);
     let robots = stage.issue();
-    assert!(matches!(robots.purpose(), Purpose::Robots { .. }));
+    assert!(matches!(robots.purpose(), RequestPurpose::Robots { .. }));
     stage.end(robots.spend(), ANSWERED);
     stage.open_with_pace("http://example.org", 5, visits(&[(12, 13), (22, 2)]));
     let resting = stage.scheduler.host_summary(stage.now + SECOND);
@@ -185,7 +185,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     assert_eq!(paused[0].why, PauseReason::VisitTime);
     assert_eq!(paused[0].until, clock(&stage, 22, 0));
     // Visit times apply only to pages, so a queued request is issued.
-    let robots = Purpose::Robots {
+    let robots = RequestPurpose::Robots {
         origin: origin.clone(),
     };
     let (host, now) = (origin.host_key(), stage.now);
@@ -202,7 +202,7 @@ fn visit_times_apply_to_their_origin_only() {
     for _ in 0..3 {
         let (permit, waited) = stage.wait();
         assert!(waited <= SECOND);
-        let page = Purpose::Page {
+        let page = RequestPurpose::Page {
             origin: https_origin.clone(),
         };
         assert_eq!(permit.purpose(), &page);

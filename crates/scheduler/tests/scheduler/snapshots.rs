@@ -9,7 +9,7 @@ use crawl_scheduler::{
 use crawl_weburl::Origin;
 use proptest::prelude::*;
 
-use crate::stage::{SECOND, Stage, asked_to_wait};
+use crate::scheduler_harness::{SECOND, Stage, asked_to_wait};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 

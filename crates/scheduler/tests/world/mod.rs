@@ -1,12 +1,12 @@
 //! A random web and a small engine over it, in virtual time, with an independent check of every
 //! permit. Small worlds are the scheduler's tests; `cargo xtask simulate` runs large ones.
 
-mod check;
-mod plan;
-mod run;
+mod permit_check;
+mod world_plan;
+mod world_simulator;
 
-pub(crate) use plan::{Plan, START};
-pub(crate) use run::World;
+pub(crate) use world_plan::{Plan, START};
+pub(crate) use world_simulator::World;
 
 /// Knuth's MMIX generator. Use only the upper bits, because the lower bits are not random enough.
 pub(crate) struct Dice(u64);

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crawl_frontier::parts::CommittedCounts;
+use crawl_frontier::parts::CommittedUrlCounts;
 use crawl_frontier::worker_frontier::{
-    SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction,
+    CrawlSurvey, SendDeadline, WorkerFrontier, WorkerTransaction,
 };
 use crawl_frontier::{Frontier as _, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{FrontierMemory, SharedFrontier, WriterState};
+use super::{LastCommitState, LeasesAndRecentUrls, SharedFrontier};
+use crate::bucket_ownership::BucketOwnership;
 use crate::connection::params;
-use crate::export::LISTED;
+use crate::crawl_exporter::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
-use crate::ownership::Ownership;
 use crate::row_codec::{ColumnReader, LinksToOtherGroups, sum};
 use crate::sql_statements::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
@@ -28,7 +28,7 @@ use crate::worker_homes::{self, lower_allowed, read_map};
 const MARGIN_PARTS: u32 = 10;
 
 /// The deadline of a worker's requests: the end of its leases, minus a safety margin.
-struct LeaseGuard(Arc<Ownership>);
+struct LeaseGuard(Arc<BucketOwnership>);
 
 impl SendDeadline for LeaseGuard {
     fn ends_at(&self) -> Instant {
@@ -175,7 +175,7 @@ impl WorkerFrontier for SharedFrontier {
         let handed_over = rows_or_none
             .iter()
             .filter_map(|row| ColumnReader::new(row).bucket());
-        let handed_over = handed_over.fold(CommittedCounts::default(), |all, (_, _, totals)| {
+        let handed_over = handed_over.fold(CommittedUrlCounts::default(), |all, (_, _, totals)| {
             sum(all, totals)
         });
         let totals = difference(writer.totals, handed_over);
@@ -189,7 +189,7 @@ impl WorkerFrontier for SharedFrontier {
         Ok(())
     }
 
-    fn survey(&self) -> Result<WorkerSurvey, FrontierError> {
+    fn survey(&self) -> Result<CrawlSurvey, FrontierError> {
         let groups = &self.tables.groups;
         let first = self.survey_groups()?;
         for group in &first {
@@ -205,7 +205,7 @@ impl WorkerFrontier for SharedFrontier {
             }
         }
         let mut survey = self.sum_up(&first);
-        let is_quiet = |survey: &WorkerSurvey| !survey.links_wait && survey.pending_open == 0;
+        let is_quiet = |survey: &CrawlSurvey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
             // The server groups were queried at different moments, and a link reaches its group
             // before its page is settled in another group. So a single survey may miss work. If two
@@ -366,9 +366,9 @@ impl SharedFrontier {
     /// the stored state. So a recent state must not be used once this worker owns the URL.
     fn change(
         &self,
-        writer: &mut WriterState,
-        totals: CommittedCounts,
-        change: impl FnOnce(&mut FrontierMemory),
+        writer: &mut LastCommitState,
+        totals: CommittedUrlCounts,
+        change: impl FnOnce(&mut LeasesAndRecentUrls),
     ) {
         writer.totals = totals;
         let mut memory = self.memory();
@@ -409,9 +409,9 @@ impl SharedFrontier {
         Ok(surveys)
     }
 
-    fn sum_up(&self, groups: &[GroupSurvey]) -> WorkerSurvey {
+    fn sum_up(&self, groups: &[GroupSurvey]) -> CrawlSurvey {
         let own = self.tables.groups.own;
-        let mut survey = WorkerSurvey::default();
+        let mut survey = CrawlSurvey::default();
         for group in groups {
             survey.living += group.living;
             survey.pending_open += group.pending_open;
@@ -454,8 +454,8 @@ impl SharedFrontier {
     }
 }
 
-fn difference(totals: CommittedCounts, subtrahend: CommittedCounts) -> CommittedCounts {
-    CommittedCounts {
+fn difference(totals: CommittedUrlCounts, subtrahend: CommittedUrlCounts) -> CommittedUrlCounts {
+    CommittedUrlCounts {
         pending: totals.pending.saturating_sub(subtrahend.pending),
         deferred: totals.deferred.saturating_sub(subtrahend.deferred),
         fetched: totals.fetched.saturating_sub(subtrahend.fetched),

@@ -8,28 +8,28 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
-    AdmitAction, CurrentState, QueuePlace, QueueRank, QueueReader as _, QueuedUrl, RecordState,
-    StoredVisit, UrlRecord, meet,
+    AdmitAction, CurrentState, QueueRank, QueueReader as _, QueuedUrl, QueuedUrlFields,
+    RecordState, StoredVisit, UrlRecord, meet,
 };
-use crawl_frontier::worker_frontier::{ReopenedUrls, WorkerTransaction};
+use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerTransaction};
 use crawl_frontier::{
-    Admission, AdmissionResult, CommitResult, Fingerprint, FrontierError, Lease, LeaseOutcome,
-    RequestedState, Transaction, Visit,
+    Admission, AdmissionResult, CommitResult, Fingerprint, FrontierError, LastVisit, Lease,
+    LeaseOutcome, RequestedState, Transaction,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_rows::CommitRows;
-use super::{SharedFrontier, WriterState};
-use crate::connection::{Param, params};
-use crate::row_codec::{BucketToReopen, ColumnReader, SentLinkKey, UrlKey, state_columns};
+use super::{LastCommitState, SharedFrontier};
+use crate::connection::{StatementParameter, params};
+use crate::row_codec::{BucketToReopen, ColumnReader, IncomingLinkKey, UrlKey, state_columns};
 use crate::sql_statements::Sql;
 
 /// A transaction of the shared frontier. Collects changes until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
-    writer: MutexGuard<'f, WriterState>,
+    writer: MutexGuard<'f, LastCommitState>,
     seq: u64,
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
@@ -41,7 +41,7 @@ pub(super) struct SharedTransaction<'f> {
     /// has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
-    taken: Vec<SentLinkKey>,
+    taken: Vec<IncomingLinkKey>,
     /// Whether this transaction makes a settled URL pending.
     reopens: bool,
     /// The progress of reopening lost URLs in each bucket.
@@ -95,7 +95,7 @@ struct FoundUrl {
 impl<'f> SharedTransaction<'f> {
     pub(super) fn new(
         frontier: &'f SharedFrontier,
-        writer: MutexGuard<'f, WriterState>,
+        writer: MutexGuard<'f, LastCommitState>,
     ) -> SharedTransaction<'f> {
         SharedTransaction {
             frontier,
@@ -322,7 +322,7 @@ impl<'f> SharedTransaction<'f> {
     fn improved(
         &mut self,
         mut record: UrlRecord,
-        place: QueuePlace,
+        place: QueuedUrlFields,
         nearer: bool,
         admission: &Admission,
     ) -> UrlRecord {
@@ -356,9 +356,9 @@ impl<'f> SharedTransaction<'f> {
     /// satisfy `is_due`.
     fn revisit_all(
         &mut self,
-        (sql, params): (Sql, Vec<Param>),
+        (sql, params): (Sql, Vec<StatementParameter>),
         most: usize,
-        is_due: impl Fn(&Visit) -> bool,
+        is_due: impl Fn(&LastVisit) -> bool,
     ) -> Result<usize, FrontierError> {
         let mut due: Vec<(Fingerprint, StoredVisit, Option<Before>)> = Vec::new();
         let tables = &self.frontier.tables;
@@ -422,7 +422,7 @@ impl Transaction for SharedTransaction<'_> {
         &mut self,
         lease: Lease,
         outcome: LeaseOutcome,
-        visit: Visit,
+        visit: LastVisit,
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, LeaseOutcome::Retry | LeaseOutcome::Deferred(_));
         let key = self.fingerprint(&lease.url);
@@ -554,7 +554,7 @@ impl WorkerTransaction for SharedTransaction<'_> {
         Ok(admissions)
     }
 
-    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenLostResult, FrontierError> {
         self.look_for_lost(most)
     }
 

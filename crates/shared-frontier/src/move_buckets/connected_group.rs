@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use crawl_frontier::FrontierError;
-use crawl_frontier::parts::CommittedCounts;
+use crawl_frontier::parts::CommittedUrlCounts;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::copied_tables::{COPIED, CopiedTable};
-use crate::connection::{DatabaseSession, DatabaseThread, Param, params};
+use crate::connection::{DatabaseSession, DatabaseThread, StatementParameter, params};
 use crate::error::SharedCrawlError;
 use crate::open_groups::ServerGroup;
 use crate::row_codec::ColumnReader;
@@ -20,7 +20,7 @@ use crate::sql_statements::Sql;
 const PART_ROWS: i64 = 4_096;
 
 /// A server group and a connection to it.
-pub(super) struct ConnectedGroup {
+pub(super) struct GroupConnection {
     pub(super) number: i32,
     /// The crawl's number in this server group.
     crawl: i32,
@@ -43,14 +43,14 @@ pub(super) struct BucketInTransit {
     pub(super) b: i32,
     pub(super) epoch: i64,
     pub(super) seq: u64,
-    pub(super) totals: CommittedCounts,
+    pub(super) totals: CommittedUrlCounts,
 }
 
-impl ConnectedGroup {
-    pub(super) fn open(group: ServerGroup) -> Result<ConnectedGroup, SharedCrawlError> {
+impl GroupConnection {
+    pub(super) fn open(group: ServerGroup) -> Result<GroupConnection, SharedCrawlError> {
         let (thread, config) = (group.engine.thread, group.engine.config);
         let session = thread.run(async move { DatabaseSession::open_lazily(&config).await })?;
-        Ok(ConnectedGroup {
+        Ok(GroupConnection {
             number: group.crawl.group,
             crawl: group.crawl.number,
             thread,
@@ -67,7 +67,11 @@ impl ConnectedGroup {
     }
 
     /// Executes a statement whose first parameter is the crawl's number.
-    fn read(&self, text: &str, mut values: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
+    fn read(
+        &self,
+        text: &str,
+        mut values: Vec<StatementParameter>,
+    ) -> Result<Vec<Row>, FrontierError> {
         values.insert(0, Box::new(self.crawl));
         let (session, text) = (Arc::clone(&self.session), text.to_owned());
         self.thread.run(async move {
@@ -77,7 +81,11 @@ impl ConnectedGroup {
         })
     }
 
-    fn count_changed(&self, text: &str, mut values: Vec<Param>) -> Result<u64, FrontierError> {
+    fn count_changed(
+        &self,
+        text: &str,
+        mut values: Vec<StatementParameter>,
+    ) -> Result<u64, FrontierError> {
         values.insert(0, Box::new(self.crawl));
         let (session, text) = (Arc::clone(&self.session), text.to_owned());
         self.thread.run(async move {
@@ -237,7 +245,7 @@ impl ConnectedGroup {
     /// with the id `life` has claimed the bucket's row there.
     pub(super) fn copy_rows(
         &self,
-        target: &ConnectedGroup,
+        target: &GroupConnection,
         b: i32,
         life: &str,
     ) -> Result<(), FrontierError> {
@@ -278,7 +286,7 @@ impl ConnectedGroup {
     }
 
     /// Counts the rows of a bucket's URLs in each state.
-    pub(super) fn count(&self, b: i32) -> Result<CommittedCounts, FrontierError> {
+    pub(super) fn count(&self, b: i32) -> Result<CommittedUrlCounts, FrontierError> {
         let text = "SELECT count(*) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
                 count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3),
                 count(*) FILTER (WHERE state = 4)
@@ -307,7 +315,7 @@ impl ConnectedGroup {
             told AS (UPDATE crawl_frontier.crawl SET map = map + 1
                 WHERE number = $1 AND EXISTS (SELECT 1 FROM served))
             SELECT epoch FROM served";
-        let CommittedCounts {
+        let CommittedUrlCounts {
             pending,
             deferred,
             fetched,
@@ -351,7 +359,7 @@ impl ConnectedGroup {
     pub(super) fn forward_links(
         &self,
         b: i32,
-        target: &ConnectedGroup,
+        target: &GroupConnection,
     ) -> Result<(), FrontierError> {
         loop {
             let (session, crawl, group) = (Arc::clone(&self.session), self.crawl, self.number);

@@ -2,21 +2,23 @@
 
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::admit;
-use crawl_frontier::parts::{CommittedCounts, StoredPart, UrlRecord};
+use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{
-    ImportedWorker, MoveTarget as _, OutgoingCrawl as _, WorkerFrontier as _,
+    CrawlMoveTarget as _, ImportedWorker, OutgoingCrawl as _, WorkerFrontier as _,
 };
 use crawl_frontier::{
     Durability, FjallFrontier, FjallFrontierOptions, Frontier, FrontierError, UrlCounts,
 };
-use crawl_shared_frontier::{CrawlExport, ImportTarget, PasswordSources, SharedCrawlError};
+use crawl_shared_frontier::{
+    CrawlExporter, ImportTargetSettings, PasswordSources, SharedCrawlError,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::crash_harness::new_crawl;
-use crate::groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
 use crate::random_steps::{all_urls, run, step};
+use crate::server_groups::{TwoGroups, link_to, url_in};
 
 /// A frontier on disk. At each crash it is moved into a database server, and from there to another
 /// directory.
@@ -39,7 +41,7 @@ impl Moved {
     /// Moves the frontier into a database server.
     fn import(&self, crawl: &str) {
         let from = self.frontier.as_ref().unwrap();
-        let target = ImportTarget {
+        let target = ImportTargetSettings {
             url: self.served.url.clone(),
             credentials: PasswordSources::default(),
             crawl: crawl.to_owned(),
@@ -50,7 +52,7 @@ impl Moved {
         for url in all_urls() {
             let stored = from.known(&url).unwrap();
             if let Some(record) = stored.and_then(UrlRecord::settled) {
-                import.put(StoredPart::Url { url, record }).unwrap();
+                import.put(CrawlTransferItem::Url { url, record }).unwrap();
             }
         }
         let worker = ImportedWorker {
@@ -66,7 +68,7 @@ impl Moved {
     /// Moves everything in a database server into a new frontier.
     fn export(&mut self, crawl: &str) {
         let urls = [self.served.url.clone()];
-        let begun = CrawlExport::begin(&urls, &PasswordSources::default(), crawl, "there");
+        let begun = CrawlExporter::begin(&urls, &PasswordSources::default(), crawl, "there");
         let export = begun.unwrap();
         let dir = TempDir::new().unwrap();
         let to = on_disk(&dir);
@@ -112,8 +114,8 @@ fn on_disk(dir: &TempDir) -> FjallFrontier {
     FjallFrontier::open(dir.path(), &options).unwrap()
 }
 
-fn totals(counts: UrlCounts) -> CommittedCounts {
-    CommittedCounts {
+fn totals(counts: UrlCounts) -> CommittedUrlCounts {
+    CommittedUrlCounts {
         pending: counts.pending + counts.leased,
         deferred: counts.deferred,
         fetched: counts.fetched,
@@ -139,7 +141,7 @@ fn a_frontier_survives_import_and_export_unchanged() {
 #[ignore = "needs PostgreSQL"]
 fn no_worker_continues_a_moved_crawl() {
     let two = TwoGroups::new();
-    let begin = |to| CrawlExport::begin(&two.urls, &PasswordSources::default(), &two.crawl, to);
+    let begin = |to| CrawlExporter::begin(&two.urls, &PasswordSources::default(), &two.crawl, to);
     let [one, other] = two.two_workers();
     let buckets = [one.owned_buckets(), other.owned_buckets()];
     let [own, foreign] = [buckets[0][0], buckets[1][0]];
@@ -204,7 +206,8 @@ fn no_worker_continues_a_moved_crawl() {
 #[ignore = "needs PostgreSQL"]
 fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     let two = TwoGroups::new();
-    let begin = || CrawlExport::begin(&two.urls, &PasswordSources::default(), &two.crawl, "there");
+    let begin =
+        || CrawlExporter::begin(&two.urls, &PasswordSources::default(), &two.crawl, "there");
     let [one, other] = two.two_workers();
     let own = one.owned_buckets()[0];
     admit(&one, [link_to(url_in(&one, own, "own"))]);

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::conformance::helpers::{admit, excluded, lease, link, origin, settle, url};
-use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
+use crawl_frontier::worker_frontier::{SharedFrontierError, WorkerFrontier as _};
 use crawl_frontier::{
-    Admission, Exclusion, Frontier as _, FrontierError, KnownState, Lease, LeaseOutcome, Reason,
-    RequestedState, UrlKind, Visit,
+    Admission, Frontier as _, FrontierError, KnownState, LastVisit, Lease, LeaseOutcome,
+    NotFetchedReason, Reason, RequestedState, UrlKind,
 };
 use crawl_shared_frontier::{
-    LostWorker, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions, overview,
-    reopen,
+    LostWorkerCounts, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions,
+    overview, reopen,
 };
 use crawl_weburl::CanonicalUrl;
 
@@ -24,7 +24,7 @@ fn open(served: &Served, options: &SharedFrontierOptions) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, SharedCrawlError> {
+fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorkerCounts, SharedCrawlError> {
     reopen(
         std::slice::from_ref(&served.url),
         &PasswordSources::default(),
@@ -75,7 +75,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
             _ => UrlKind::Page,
         },
         state: match n % 8 {
-            7 => RequestedState::Excluded(Exclusion::of(Reason::Scope)),
+            7 => RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
             _ => RequestedState::Pending,
         },
         ..Admission::link(url, n % 4, self::url(&format!("/via/{n}")))
@@ -91,7 +91,7 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
             break;
         };
         let mut transaction = frontier.begin_worker().unwrap();
-        let visit = Visit {
+        let visit = LastVisit {
             at: n,
             due: n + 1,
             bytes: b"kept".to_vec(),
@@ -100,8 +100,8 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
             0 => LeaseOutcome::Failed {
                 why: "silent".to_owned(),
             },
-            1 => LeaseOutcome::Excluded(Exclusion::of(Reason::Robots)),
-            2 => LeaseOutcome::Deferred(Exclusion::of(Reason::Trap)),
+            1 => LeaseOutcome::Excluded(NotFetchedReason::of(Reason::Robots)),
+            2 => LeaseOutcome::Deferred(NotFetchedReason::of(Reason::Trap)),
             _ => FETCHED,
         };
         leases.push((lease.url.clone(), leased_as(&lease)));
@@ -324,7 +324,7 @@ fn a_dropped_transaction_reopens_nothing() {
     let refused = transaction.commit().unwrap_err();
     assert!(matches!(
         refused,
-        FrontierError::Shared(SharedError::LeaseLost { .. })
+        FrontierError::Shared(SharedFrontierError::LeaseLost { .. })
     ));
     assert_eq!((third.counts().pending, third.counts().known), (2, 2));
 }
@@ -351,7 +351,7 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     let refused = transaction.commit().unwrap_err();
     assert!(matches!(
         refused,
-        FrontierError::Shared(SharedError::LeaseLost { .. })
+        FrontierError::Shared(SharedFrontierError::LeaseLost { .. })
     ));
     let crawls = overview(
         std::slice::from_ref(&served.url),

@@ -5,15 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 
+mod bucket_moves;
 mod conforms;
 mod crash_harness;
 mod export;
-mod groups;
+mod faulty_proxy;
 mod lost_directory;
-mod moves;
 mod postgres;
-mod proxy;
 mod security;
+mod server_groups;
 mod workers;
 
 #[path = "../../../frontier/tests/frontier/random_steps.rs"]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use crawl_frontier::conformance::helpers::{
     admit, deferred, excluded, lease, link, order, origin, settle, url,
 };
-use crawl_frontier::worker_frontier::{SharedError, WorkerFrontier as _};
+use crawl_frontier::worker_frontier::{SharedFrontierError, WorkerFrontier as _};
 use crawl_frontier::{Admission, Frontier as _, FrontierError, LeaseOutcome, Reason};
 use crawl_shared_frontier::{SharedCrawlError, SharedFrontier, SharedFrontierOptions};
 
 use crate::crash_harness::{end_leases, new_crawl, options};
+use crate::faulty_proxy::{Cut, Proxy};
 use crate::postgres::{Postgres, Served, Setup, execute, number};
-use crate::proxy::{Cut, Proxy};
 
 const FETCHED: LeaseOutcome = LeaseOutcome::Fetched { status: 200 };
 
@@ -33,7 +33,10 @@ fn refusal(url: &str, options: &SharedFrontierOptions) -> String {
 }
 
 fn is_lost(why: &FrontierError) -> bool {
-    matches!(why, FrontierError::Shared(SharedError::LeaseLost { .. }))
+    matches!(
+        why,
+        FrontierError::Shared(SharedFrontierError::LeaseLost { .. })
+    )
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawl_testweb::{ConnectionBehaviour, TestWeb, gaps};
 
-use crate::client::{get, get_with, talk};
+use crate::raw_http_client::{get, get_with, talk};
 
 #[test]
 fn hosts_share_a_port_or_an_address() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_testweb::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply, TestWeb};
 use flate2::read::GzDecoder;
 
-use crate::client::{get, get_with, talk};
+use crate::raw_http_client::{get, get_with, talk};
 
 const GET: &str = "GET /x HTTP/1.1\r\nhost: x\r\n\r\n";
 

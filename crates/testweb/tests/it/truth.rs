@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crawl_testweb::{AllowedHosts, ExclusionReason, LinkMix, TestWeb};
 use url::Url;
 
-use crate::client::get;
+use crate::raw_http_client::get;
 
 /// The fetched URLs with their status, and the excluded URLs.
 type Found = (BTreeMap<String, u16>, BTreeSet<String>);

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use clap::Args;
-use crawl_archive::{Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds, Timestamp};
+use crawl_archive::{
+    Capture, CaptureEncoder, CaptureMetadata, CapturedRequest, RecordIds, Timestamp,
+};
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ReadingLimits, read_html, walk_tokens};
 use crawl_frontier::{
-    Admission, Durability, FjallFrontier, FjallFrontierOptions, Frontier, LeaseOutcome, Visit,
+    Admission, Durability, FjallFrontier, FjallFrontierOptions, Frontier, LastVisit, LeaseOutcome,
 };
 use crawl_index::{IndexWriter, IndexedPage};
 use crawl_policy::{AgentRules, ProductToken, RobotsProfile};
@@ -33,7 +35,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use xtask::debian_packages;
 use xtask::workspace::{Workspace, run};
 
-use super::measured_program::{BuildProfile, Program, build, cpu_of_this_process};
+use super::measured_program::{BuildProfile, MeasuredProgram, build, cpu_of_this_process};
 use super::search::corpus;
 
 /// Pages per transaction, as in a busy crawl.
@@ -65,7 +67,7 @@ pub(super) fn parts(workspace: &Workspace, args: &CostBreakdownArgs) -> Result<(
         return measure(workspace, args);
     }
     debian_packages::fetch(workspace)?;
-    let program = build(workspace, BuildProfile::Release, Program::Trials)?;
+    let program = build(workspace, BuildProfile::Release, MeasuredProgram::Trials)?;
     let mut command = workspace.program(program);
     command.args(["bench", "parts", "--here", "--runs", &args.runs.to_string()]);
     if let Some(pages) = args.pages {
@@ -311,7 +313,7 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
     for (name, value) in [("user-agent", "crawl/0.1.0"), ("accept-encoding", "gzip")] {
         sent.push((name.to_owned(), value.to_owned()));
     }
-    let mut encoder = Encoder::default();
+    let mut encoder = CaptureEncoder::default();
     for (part, is_gzipped) in [
         ("encode for the archive, body as it is", false),
         ("encode for the archive, body in gzip", true),
@@ -416,7 +418,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
                     let Some(lease) = frontier.lease(&origin)? else {
                         return Ok(());
                     };
-                    let visit = Visit {
+                    let visit = LastVisit {
                         at: FETCHED_AT,
                         due: FETCHED_AT + 86_400,
                         bytes: vec![7; 64],

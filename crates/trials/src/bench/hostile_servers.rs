@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, Misbehaviour, TestWeb, misbehaviours};
 
-use super::measured_program::{BuildProfile, Program, build, peak_until_end};
+use super::measured_program::{BuildProfile, MeasuredProgram, build, peak_until_end};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -68,7 +68,11 @@ pub(super) fn crawl(workspace: &Workspace, args: &HostileArgs) -> Result<()> {
             )
         }
     };
-    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let program = build(
+        workspace,
+        BuildProfile::of(args.dev),
+        MeasuredProgram::Crawl,
+    )?;
     let dir = workspace.target.join("bench-hostile");
     let config = workspace.target.join("bench-hostile.toml");
     let _ = fs::remove_dir_all(&dir);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::measured_program::{BuildProfile, Program, build, peak_until_end};
+use super::measured_program::{BuildProfile, MeasuredProgram, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -59,7 +59,11 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
         web = web.script(0, &format!("/p{n}"), HttpAnswer::html(&page));
     }
     let web = web.start();
-    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let program = build(
+        workspace,
+        BuildProfile::of(args.dev),
+        MeasuredProgram::Crawl,
+    )?;
     let dir = workspace.target.join("bench-long-pages");
     let _ = fs::remove_dir_all(&dir);
     let mut command = workspace.program(program);

@@ -35,7 +35,7 @@ impl BuildProfile {
 
 /// Which of our programs to build.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Program {
+pub(super) enum MeasuredProgram {
     /// The crawler.
     Crawl,
     /// This program, which some benchmarks measure too. It is built with the same profile as the
@@ -47,15 +47,15 @@ pub(super) enum Program {
 pub(super) fn build(
     workspace: &Workspace,
     profile: BuildProfile,
-    program: Program,
+    program: MeasuredProgram,
 ) -> Result<PathBuf> {
     let (profile, folder) = match profile {
         BuildProfile::Dev => ("dev", "debug"),
         BuildProfile::Release => ("release", "release"),
     };
     let package = match program {
-        Program::Crawl => "crawl",
-        Program::Trials => "crawl-trials",
+        MeasuredProgram::Crawl => "crawl",
+        MeasuredProgram::Trials => "crawl-trials",
     };
     run(&mut workspace.cargo(&["build", "--profile", profile, "--package", package]))?;
     Ok(workspace.target.join(folder).join(package))

@@ -21,7 +21,7 @@ use xtask::workspace::Workspace;
 const SERVER_LEVEL: u32 = 6;
 
 #[derive(Subcommand)]
-pub(crate) enum Bench {
+pub(crate) enum BenchmarkCommand {
     /// Crawl a site of documentation with this program and others; prints a table
     Crawl(crawl::CrawlArgs),
     /// Extract fields from pages again with this program and with Scrapy's HTTP cache; prints a
@@ -63,25 +63,25 @@ pub(crate) enum Bench {
 
 /// Runs a benchmark. A bare loop (`floor`, `tls-floor`) doesn't look for the workspace, because the
 /// search starts Cargo, whose time would count: the loop's process is measured as a whole.
-pub(crate) fn bench(bench: &Bench) -> Result<()> {
+pub(crate) fn bench(bench: &BenchmarkCommand) -> Result<()> {
     let workspace = Workspace::find;
     match bench {
-        Bench::Crawl(args) => crawl::crawl(&workspace()?, args),
-        Bench::Extract(args) => field_extraction::measure(&workspace()?, args),
-        Bench::Floor(args) => crawl::fetch_all(args),
-        Bench::Frontier(args) => frontier::fill(&workspace()?, args),
-        Bench::Shared => frontier::share(&workspace()?),
-        Bench::Growth(args) => crawl::growth(&workspace()?, args),
-        Bench::Hosts(args) => crawl::hosts(&workspace()?, args),
-        Bench::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
-        Bench::LongPages(args) => index_long_pages::crawl(&workspace()?, args),
-        Bench::Names(args) => slow_name_server::measure(&workspace()?, args),
-        Bench::Parts(args) => cost_breakdown::parts(&workspace()?, args),
-        Bench::Polite(args) => crawl::polite(&workspace()?, args),
-        Bench::Records(args) => read_records::measure(&workspace()?, args),
-        Bench::Render(args) => render::measure(&workspace()?, args),
-        Bench::Search(args) => search::measure(&workspace()?, args),
-        Bench::Tls(args) => crawl::tls(&workspace()?, args),
-        Bench::TlsFloor(args) => crawl::fetch_all_over_tls(args),
+        BenchmarkCommand::Crawl(args) => crawl::crawl(&workspace()?, args),
+        BenchmarkCommand::Extract(args) => field_extraction::measure(&workspace()?, args),
+        BenchmarkCommand::Floor(args) => crawl::fetch_all(args),
+        BenchmarkCommand::Frontier(args) => frontier::fill(&workspace()?, args),
+        BenchmarkCommand::Shared => frontier::share(&workspace()?),
+        BenchmarkCommand::Growth(args) => crawl::growth(&workspace()?, args),
+        BenchmarkCommand::Hosts(args) => crawl::hosts(&workspace()?, args),
+        BenchmarkCommand::Hostile(args) => hostile_servers::crawl(&workspace()?, args),
+        BenchmarkCommand::LongPages(args) => index_long_pages::crawl(&workspace()?, args),
+        BenchmarkCommand::Names(args) => slow_name_server::measure(&workspace()?, args),
+        BenchmarkCommand::Parts(args) => cost_breakdown::parts(&workspace()?, args),
+        BenchmarkCommand::Polite(args) => crawl::polite(&workspace()?, args),
+        BenchmarkCommand::Records(args) => read_records::measure(&workspace()?, args),
+        BenchmarkCommand::Render(args) => render::measure(&workspace()?, args),
+        BenchmarkCommand::Search(args) => search::measure(&workspace()?, args),
+        BenchmarkCommand::Tls(args) => crawl::tls(&workspace()?, args),
+        BenchmarkCommand::TlsFloor(args) => crawl::fetch_all_over_tls(args),
     }
 }

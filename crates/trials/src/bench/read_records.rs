@@ -10,11 +10,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace};
+use crawl_archive::rows::{
+    ExcludedRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcRecordLocation,
+};
 use serde::Serialize;
 
 use super::crawl::{GeneratedWeb, WebPlan};
-use super::measured_program::{BuildProfile, Program, build, cost_until_end};
+use super::measured_program::{BuildProfile, MeasuredProgram, build, cost_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
@@ -54,7 +56,7 @@ pub(crate) struct ReadRecordsArgs {
 
 pub(super) fn measure(workspace: &Workspace, args: &ReadRecordsArgs) -> Result<()> {
     let profile = BuildProfile::of(args.dev);
-    let program = build(workspace, profile, Program::Crawl)?;
+    let program = build(workspace, profile, MeasuredProgram::Crawl)?;
     let folder = workspace.target.join("bench-records");
     let mut out = io::stdout();
     out.write_all(
@@ -251,7 +253,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
             rule: Some("Allow: /".to_owned()),
         }),
         usage: None,
-        warc: Some(WarcPlace {
+        warc: Some(WarcRecordLocation {
             file: format!(
                 "crawl-h0.example-20261120235959-{:05}.warc.gz",
                 number / PAGES_A_FILE

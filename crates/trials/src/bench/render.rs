@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
-use super::measured_program::{BuildProfile, Program, build};
+use super::measured_program::{BuildProfile, MeasuredProgram, build};
 use xtask::browser_tests;
 use xtask::workspace::Workspace;
 
@@ -59,7 +59,11 @@ pub(super) fn measure(workspace: &Workspace, args: &RenderArgs) -> Result<()> {
     let urls: Vec<String> = (0..args.pages)
         .map(|page| web.url(0, &format!("/{page}")))
         .collect();
-    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let program = build(
+        workspace,
+        BuildProfile::of(args.dev),
+        MeasuredProgram::Crawl,
+    )?;
     let variables: BTreeMap<_, _> = browser_tests::environment(workspace)?.into_iter().collect();
     let variable = |name: &str| variables.get(name).with_context(|| format!("no {name}"));
     let chromium = variable("CRAWL_CHROMIUM")?;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use crawl_testweb::{LogEntry, TestWeb};
 
-use super::measured_program::{BuildProfile, Program, build};
+use super::measured_program::{BuildProfile, MeasuredProgram, build};
 use xtask::workspace::Workspace;
 
 #[derive(Args)]
@@ -43,7 +43,7 @@ const MAX_QUERY: usize = 512;
 
 /// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NameServerBehaviour {
     /// Answers immediately.
     Fast,
     /// Ignores some names, delays others, and ignores all AAAA queries.
@@ -51,10 +51,17 @@ pub(super) enum Kind {
 }
 
 pub(super) fn measure(workspace: &Workspace, args: &SlowNamesArgs) -> Result<()> {
-    let program = build(workspace, BuildProfile::of(args.dev), Program::Crawl)?;
+    let program = build(
+        workspace,
+        BuildProfile::of(args.dev),
+        MeasuredProgram::Crawl,
+    )?;
     let mut times: [Vec<Duration>; 2] = [Vec::new(), Vec::new()];
     for _ in 0..args.runs.max(1) {
-        for (kind, times) in [Kind::Fast, Kind::Troubled].into_iter().zip(&mut times) {
+        for (kind, times) in [NameServerBehaviour::Fast, NameServerBehaviour::Troubled]
+            .into_iter()
+            .zip(&mut times)
+        {
             times.push(crawl(workspace, &program, args, kind)?);
         }
     }
@@ -78,7 +85,7 @@ fn crawl(
     workspace: &Workspace,
     program: &Path,
     args: &SlowNamesArgs,
-    kind: Kind,
+    kind: NameServerBehaviour,
 ) -> Result<Duration> {
     let web = TestWeb::builder()
         .hosts(args.hosts)
@@ -130,12 +137,12 @@ fn crawl(
     Ok(Duration::from_micros(last.saturating_sub(begun)))
 }
 
-fn is_dead(host: u32, kind: Kind) -> bool {
-    kind == Kind::Troubled && host % 100 < DEAD
+fn is_dead(host: u32, kind: NameServerBehaviour) -> bool {
+    kind == NameServerBehaviour::Troubled && host % 100 < DEAD
 }
 
-fn is_late(host: u32, kind: Kind) -> bool {
-    kind == Kind::Troubled && (DEAD..DEAD + LATE).contains(&(host % 100))
+fn is_late(host: u32, kind: NameServerBehaviour) -> bool {
+    kind == NameServerBehaviour::Troubled && (DEAD..DEAD + LATE).contains(&(host % 100))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -153,7 +160,7 @@ impl NameServer {
     pub(super) fn start(
         address: &str,
         hosts: HashMap<u32, IpAddr>,
-        kind: Kind,
+        kind: NameServerBehaviour,
     ) -> Result<NameServer> {
         let socket =
             UdpSocket::bind(address).with_context(|| format!("can't serve names at {address}"))?;
@@ -169,7 +176,7 @@ impl NameServer {
                 let Some(address) = hosts.get(&host) else {
                     continue;
                 };
-                if is_dead(host, kind) || (!is_v4 && kind == Kind::Troubled) {
+                if is_dead(host, kind) || (!is_v4 && kind == NameServerBehaviour::Troubled) {
                     continue;
                 }
                 let answer = answer(&bytes[..end], *address, is_v4);

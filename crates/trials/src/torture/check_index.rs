@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use crawl_archive::rows::PageRow;
-use crawl_index::{IndexError, SearchIndex};
+use crawl_index::{IndexError, IndexSearcher};
 
-use super::breaches::Breaches;
+use super::check_results::Breaches;
 
 /// Checks after a kill that every page in the index has a row. Torn rows are not read.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {
@@ -46,7 +46,7 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
             breaches.add(format!("the index holds {url}, and its row says otherwise"));
         }
     }
-    let duplicates = SearchIndex::open(&output.join("index"))?
+    let duplicates = IndexSearcher::open(&output.join("index"))?
         .stats()?
         .duplicates;
     let held = indexed.len() as u64 + duplicates;
@@ -61,7 +61,7 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
 /// their last visit gave a reason to remove them. Empty before the index exists.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
-    match SearchIndex::open(&output.join("index")) {
+    match IndexSearcher::open(&output.join("index")) {
         // The crawl was killed before the first commit of the index.
         Err(IndexError::Missing { .. }) => {}
         index => index?.each_page(|page| {

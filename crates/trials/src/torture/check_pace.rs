@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::RequestRow;
 use crawl_testweb::LogEntry;
 
-use super::breaches::{Breaches, Tally};
-use super::program_run::KillInterval;
+use super::check_results::{Breaches, CheckedCounts};
+use super::program_run::KillTimeBounds;
 use super::random_web::RandomWeb;
 
 /// A wait that was restored from a row may end this many microseconds too early, because rows have
@@ -20,7 +20,7 @@ const LATE: u64 = 250_000;
 /// The kills and freezes that cut off or delayed requests. Times are by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct CrawlDisturbances<'a> {
-    pub(super) deaths: &'a [KillInterval],
+    pub(super) deaths: &'a [KillTimeBounds],
     /// When frozen workers resumed, if they had been frozen long enough for other workers to take
     /// their hosts. Each resumed worker may send one late request, which it had been about to send.
     pub(super) thaws: &'a [u64],
@@ -28,7 +28,7 @@ pub(super) struct CrawlDisturbances<'a> {
 
 impl<'a> CrawlDisturbances<'a> {
     /// Returns the kills of a crawl with a single worker, which is never frozen.
-    pub(super) fn of_one(deaths: &'a [KillInterval]) -> CrawlDisturbances<'a> {
+    pub(super) fn of_one(deaths: &'a [KillTimeBounds]) -> CrawlDisturbances<'a> {
         CrawlDisturbances { deaths, thaws: &[] }
     }
 
@@ -46,12 +46,12 @@ pub(super) fn check(
     rows: &[RequestRow],
     events: CrawlDisturbances<'_>,
     breaches: &mut Breaches,
-) -> Tally {
+) -> CheckedCounts {
     let mut hosts: BTreeMap<u32, Vec<&LogEntry>> = BTreeMap::new();
     for entry in log {
         hosts.entry(entry.host).or_default().push(entry);
     }
-    let mut tally = Tally::default();
+    let mut tally = CheckedCounts::default();
     let mut late: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for entries in hosts.values_mut() {
         entries.sort_by_key(|entry| entry.start_us);
@@ -84,8 +84,8 @@ fn gap(
     web: &RandomWeb,
     first: &LogEntry,
     next: &LogEntry,
-    deaths: &[KillInterval],
-    tally: &mut Tally,
+    deaths: &[KillTimeBounds],
+    tally: &mut CheckedCounts,
 ) -> Option<String> {
     let ended = first.end_us.unwrap_or(u64::MAX);
     let cut_off = deaths
@@ -124,7 +124,7 @@ fn wait(
     row: &RequestRow,
     hosts: &BTreeMap<u32, Vec<&LogEntry>>,
     breaches: &mut Breaches,
-    tally: &mut Tally,
+    tally: &mut CheckedCounts,
 ) {
     let all = hosts.values().flatten();
     let same = all.filter(|entry| web.web.url(entry.host, &entry.path) == row.url);

@@ -6,13 +6,13 @@
 //! the rows, the archive and the state are compared with what the web requires. Half of the crawls
 //! then visit everything again, with kills as well. After that the next web begins.
 
-mod breaches;
-mod browsers;
-mod check;
 mod check_archive;
+mod check_crawl;
 mod check_index;
 mod check_pace;
 mod check_rendered;
+mod check_results;
+mod leftover_browsers;
 pub(crate) mod power_cuts;
 mod program_run;
 pub(crate) mod random;
@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use self::breaches::Tally;
-use self::browsers::Browsers;
-use self::program_run::{KillInterval, KillPlan, KillTrigger, Program, ProgramEnd};
+use self::check_results::CheckedCounts;
+use self::leftover_browsers::BrowserProcessGroups;
+use self::program_run::{CrawlCommand, KillPlan, KillTimeBounds, KillTrigger, ProgramEnd};
 use self::random::SeededRandom;
 use self::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
@@ -83,7 +83,7 @@ struct Sum {
     kills: u32,
     starts: u32,
     crawls: u32,
-    tally: Tally,
+    tally: CheckedCounts,
     longest_restart: Duration,
     aims: Vec<(&'static str, u32)>,
     broken: bool,
@@ -184,18 +184,18 @@ impl Rack<'_> {
             Some(_) => RandomWeb::draw_scripted(seed)?,
             None => RandomWeb::draw(seed)?,
         };
-        let program = Program::new(self.program, dir, &web);
+        let program = CrawlCommand::new(self.program, dir, &web);
         let program = program.with(self.browser.as_deref().unwrap_or_default());
         let mut dice = SeededRandom::of(seed ^ 0x6b69_6c6c);
-        let mut deaths: Vec<KillInterval> = Vec::new();
+        let mut deaths: Vec<KillTimeBounds> = Vec::new();
         self.lives(&program, &web, &mut dice, &mut deaths)?;
-        let mut tally = check::finished(&web, &program, &deaths)?;
+        let mut tally = check_crawl::finished(&web, &program, &deaths)?;
         if dice.below(2) == 0 {
             let again = program.recrawling();
             self.lives(&again, &web, &mut dice, &mut deaths)?;
-            tally.visited_again = check::rounds(&web, &again, &deaths)?;
+            tally.visited_again = check_crawl::rounds(&web, &again, &deaths)?;
         }
-        Browsers::below(&program.temporary()).wait()?;
+        BrowserProcessGroups::below(&program.temporary()).wait()?;
         eprintln!(
             "web {seed}: {} hosts, {} kills, {} pages, {} requests",
             web.web.hosts(),
@@ -212,10 +212,10 @@ impl Rack<'_> {
     /// Starts the program repeatedly, with kills, until it ends on its own.
     fn lives(
         &self,
-        program: &Program,
+        program: &CrawlCommand,
         web: &RandomWeb,
         dice: &mut SeededRandom,
-        deaths: &mut Vec<KillInterval>,
+        deaths: &mut Vec<KillTimeBounds>,
     ) -> Result<()> {
         loop {
             let kill = self.kill(dice);

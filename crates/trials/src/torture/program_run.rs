@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::browsers::Browsers;
+use super::leftover_browsers::BrowserProcessGroups;
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 
@@ -95,7 +95,7 @@ impl KillTrigger {
 
 /// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KillInterval {
+pub(super) struct KillTimeBounds {
     /// A time shortly before the kill, when the program was still running, in microseconds.
     pub(super) before: u64,
     /// A time shortly after the kill, when the program had ended, in microseconds.
@@ -103,7 +103,7 @@ pub(super) struct KillInterval {
 }
 
 pub(super) enum ProgramEnd {
-    Killed(KillInterval),
+    Killed(KillTimeBounds),
     Finished,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct ProgramRun {
 
 /// The command that starts and resumes the crawl.
 #[derive(Clone)]
-pub(super) struct Program {
+pub(super) struct CrawlCommand {
     program: PathBuf,
     dir: PathBuf,
     /// Whether the crawl uses the settings file [`RULES_FILE`].
@@ -125,8 +125,8 @@ pub(super) struct Program {
     variables: Vec<(&'static str, OsString)>,
 }
 
-impl Program {
-    pub(super) fn new(program: &Path, dir: &Path, web: &RandomWeb) -> Program {
+impl CrawlCommand {
+    pub(super) fn new(program: &Path, dir: &Path, web: &RandomWeb) -> CrawlCommand {
         let delay = format!("{}ms", web.delay.as_millis());
         let seed = web.web.url(0, "/");
         let mut args: Vec<String> = ["--seed", &seed, "--output", "crawl", "--delay", &delay]
@@ -149,7 +149,7 @@ impl Program {
         if web.extracts {
             args.extend(["--config".to_owned(), RULES_FILE.to_owned()]);
         }
-        Program {
+        CrawlCommand {
             program: program.to_owned(),
             dir: dir.to_owned(),
             has_rules: web.extracts,
@@ -159,7 +159,7 @@ impl Program {
     }
 
     /// Returns the same command with a recrawl: once the crawl is done, it visits everything again.
-    pub(super) fn recrawling(&self) -> Program {
+    pub(super) fn recrawling(&self) -> CrawlCommand {
         let mut again = self.clone();
         let more = "--recrawl --revisit-most 0s";
         again.args.extend(more.split(' ').map(str::to_owned));
@@ -167,7 +167,7 @@ impl Program {
     }
 
     /// Returns the same command with more environment variables.
-    pub(super) fn with(mut self, variables: &[(&'static str, OsString)]) -> Program {
+    pub(super) fn with(mut self, variables: &[(&'static str, OsString)]) -> CrawlCommand {
         self.variables.extend_from_slice(variables);
         self
     }
@@ -179,11 +179,11 @@ impl Program {
         other: PathBuf,
         options: Vec<String>,
         variable: (&'static str, OsString),
-    ) -> Program {
+    ) -> CrawlCommand {
         let mut args = options;
         args.push(self.program.display().to_string());
         args.extend_from_slice(&self.args);
-        Program {
+        CrawlCommand {
             program: other,
             args,
             variables: vec![variable],
@@ -278,7 +278,7 @@ impl Program {
         }
         let browsers = kill
             .filter(|kill| kill.with_browser)
-            .map(|_| Browsers::below(&self.temporary()));
+            .map(|_| BrowserProcessGroups::below(&self.temporary()));
         let before = web.web.now_us();
         child.kill()?;
         if let Some(browsers) = browsers {
@@ -287,10 +287,10 @@ impl Program {
         let status = child.wait()?;
         let after = web.web.now_us();
         if web.render.is_some() {
-            Browsers::below(&self.temporary()).wait()?;
+            BrowserProcessGroups::below(&self.temporary()).wait()?;
         }
         match status.signal() {
-            Some(9) => Ok(ProgramEnd::Killed(KillInterval { before, after })),
+            Some(9) => Ok(ProgramEnd::Killed(KillTimeBounds { before, after })),
             _ => self.finished(status),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crawl_testweb::{
-    AllowedHosts, HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb, Truth,
+    AllowedHosts, GroundTruth, HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb,
 };
 
 use super::random::SeededRandom;
@@ -317,7 +317,7 @@ impl RandomWeb {
     }
 }
 
-fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
+fn expected(web: &TestWeb, truth: &GroundTruth) -> BTreeMap<String, Option<u16>> {
     let fetched = truth.fetched.iter();
     let mut all: BTreeMap<_, _> = fetched
         .map(|(url, expected)| (url.clone(), Some(expected.status)))

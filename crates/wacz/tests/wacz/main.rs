@@ -10,8 +10,8 @@ mod odd_captures;
 #[path = "../../../archive/tests/archive/sample.rs"]
 mod sample;
 
-mod crawl;
-mod killed;
-mod rounds;
+mod test_crawl;
+mod killed_crawl;
+mod single_round;
 mod validators;
-mod whole;
+mod whole_crawl;

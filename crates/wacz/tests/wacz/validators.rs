@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
 
-use crawl_archive::{Archive, ArchiveOptions, Encoder};
+use crawl_archive::{ArchiveWriter, ArchiveOptions, CaptureEncoder};
 
-use crate::crawl::Package;
+use crate::test_crawl::Package;
 use crate::odd_captures::{odd_captures, odd_urls};
-use crate::rounds::of_three_rounds;
+use crate::single_round::of_three_rounds;
 use crate::sample::Sample;
 
 #[test]
@@ -57,8 +57,8 @@ fn archive(dir: &Path) -> u64 {
         max_file_bytes: 200_000,
         ..ArchiveOptions::default()
     };
-    let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();
-    let mut encoder = Encoder::default();
+    let mut archive = ArchiveWriter::open(dir, options, &BTreeMap::new()).unwrap();
+    let mut encoder = CaptureEncoder::default();
     let mut rows = String::new();
     let pages = (100..200).map(Sample::page);
     for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{SessionId, SpellingRules, SpellingStep, StepPolicy};
+use super::{SessionId, SpellingStep, SpellingStepPolicies, SpellingStepPolicy};
 use crate::{CanonicalUrl, canonicalize};
 
 /// Checks the spelling that each step yields for a URL.
@@ -128,21 +128,21 @@ fn order_and_empty_parameters() {
 
 #[test]
 fn rules_learn_if_a_step_requires_evidence() {
-    assert!(SpellingRules::default().learns());
-    assert!(!SpellingRules::OFF.learns());
-    let always = SpellingRules {
-        order: StepPolicy::On,
-        ..SpellingRules::OFF
+    assert!(SpellingStepPolicies::default().learns());
+    assert!(!SpellingStepPolicies::OFF.learns());
+    let always = SpellingStepPolicies {
+        order: SpellingStepPolicy::On,
+        ..SpellingStepPolicies::OFF
     };
     assert!(!always.learns());
 }
 
 #[test]
 fn every_kind_of_url_is_checked() {
-    let rules = SpellingRules {
-        default_documents: StepPolicy::On,
-        session_ids: StepPolicy::On,
-        ..SpellingRules::default()
+    let rules = SpellingStepPolicies {
+        default_documents: SpellingStepPolicy::On,
+        session_ids: SpellingStepPolicy::On,
+        ..SpellingStepPolicies::default()
     };
     for (path, plain) in [
         ("/x/index.html", Some("/x/")),
@@ -154,9 +154,9 @@ fn every_kind_of_url_is_checked() {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let spellings = rules.apply(&url);
         assert_eq!(spellings.as_ref().map(CanonicalUrl::path_and_query), plain);
-        let wanting = SpellingRules {
-            tracking: StepPolicy::Evidence,
-            ..SpellingRules::default()
+        let wanting = SpellingStepPolicies {
+            tracking: SpellingStepPolicy::Evidence,
+            ..SpellingStepPolicies::default()
         };
         let candidates = wanting.candidates(&url).into_iter();
         let spellings: Vec<_> = candidates.map(|spelling| spelling.url).collect();
@@ -188,22 +188,22 @@ fn an_id_is_replaced_in_place() {
 fn by_default_only_tracking_parameters_go() {
     let text = "http://a.example/index.html?b=&utm_id=3&PHPSESSID=0a1b2c3d4e5f6a7b&a=1";
     let url = canonicalize(None, text).unwrap();
-    let named = SpellingRules::default().apply(&url).unwrap();
+    let named = SpellingStepPolicies::default().apply(&url).unwrap();
     assert_eq!(
         named.path_and_query(),
         "/index.html?b=&PHPSESSID=0a1b2c3d4e5f6a7b&a=1"
     );
-    assert_eq!(SpellingRules::OFF.apply(&url), None);
-    let all = SpellingRules {
-        default_documents: StepPolicy::On,
-        tracking: StepPolicy::On,
-        session_ids: StepPolicy::On,
-        order: StepPolicy::On,
-        empty: StepPolicy::On,
+    assert_eq!(SpellingStepPolicies::OFF.apply(&url), None);
+    let all = SpellingStepPolicies {
+        default_documents: SpellingStepPolicy::On,
+        tracking: SpellingStepPolicy::On,
+        session_ids: SpellingStepPolicy::On,
+        order: SpellingStepPolicy::On,
+        empty: SpellingStepPolicy::On,
     };
     assert_eq!(all.apply(&url).unwrap().path_and_query(), "/index.html?a=1");
     assert!(all.candidates(&url).is_empty());
-    assert_eq!(SpellingRules::default().candidates(&url).len(), 3);
+    assert_eq!(SpellingStepPolicies::default().candidates(&url).len(), 3);
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::buildah::{Buildah, Container};
-use crate::debian_packages::DebianPackages;
+use crate::debian_packages::DebianPackageFolder;
 use crate::workspace::{Workspace, output, run};
 
 /// Debian releases, as number and name, which image tags contain.
@@ -68,7 +68,7 @@ fn release(image: &str) -> Option<&'static str> {
 /// Returns a command that makes a minimal Debian system. The caller adds the release and the
 /// archive's path.
 pub(super) fn mmdebstrap(workspace: &Workspace) -> Result<Command> {
-    let packages = DebianPackages::of(workspace);
+    let packages = DebianPackageFolder::of(workspace);
     packages.unpack("mmdebstrap", &["mmdebstrap"])?;
     let programs = packages.root().join("usr/bin");
     let mut command = workspace.program("perl");
@@ -178,8 +178,17 @@ pub(super) fn build(
     let mut command: Command = buildah.writing("build");
     command
         .current_dir(&workspace.root)
-        .args(["--pull-never", "--file", crate::dockerfile::RECIPE])
-        .args(["--ignorefile", crate::dockerfile::IGNORED, "--tag", image]);
+        .args([
+            "--pull-never",
+            "--file",
+            crate::container_file_check::RECIPE,
+        ])
+        .args([
+            "--ignorefile",
+            crate::container_file_check::IGNORED,
+            "--tag",
+            image,
+        ]);
     for (here, there) in seen {
         command.arg(format!("--volume={here}:{there}:ro"));
     }

@@ -33,7 +33,7 @@ const LIBC_FILES: [&str; 7] = [
 
 /// Where the program is built: the folder of the sources, and the folder for all files built from
 /// the sources.
-pub(super) struct Place {
+pub(super) struct BuildFolders {
     pub(super) sources: PathBuf,
     pub(super) folder: PathBuf,
 }
@@ -46,17 +46,17 @@ enum Libraries<'a> {
     Given { sbom: &'a Path, notices: &'a Path },
 }
 
-impl Place {
+impl BuildFolders {
     /// Returns the place of the usual build: the sources of this clone, built in `target/dist`.
-    pub(super) fn usual(workspace: &Workspace) -> Place {
-        Place {
+    pub(super) fn usual(workspace: &Workspace) -> BuildFolders {
+        BuildFolders {
             sources: workspace.root.clone(),
             folder: workspace.target.join("dist"),
         }
     }
 
     /// Copies the clone to another folder, to be built there from scratch.
-    pub(super) fn elsewhere(workspace: &Workspace) -> Result<Place> {
+    pub(super) fn elsewhere(workspace: &Workspace) -> Result<BuildFolders> {
         let folder = workspace.target.join("dist/elsewhere");
         make_empty(&folder)?;
         let sources = folder.join("copy");
@@ -65,7 +65,7 @@ impl Place {
         for file in output(&mut files)?.split_terminator('\0') {
             install_layout::copy(&workspace.root.join(file), &sources.join(file))?;
         }
-        Ok(Place { sources, folder })
+        Ok(BuildFolders { sources, folder })
     }
 
     /// Returns the path of the program once it is built.

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::debian_packages::{self, DebianPackages};
+use crate::debian_packages::{self, DebianPackageFolder};
 use crate::workspace::{Workspace, output, run};
 
 /// A policy that trusts all images, because every image in this storage was built here.
@@ -22,7 +22,7 @@ pub(super) struct Buildah {
 impl Buildah {
     /// Fetches buildah and writes the settings that confine it to `folder`.
     pub(super) fn fetch(workspace: &Workspace, folder: &Path) -> Result<Buildah> {
-        let root = DebianPackages::of(workspace).unpack_whole("buildah")?;
+        let root = DebianPackageFolder::of(workspace).unpack_whole("buildah")?;
         let buildah = Buildah {
             program: root.join("usr/bin/buildah"),
             folder: folder.to_owned(),
@@ -153,7 +153,7 @@ impl Drop for Container<'_> {
 /// Stores the library path in a program file, because buildah restarts itself for each container
 /// without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
-    let root = DebianPackages::of(workspace).unpack_whole("patchelf")?;
+    let root = DebianPackageFolder::of(workspace).unpack_whole("patchelf")?;
     let own_libraries = debian_packages::libraries(&root)?;
     let patchelf = || {
         let mut command = Command::new(root.join("usr/bin/patchelf"));

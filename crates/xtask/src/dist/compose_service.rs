@@ -31,7 +31,7 @@ pub(super) struct ComposeService {
     /// The health check program and its arguments.
     pub(super) health: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
-    pub(super) volumes: Vec<Volume>,
+    pub(super) volumes: Vec<ServiceMount>,
     /// Folders in memory, each with its maximum size in the form that `mount` expects.
     pub(super) memory_folders: Vec<(String, String)>,
     /// User and group ids.
@@ -47,7 +47,7 @@ pub(super) struct ComposeService {
 
 /// A volume or file that is mounted in a service.
 #[derive(Debug, PartialEq)]
-pub(super) struct Volume {
+pub(super) struct ServiceMount {
     pub(super) source: PathBuf,
     pub(super) target: String,
     pub(super) is_file: bool,
@@ -77,8 +77,8 @@ impl ComposeService {
                 .with_context(|| format!("{name}: stop_grace_period {period} is not read here"))?,
             None => STOP_TIMEOUT,
         };
-        let volumes =
-            strings(&service["volumes"]).map(|volume| Volume::read(volume, surroundings.folder));
+        let volumes = strings(&service["volumes"])
+            .map(|volume| ServiceMount::read(volume, surroundings.folder));
         let memory_folders = strings(&service["tmpfs"]).map(|folder| {
             let (folder, size) = folder.split_once(":size=").unwrap_or((folder, "50%"));
             (folder.to_owned(), size.to_owned())
@@ -103,14 +103,14 @@ impl ComposeService {
     }
 }
 
-impl Volume {
-    fn read(volume: &str, folder: &Path) -> Result<Volume> {
+impl ServiceMount {
+    fn read(volume: &str, folder: &Path) -> Result<ServiceMount> {
         let mut parts = volume.split(':');
         let (Some(source), Some(target)) = (parts.next(), parts.next()) else {
             bail!("the volume {volume} has no target");
         };
         let name = Path::new(source).file_name().unwrap_or_default();
-        Ok(Volume {
+        Ok(ServiceMount {
             source: folder.join(name),
             target: target.to_owned(),
             is_file: source.starts_with('.'),
@@ -153,7 +153,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{ComposeContext, ComposeService, Volume};
+    use super::{ComposeContext, ComposeService, ServiceMount};
 
     #[test]
     fn a_service_is_parsed() {
@@ -182,7 +182,7 @@ mod tests {
         assert!(!service.has_capabilities && !service.may_gain_privileges);
         assert_eq!((service.max_threads, service.port), (9, Some(80)));
         assert_eq!(service.stop_timeout, Duration::from_secs(75));
-        let volume = |source: &str, target: &str, is_file, is_read_only| Volume {
+        let volume = |source: &str, target: &str, is_file, is_read_only| ServiceMount {
             source: source.into(),
             target: target.to_owned(),
             is_file,

@@ -18,20 +18,24 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The file system of a container, with the environment and the working folder that its image sets.
-pub(super) struct Root {
+pub(super) struct ContainerFileSystem {
     pub(super) path: PathBuf,
     pub(super) environment: Vec<String>,
     pub(super) folder: String,
 }
 
 /// A running service. Killed when dropped.
-pub(super) struct Running {
+pub(super) struct RunningService {
     process: Child,
     pub(super) log: PathBuf,
 }
 
-impl Running {
-    pub(super) fn start(root: &Root, service: &ComposeService, log: PathBuf) -> Result<Running> {
+impl RunningService {
+    pub(super) fn start(
+        root: &ContainerFileSystem,
+        service: &ComposeService,
+        log: PathBuf,
+    ) -> Result<RunningService> {
         let log_file = File::options().create(true).append(true).open(&log)?;
         let mut command = root.command(service, &service.argv);
         command
@@ -39,7 +43,7 @@ impl Running {
             .stdout(log_file.try_clone()?)
             .stderr(log_file);
         let process = command.spawn().context("cannot start unshare")?;
-        Ok(Running { process, log })
+        Ok(RunningService { process, log })
     }
 
     /// Fails if the service has ended.
@@ -91,7 +95,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningService {
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
             // Wait for the killed process, because it would otherwise remain as a zombie.
@@ -102,7 +106,7 @@ impl Drop for Running {
 }
 
 /// Runs a service's health check once.
-pub(super) fn is_healthy(root: &Root, service: &ComposeService) -> bool {
+pub(super) fn is_healthy(root: &ContainerFileSystem, service: &ComposeService) -> bool {
     output(&mut root.command(service, &service.health)).is_ok()
 }
 
@@ -122,7 +126,7 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
     }
 }
 
-impl Root {
+impl ContainerFileSystem {
     /// Returns a command that runs in the container, confined as the service requires. Doesn't use
     /// `buildah run`, which can't start a program on a read-only root in a chroot. Each program in
     /// the command replaces itself with the next one, so the process becomes the service.

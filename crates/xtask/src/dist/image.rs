@@ -12,11 +12,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::buildah::Buildah;
-use super::site::Site;
+use super::site_server_process::SiteServerProcess;
 use super::{base_images, image_trial};
-use crate::debian_packages::DebianPackages;
+use crate::debian_packages::DebianPackageFolder;
 use crate::workspace::{Workspace, output, run as run_program};
-use crate::{compose_files, dockerfile, pinned_tools};
+use crate::{compose_files, container_file_check, pinned_tools};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -63,8 +63,8 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     pinned_tools::python(workspace)?;
     let begin = Instant::now();
-    let recipe = fs::read_to_string(workspace.root.join(dockerfile::RECIPE))
-        .with_context(|| format!("cannot read {}", dockerfile::RECIPE))?;
+    let recipe = fs::read_to_string(workspace.root.join(container_file_check::RECIPE))
+        .with_context(|| format!("cannot read {}", container_file_check::RECIPE))?;
     base_images::make(workspace, &buildah, &recipe)?;
     eprintln!("base images: {} s", begin.elapsed().as_secs());
     let compose = compose_files::read(workspace)?;
@@ -77,7 +77,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     base_images::build(workspace, &buildah, image, profile)?;
     eprintln!("image: {} s", begin.elapsed().as_secs());
     busybox(workspace)?;
-    Site::build(workspace)?;
+    SiteServerProcess::build(workspace)?;
     run_program(
         Command::new("unshare")
             .args(["--net", "--mount", "--"])
@@ -113,7 +113,7 @@ pub(super) fn check_machine() -> Result<()> {
 
 /// Returns a program that can bring up loopback on machines without `ip`.
 fn busybox(workspace: &Workspace) -> Result<PathBuf> {
-    let debian = DebianPackages::of(workspace);
+    let debian = DebianPackageFolder::of(workspace);
     debian.unpack("busybox", &["busybox-static"])?;
     let program = ["bin/busybox", "usr/bin/busybox"].map(|path| debian.root().join(path));
     let busybox_path = program.into_iter().find(|path| path.is_file());

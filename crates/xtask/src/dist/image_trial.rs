@@ -17,8 +17,10 @@ use serde_json::Value;
 
 use super::buildah::Buildah;
 use super::compose_service::{ComposeContext, ComposeService, ids};
-use super::container_service::{Root, Running, TIMEOUT, is_healthy, wait_for};
-use super::site::Site;
+use super::container_service::{
+    ContainerFileSystem, RunningService, TIMEOUT, is_healthy, wait_for,
+};
+use super::site_server_process::SiteServerProcess;
 use crate::compose_files;
 use crate::workspace::{Workspace, output};
 
@@ -39,7 +41,7 @@ struct Trial {
     folder: PathBuf,
     /// The configuration of the image.
     image: Value,
-    root: Root,
+    root: ContainerFileSystem,
     crawl: ComposeService,
     serve: ComposeService,
     /// The URL of the site's first page.
@@ -68,10 +70,10 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
         folder: &folder,
         entry_point: &entry_point,
     };
-    let site = Site::start(workspace, PAGES)?;
+    let site = SiteServerProcess::start(workspace, PAGES)?;
     let container = buildah.container(image)?;
     let trial = Trial {
-        root: Root {
+        root: ContainerFileSystem {
             path: container.mount()?,
             environment: list("Env"),
             folder: configuration["WorkingDir"]
@@ -192,10 +194,10 @@ impl Trial {
         self.stop(serve, &self.serve)
     }
 
-    fn start(&self, service: &ComposeService) -> Result<Running> {
+    fn start(&self, service: &ComposeService) -> Result<RunningService> {
         let name = &service.name;
         let log = self.folder.join(format!("{name}.log"));
-        let mut running = Running::start(&self.root, service, log)?;
+        let mut running = RunningService::start(&self.root, service, log)?;
         wait_for(&format!("{name} to be healthy"), || {
             running.still_runs()?;
             Ok(is_healthy(&self.root, service).then_some(()))
@@ -206,7 +208,7 @@ impl Trial {
     }
 
     /// Checks that the kernel confines the process as the service requires.
-    fn is_confined(&self, running: &Running, service: &ComposeService) -> Result<()> {
+    fn is_confined(&self, running: &RunningService, service: &ComposeService) -> Result<()> {
         let name = &service.name;
         let (user, group) = service.user;
         let expected = [
@@ -239,7 +241,7 @@ impl Trial {
     }
 
     /// Stops a service as a container engine does, with the stop signal that the image names.
-    fn stop(&self, running: Running, service: &ComposeService) -> Result<()> {
+    fn stop(&self, running: RunningService, service: &ComposeService) -> Result<()> {
         let name = &service.name;
         let signal = self.image["StopSignal"].as_str().unwrap_or("SIGTERM");
         let (status, took) = running.stop(signal)?;

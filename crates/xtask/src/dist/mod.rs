@@ -4,7 +4,6 @@
 mod base_images;
 mod build_program;
 mod buildah;
-mod check;
 mod chroot;
 mod compose_service;
 mod container_service;
@@ -13,9 +12,10 @@ mod image;
 mod image_trial;
 mod install_layout;
 mod notices;
+mod package_checker;
 mod package_metadata;
 mod sbom;
-mod site;
+mod site_server_process;
 mod tarball_and_npm;
 
 use std::fs;
@@ -25,9 +25,9 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use self::build_program::Place;
-use self::check::PackageCheck;
+use self::build_program::BuildFolders;
 use self::install_layout::PackageContents;
+use self::package_checker::PackageChecker;
 use self::package_metadata::ProductMetadata;
 use crate::pinned_tools;
 use crate::workspace::{Workspace, output};
@@ -68,7 +68,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 fn packages(workspace: &Workspace) -> Result<()> {
     let product = ProductMetadata::read(workspace)?;
     fetch_tools(workspace)?;
-    pack(workspace, &product, &Place::usual(workspace)).map(drop)
+    pack(workspace, &product, &BuildFolders::usual(workspace)).map(drop)
 }
 
 fn fetch_tools(workspace: &Workspace) -> Result<()> {
@@ -78,7 +78,7 @@ fn fetch_tools(workspace: &Workspace) -> Result<()> {
 }
 
 /// Builds the program and its packages. Returns the checksums of the program and of each package.
-fn pack(workspace: &Workspace, product: &ProductMetadata, place: &Place) -> Result<String> {
+fn pack(workspace: &Workspace, product: &ProductMetadata, place: &BuildFolders) -> Result<String> {
     let begin = Instant::now();
     place.build(workspace, product)?;
     eprintln!("program and wheel: {} s", begin.elapsed().as_secs());
@@ -113,13 +113,13 @@ fn pack(workspace: &Workspace, product: &ProductMetadata, place: &Place) -> Resu
 /// Checks the packages that were built before.
 fn check(workspace: &Workspace) -> Result<()> {
     image::check_machine()?;
-    let place = Place::usual(workspace);
+    let place = BuildFolders::usual(workspace);
     ensure!(
         place.packages().join("SHA256SUMS").is_file(),
         "there are no packages\nhint: cargo xtask dist packages"
     );
     let begin = Instant::now();
-    PackageCheck {
+    PackageChecker {
         workspace,
         product: &ProductMetadata::read(workspace)?,
         program: &place.program(),
@@ -141,8 +141,8 @@ fn reproduce(workspace: &Workspace) -> Result<()> {
     );
     let product = ProductMetadata::read(workspace)?;
     fetch_tools(workspace)?;
-    let here = pack(workspace, &product, &Place::usual(workspace))?;
-    let there = pack(workspace, &product, &Place::elsewhere(workspace)?)?;
+    let here = pack(workspace, &product, &BuildFolders::usual(workspace))?;
+    let there = pack(workspace, &product, &BuildFolders::elsewhere(workspace)?)?;
     ensure!(
         here == there,
         "builds in two folders differ:\n{here}and\n{there}"

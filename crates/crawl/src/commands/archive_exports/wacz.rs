@@ -5,7 +5,7 @@ use std::{fs, io};
 use crawl_archive::Timestamp;
 use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_records::{counted, size};
-use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
+use crawl_wacz::{WaczError, WaczOptions, WrittenWacz, package};
 
 use crate::cli::args::{ExportArgs, RoundChoice};
 use crate::clock;
@@ -57,7 +57,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-fn report(packaged: &Packaged, args: &ExportArgs) {
+fn report(packaged: &WrittenWacz, args: &ExportArgs) {
     note(&format!(
         "{} written: {}, {}, {}, {}",
         args.out.display(),

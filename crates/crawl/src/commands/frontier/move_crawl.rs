@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::AtomicFolder;
-use crawl_engine::{GatheredWorker, ImportTarget, MovedRecordCounts, export, import};
+use crawl_engine::{GatheredWorkerDirectory, ImportTarget, MovedRecordCounts, export, import};
 use crawl_frontier::worker_frontier::OutgoingCrawl as _;
 use crawl_gather::GatherPurpose;
-use crawl_shared_frontier::{CrawlExport, ImportTarget as EngineTarget};
+use crawl_shared_frontier::{CrawlExporter, ImportTargetSettings as EngineTarget};
 use serde_json::{Value, json};
 
 use super::place_of_crawl;
@@ -86,7 +86,7 @@ pub(super) fn export_crawl(
     let folder = folder.map_err(|error| of_folder(&error, output))?;
     let whole = std::path::absolute(output).map_err(|why| unwritable(output, &why))?;
     let to = whole.display().to_string();
-    let source = CrawlExport::begin(&urls, &credentials(), &crawl, &to);
+    let source = CrawlExporter::begin(&urls, &credentials(), &crawl, &to);
     let source = source.map_err(|why| of_shared(&why))?;
     let workers = source.workers().iter();
     let excluded = workers.map(|worker| {
@@ -100,8 +100,8 @@ pub(super) fn export_crawl(
     let gathered = crawl_gather::gather(dirs, folder.beside(), &purpose);
     let gathered = gathered.map_err(|error| of_gather(error, output))?;
     let named = gathered.workers.into_iter().zip(dirs);
-    let named: Vec<GatheredWorker> = named
-        .map(|(worker, dir)| GatheredWorker {
+    let named: Vec<GatheredWorkerDirectory> = named
+        .map(|(worker, dir)| GatheredWorkerDirectory {
             name: worker.worker,
             pages: worker.pages,
             dir: dir.clone(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crawl_identity::{Card, CardDetails, DIRECTORY_TYPE};
+use crawl_identity::{AgentCardDetails, DIRECTORY_TYPE, SignatureAgentCard};
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::identity::KeySource;
@@ -45,7 +45,7 @@ fn split(url: &str) -> (&str, &str) {
 }
 
 /// Returns the card that describes the crawler to site owners, filled in from its settings.
-fn card(settings: &Settings, url: &str, origin: &str) -> Result<Card, CommandError> {
+fn card(settings: &Settings, url: &str, origin: &str) -> Result<SignatureAgentCard, CommandError> {
     let operator = &settings.operator;
     let agent = check_agent(&operator.agent)?;
     let contact = check_contact(&operator.contact)?;
@@ -61,13 +61,13 @@ fn card(settings: &Settings, url: &str, origin: &str) -> Result<Card, CommandErr
         1 => "one request".to_owned(),
         count => format!("{count} requests"),
     };
-    Ok(Card {
+    Ok(SignatureAgentCard {
         client_id: format!("{origin}/{CARD}"),
         client_name: name.unwrap_or_else(|| agent.to_string()),
         client_uri: non_empty(&operator.study_page).or(page),
         contacts: contact_url.into_iter().collect(),
         jwks_uri: url.to_owned(),
-        web_bot_auth: CardDetails {
+        web_bot_auth: AgentCardDetails {
             expected_user_agent: user_agent(&agent, contact.as_ref()),
             rfc9309_product_token: agent.to_string(),
             rfc9309_compliance: ["User-Agent", "Allow", "Disallow", "Crawl-delay"]

@@ -1,28 +1,28 @@
 //! `crawl identity`: keys, their publication, and the verification of signed requests.
 
-mod check;
+mod check_published_keys;
 mod combined_log_format;
+mod crawler_about_page;
 mod directory;
 mod log_line;
 mod logged_request;
 mod new;
-mod page;
 mod verdicts;
 mod verify;
 
 use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};
 use crate::error::CommandError;
 use crate::settings::{Layer, Settings, UserFolders, gather};
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
     match args.command {
         IdentityCommand::New {
             signature_key,
             start_in,
-        } => new::run(&signature_key, start_in.map(Span::get)),
+        } => new::run(&signature_key, start_in.map(DurationSetting::get)),
         IdentityCommand::Directory { out, who } => directory::run(&out, &settings(who)?),
-        IdentityCommand::Check { who } => check::run(&settings(who)?),
+        IdentityCommand::Check { who } => check_published_keys::run(&settings(who)?),
         IdentityCommand::Verify {
             logs,
             keys,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: IdentityArgs) -> Result<u8, CommandError> {
             out,
             ip_ranges,
             who,
-        } => page::run(&out, ip_ranges.as_deref(), &settings(who)?),
+        } => crawler_about_page::run(&out, ip_ranges.as_deref(), &settings(who)?),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crawl_identity::KeySet;
+use crawl_identity::SigningKeySet;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tempfile::NamedTempFile;
 
@@ -16,7 +16,7 @@ use crate::terminal::{note, print};
 pub(super) fn run(path: &Path, start_in: Option<Duration>) -> Result<u8, CommandError> {
     let exists = path.symlink_metadata().is_ok();
     let mut keys = match (exists, start_in) {
-        (false, _) => KeySet::default(),
+        (false, _) => SigningKeySet::default(),
         (true, Some(_)) => KeySource::of(path).read()?,
         (true, None) => {
             let message = format!("the key file `{}` exists", path.display());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_identity::{BaseError, Fault, Verdict};
+use crawl_identity::{SignatureBaseError, SignatureFault, SignatureVerdict};
 use crawl_weburl::safe_lines;
 use serde_json::json;
 
@@ -63,7 +63,7 @@ impl VerdictCounts {
     pub(super) fn note(
         &mut self,
         request: &LoggedRequest,
-        verdicts: &[Verdict],
+        verdicts: &[SignatureVerdict],
     ) -> Result<(), CommandError> {
         self.requests += 1;
         self.unsigned += u64::from(verdicts.is_empty());
@@ -79,14 +79,14 @@ impl VerdictCounts {
         Ok(())
     }
 
-    fn note_signature(&mut self, request: &LoggedRequest, verdict: &Verdict) {
+    fn note_signature(&mut self, request: &LoggedRequest, verdict: &SignatureVerdict) {
         let agent = verdict.agent.clone().unwrap_or_default();
         let keyid = verdict.keyid.clone().unwrap_or_default();
         let fault = verdict.result.as_ref().err();
-        let is_undecided = |fault: &Fault| match fault {
+        let is_undecided = |fault: &SignatureFault| match fault {
             // A missing field is not a fault if the log lacks some fields: the request itself may
             // have had the field.
-            Fault::Base(BaseError::Missing(_)) => !request.is_whole,
+            SignatureFault::Base(SignatureBaseError::Missing(_)) => !request.is_whole,
             fault => fault.is_undecided(),
         };
         let outcome = match fault {
@@ -99,7 +99,7 @@ impl VerdictCounts {
             let line = json!({
                 "url": target, "at": request.at, "agent": agent, "keyid": keyid,
                 "created": verdict.created, "valid": fault.is_none(), "outcome": outcome,
-                "reason": fault.map(Fault::name), "fault": fault.map(ToString::to_string),
+                "reason": fault.map(SignatureFault::name), "fault": fault.map(ToString::to_string),
             });
             self.lines.push_str(&format!("{line}\n"));
         }

@@ -18,7 +18,7 @@ use super::verdicts::VerdictCounts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
 use crate::identity::{PublishedKeysFile, published_keys};
 use crate::terminal::print;
-use crate::values::Span;
+use crate::values::DurationSetting;
 
 /// Maximum seconds from the date of a request in a WARC file to its signature. The crawler takes
 /// the date before it looks up the host's address, and signs the request after the look-up.
@@ -35,8 +35,8 @@ pub(super) struct SignatureCheckOptions<'a> {
     pub(super) keys: &'a [PublishedKeysFile],
     /// The hosts for which signatures may be valid. If empty, signatures for any host may be valid.
     pub(super) hosts: &'a [String],
-    pub(super) max_lifetime: Span,
-    pub(super) clock_tolerance: Span,
+    pub(super) max_lifetime: DurationSetting,
+    pub(super) clock_tolerance: DurationSetting,
     pub(super) as_json: bool,
 }
 

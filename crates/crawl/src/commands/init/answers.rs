@@ -2,12 +2,12 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::settings::typed_seed::Seed;
+use crate::settings::typed_seed::ParsedSeed;
 use crate::settings::{HostNetwork, reach};
 
 /// The purpose of a crawl, which determines which data the crawl keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum InitPurpose {
     /// To build a search index of the pages.
     Search,
     /// To find broken links and other faults.
@@ -16,47 +16,51 @@ pub(super) enum Purpose {
     Research,
 }
 
-impl Purpose {
+impl InitPurpose {
     /// The purposes that this build can serve, in the order of their numbers.
-    pub(super) const OFFERED: &'static [Purpose] = match cfg!(feature = "search") {
-        true => &[Purpose::Search, Purpose::Check, Purpose::Research],
-        false => &[Purpose::Check, Purpose::Research],
+    pub(super) const OFFERED: &'static [InitPurpose] = match cfg!(feature = "search") {
+        true => &[
+            InitPurpose::Search,
+            InitPurpose::Check,
+            InitPurpose::Research,
+        ],
+        false => &[InitPurpose::Check, InitPurpose::Research],
     };
 
     /// Returns the purpose's name, and a description of the data that the crawl keeps.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
-            Purpose::Search => ("search index", "pages that visitors can search"),
-            Purpose::Check => ("site check", "broken links, images and other faults"),
-            Purpose::Research => ("research archive", "complete responses and links"),
+            InitPurpose::Search => ("search index", "pages that visitors can search"),
+            InitPurpose::Check => ("site check", "broken links, images and other faults"),
+            InitPurpose::Research => ("research archive", "complete responses and links"),
         }
     }
 
     /// Parses the number of a purpose, its name, or one word of the name.
-    pub(super) fn read(text: &str) -> Option<Purpose> {
+    pub(super) fn read(text: &str) -> Option<InitPurpose> {
         let number: Option<usize> = text.parse().ok();
         let text = text.to_lowercase();
-        let is_meant = |purpose: &Purpose| {
+        let is_meant = |purpose: &InitPurpose| {
             let name = purpose.words().0;
             name == text || name.split(' ').any(|word| word == text)
         };
         match number {
-            Some(number) => Purpose::OFFERED.get(number.checked_sub(1)?).copied(),
-            None => Purpose::OFFERED.iter().copied().find(is_meant),
+            Some(number) => InitPurpose::OFFERED.get(number.checked_sub(1)?).copied(),
+            None => InitPurpose::OFFERED.iter().copied().find(is_meant),
         }
     }
 }
 
 /// The user's answers so far to the questions of `crawl init`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct InitAnswers {
     /// The seed as typed, and parsed.
-    pub(super) seed: Option<(String, Seed)>,
+    pub(super) seed: Option<(String, ParsedSeed)>,
     /// Whether to crawl only the seed's folder.
     pub(super) is_folder_only: Option<bool>,
     /// The contact. May be empty if the seed's host is not public.
     pub(super) contact: Option<String>,
-    pub(super) purpose: Option<Purpose>,
+    pub(super) purpose: Option<InitPurpose>,
     /// Whether the user runs the seed's host.
     pub(super) is_own_site: Option<bool>,
     /// The URL of the page that describes a study. Empty if there is none.
@@ -70,7 +74,7 @@ pub(super) struct Answers {
     pub(super) output: Option<String>,
 }
 
-impl Answers {
+impl InitAnswers {
     /// Returns the URL where the crawl starts.
     pub(super) fn url(&self) -> Option<&CanonicalUrl> {
         self.seed.as_ref().map(|(_, seed)| &seed.url)

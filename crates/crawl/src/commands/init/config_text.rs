@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::answers::{Answers, Purpose};
+use super::answers::{InitAnswers, InitPurpose};
 
 /// The delay between requests to a host that the user runs.
 const OWN_SITE_DELAY: &str = "100ms";
 
 /// Returns a commented config file with the keys that follow from the answers. The comments quote
 /// `command`, which starts a crawl with the file, and `check`, which checks the file.
-pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> String {
+pub(super) fn config_text(answers: &InitAnswers, command: &str, check: &str) -> String {
     let mut text = format!(
         "# Written by `crawl init`. Start or continue the crawl: {command}\n\
          # After a change: {check}\n\
@@ -32,7 +32,7 @@ pub(super) fn config_text(answers: &Answers, command: &str, check: &str) -> Stri
 }
 
 /// Returns the tables in the order of `crawl config`. The text of a table without keys is empty.
-fn tables(answers: &Answers) -> [(&'static str, String); 5] {
+fn tables(answers: &InitAnswers) -> [(&'static str, String); 5] {
     [
         ("operator", operator(answers)),
         ("scope", scope(answers)),
@@ -42,7 +42,7 @@ fn tables(answers: &Answers) -> [(&'static str, String); 5] {
     ]
 }
 
-fn operator(answers: &Answers) -> String {
+fn operator(answers: &InitAnswers) -> String {
     let mut entries = Entries::default();
     let contact = answers.contact.as_deref().unwrap_or_default();
     if !contact.is_empty() {
@@ -68,7 +68,7 @@ fn operator(answers: &Answers) -> String {
     entries.0
 }
 
-fn scope(answers: &Answers) -> String {
+fn scope(answers: &InitAnswers) -> String {
     let mut entries = Entries::default();
     if answers.is_folder_only == Some(true) {
         let comment = "Only pages in the folder of the seed. `host` crawls its whole host.";
@@ -82,7 +82,7 @@ fn scope(answers: &Answers) -> String {
         }
         None => entries.add(comment, "max-pages", "unlimited"),
     }
-    if answers.purpose == Some(Purpose::Check) {
+    if answers.purpose == Some(InitPurpose::Check) {
         let comment = "Fetch images, styles and scripts too, to find broken ones.";
         entries.add(comment, "resources", "all");
         entries.note("Also fetch the pages of other sites that are linked, to find dead links.");
@@ -91,7 +91,7 @@ fn scope(answers: &Answers) -> String {
     entries.0
 }
 
-fn politeness(answers: &Answers) -> String {
+fn politeness(answers: &InitAnswers) -> String {
     let mut entries = Entries::default();
     if answers.is_own_site == Some(true) {
         entries.add(
@@ -105,12 +105,12 @@ fn politeness(answers: &Answers) -> String {
     entries.0
 }
 
-fn exclusion(answers: &Answers) -> String {
+fn exclusion(answers: &InitAnswers) -> String {
     let mut entries = Entries::default();
     let purpose = match answers.purpose {
-        Some(Purpose::Search) => "search",
-        Some(Purpose::Research) => "archive",
-        Some(Purpose::Check) | None => return entries.0,
+        Some(InitPurpose::Search) => "search",
+        Some(InitPurpose::Research) => "archive",
+        Some(InitPurpose::Check) | None => return entries.0,
     };
     entries.add(
         "What the pages are for. Pages whose site refuses this use are left out.",
@@ -120,23 +120,23 @@ fn exclusion(answers: &Answers) -> String {
     entries.0
 }
 
-fn output(answers: &Answers) -> String {
+fn output(answers: &InitAnswers) -> String {
     let mut entries = Entries::default();
     let folder = answers.output.as_deref().unwrap_or_default();
     let comment = "The folder of the crawl, relative to where the command runs.";
     entries.add(comment, "output", folder);
     match answers.purpose {
-        Some(Purpose::Search) => entries.add(
+        Some(InitPurpose::Search) => entries.add(
             "Build a search index, for `crawl search` and `crawl serve`.",
             "index",
             "on",
         ),
-        Some(Purpose::Check) => entries.add(
+        Some(InitPurpose::Check) => entries.add(
             "Record links, for the reports `crawl report --broken` and `--faults`.",
             "links",
             "on",
         ),
-        Some(Purpose::Research) => {
+        Some(InitPurpose::Research) => {
             entries.add("Complete responses, as WARC files.", "warc", "on");
             entries.add("Every link between pages, in links.jsonl.", "links", "on");
             let comment = "Pause while less than this is free on the disk.";

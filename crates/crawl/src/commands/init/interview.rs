@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crawl_scope::folder;
 use crawl_weburl::canonicalize;
 
-use super::answers::{Answers, Purpose};
+use super::answers::{InitAnswers, InitPurpose};
 use super::config_text::config_text;
 use crate::error::CommandError;
 use crate::settings::{
@@ -17,7 +17,7 @@ const DEFAULT_MAX_PAGES: u64 = 10_000;
 
 /// The subject of a question. The variants are in the order of the questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Topic {
+pub(super) enum QuestionTopic {
     Seed,
     Folder,
     Contact,
@@ -31,22 +31,22 @@ pub(super) enum Topic {
     Output,
 }
 
-impl Topic {
+impl QuestionTopic {
     /// Returns the config keys whose values an answer to this question can make invalid.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Topic::Seed => &["seed"],
-            Topic::Folder => &["scope"],
-            Topic::Contact => &["contact"],
-            Topic::Purpose => &["purpose"],
-            Topic::OwnSite => &["own-site"],
+            QuestionTopic::Seed => &["seed"],
+            QuestionTopic::Folder => &["scope"],
+            QuestionTopic::Contact => &["contact"],
+            QuestionTopic::Purpose => &["purpose"],
+            QuestionTopic::OwnSite => &["own-site"],
             // A study page makes the crawl a study, whose seeds must not be placeholders.
-            Topic::StudyPage => &["study-page", "seed"],
-            Topic::OperatorName => &["operator-name"],
-            Topic::Institution => &["institution"],
-            Topic::Study => &["study"],
-            Topic::MaxPages => &["max-pages"],
-            Topic::Output => &["output"],
+            QuestionTopic::StudyPage => &["study-page", "seed"],
+            QuestionTopic::OperatorName => &["operator-name"],
+            QuestionTopic::Institution => &["institution"],
+            QuestionTopic::Study => &["study"],
+            QuestionTopic::MaxPages => &["max-pages"],
+            QuestionTopic::Output => &["output"],
         }
     }
 }
@@ -54,7 +54,7 @@ impl Topic {
 /// A question as the user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
-    pub(super) topic: Topic,
+    pub(super) topic: QuestionTopic,
     /// Text of one or more lines, without a trailing line break.
     pub(super) text: String,
     /// The answer that an empty line selects, as displayed. `None` if an answer is required.
@@ -76,7 +76,7 @@ pub(super) struct InterviewContext {
 #[derive(Clone, Debug)]
 pub(super) struct Interview {
     surroundings: InterviewContext,
-    pub(super) answers: Answers,
+    pub(super) answers: InitAnswers,
 }
 
 impl Interview {
@@ -84,7 +84,7 @@ impl Interview {
     pub(super) fn new(surroundings: InterviewContext) -> Interview {
         Interview {
             surroundings,
-            answers: Answers::default(),
+            answers: InitAnswers::default(),
         }
     }
 
@@ -100,34 +100,43 @@ impl Interview {
         })
     }
 
-    fn next_topic(&self) -> Option<Topic> {
+    fn next_topic(&self) -> Option<QuestionTopic> {
         let answers = &self.answers;
         let has_folder = answers
             .url()
             .is_some_and(|url| folder(url.path()).as_ref() != "/");
-        let is_study = answers.purpose == Some(Purpose::Research);
+        let is_study = answers.purpose == Some(InitPurpose::Research);
         let has_study_page = answers.has_study_page();
         let open = [
-            (Topic::Seed, answers.seed.is_none()),
+            (QuestionTopic::Seed, answers.seed.is_none()),
             (
-                Topic::Folder,
+                QuestionTopic::Folder,
                 has_folder && answers.is_folder_only.is_none(),
             ),
-            (Topic::Contact, answers.contact.is_none()),
-            (Topic::Purpose, answers.purpose.is_none()),
-            (Topic::OwnSite, !is_study && answers.is_own_site.is_none()),
-            (Topic::StudyPage, is_study && answers.study_page.is_none()),
+            (QuestionTopic::Contact, answers.contact.is_none()),
+            (QuestionTopic::Purpose, answers.purpose.is_none()),
             (
-                Topic::OperatorName,
+                QuestionTopic::OwnSite,
+                !is_study && answers.is_own_site.is_none(),
+            ),
+            (
+                QuestionTopic::StudyPage,
+                is_study && answers.study_page.is_none(),
+            ),
+            (
+                QuestionTopic::OperatorName,
                 has_study_page && answers.operator_name.is_none(),
             ),
             (
-                Topic::Institution,
+                QuestionTopic::Institution,
                 has_study_page && answers.institution.is_none(),
             ),
-            (Topic::Study, has_study_page && answers.study.is_none()),
-            (Topic::MaxPages, answers.max_pages.is_none()),
-            (Topic::Output, answers.output.is_none()),
+            (
+                QuestionTopic::Study,
+                has_study_page && answers.study.is_none(),
+            ),
+            (QuestionTopic::MaxPages, answers.max_pages.is_none()),
+            (QuestionTopic::Output, answers.output.is_none()),
         ];
         open.into_iter()
             .find(|(_, is_open)| *is_open)
@@ -135,14 +144,14 @@ impl Interview {
     }
 
     /// Returns the text of a question, and its default as shown.
-    fn words(&self, topic: Topic) -> (String, Option<String>) {
+    fn words(&self, topic: QuestionTopic) -> (String, Option<String>) {
         let url = self.answers.url();
         let (text, default) = match topic {
-            Topic::Seed => (
+            QuestionTopic::Seed => (
                 "What should be crawled? A URL, or a host such as www.example.org".to_owned(),
                 None,
             ),
-            Topic::Folder => {
+            QuestionTopic::Folder => {
                 let path = url.map(|url| folder(url.path()).into_owned());
                 let path = path.unwrap_or_default();
                 (
@@ -150,7 +159,7 @@ impl Interview {
                     Some("n".to_owned()),
                 )
             }
-            Topic::Contact => {
+            QuestionTopic::Contact => {
                 let contact = &self.surroundings.contact;
                 let contact = (!contact.is_empty()).then(|| contact.clone());
                 let none = || (!self.answers.needs_contact()).then(|| "none".to_owned());
@@ -160,24 +169,26 @@ impl Interview {
                     contact.or_else(none),
                 )
             }
-            Topic::Purpose => (purposes(), Some("1".to_owned())),
-            Topic::OwnSite => (
+            QuestionTopic::Purpose => (purposes(), Some("1".to_owned())),
+            QuestionTopic::OwnSite => (
                 "Do you run this site? Then it is crawled faster (y/n)".to_owned(),
                 Some("n".to_owned()),
             ),
-            Topic::StudyPage => (
+            QuestionTopic::StudyPage => (
                 "Which page tells site owners about the study, and how to opt out? A URL"
                     .to_owned(),
                 Some("none yet".to_owned()),
             ),
-            Topic::OperatorName => ("Who is responsible for the study? A name".to_owned(), None),
-            Topic::Institution => ("For which institution?".to_owned(), None),
-            Topic::Study => ("What is the study about? One sentence".to_owned(), None),
-            Topic::MaxPages => (
+            QuestionTopic::OperatorName => {
+                ("Who is responsible for the study? A name".to_owned(), None)
+            }
+            QuestionTopic::Institution => ("For which institution?".to_owned(), None),
+            QuestionTopic::Study => ("What is the study about? One sentence".to_owned(), None),
+            QuestionTopic::MaxPages => (
                 "How many pages at most? A number, or unlimited".to_owned(),
                 Some(DEFAULT_MAX_PAGES.to_string()),
             ),
-            Topic::Output => (
+            QuestionTopic::Output => (
                 "Which folder should the crawl be written to?".to_owned(),
                 url.map(|url| default_output(url).display().to_string()),
             ),
@@ -204,9 +215,9 @@ impl Interview {
         };
         let mut answers = self.answers.clone();
         match question.topic {
-            Topic::Seed => answers.seed = Some((text.clone(), check_seed(&text)?)),
-            Topic::Folder => answers.is_folder_only = Some(read_yes(&text)?),
-            Topic::Contact => {
+            QuestionTopic::Seed => answers.seed = Some((text.clone(), check_seed(&text)?)),
+            QuestionTopic::Folder => answers.is_folder_only = Some(read_yes(&text)?),
+            QuestionTopic::Contact => {
                 let has_none = is_default && self.surroundings.contact.is_empty();
                 answers.contact = Some(match has_none {
                     true => String::new(),
@@ -215,19 +226,19 @@ impl Interview {
                     })?,
                 });
             }
-            Topic::Purpose => answers.purpose = Some(read_purpose(&text)?),
-            Topic::OwnSite => answers.is_own_site = Some(read_yes(&text)?),
-            Topic::StudyPage => {
+            QuestionTopic::Purpose => answers.purpose = Some(read_purpose(&text)?),
+            QuestionTopic::OwnSite => answers.is_own_site = Some(read_yes(&text)?),
+            QuestionTopic::StudyPage => {
                 answers.study_page = Some(match is_default {
                     true => String::new(),
                     false => read_page(text)?,
                 });
             }
-            Topic::OperatorName => answers.operator_name = Some(text),
-            Topic::Institution => answers.institution = Some(text),
-            Topic::Study => answers.study = Some(text),
-            Topic::MaxPages => answers.max_pages = Some(read_max_pages(&text)?),
-            Topic::Output => answers.output = Some(read_output(text, &self.surroundings)?),
+            QuestionTopic::OperatorName => answers.operator_name = Some(text),
+            QuestionTopic::Institution => answers.institution = Some(text),
+            QuestionTopic::Study => answers.study = Some(text),
+            QuestionTopic::MaxPages => answers.max_pages = Some(read_max_pages(&text)?),
+            QuestionTopic::Output => answers.output = Some(read_output(text, &self.surroundings)?),
         }
         check_keys(&answers, question.topic.keys())?;
         self.answers = answers;
@@ -236,15 +247,18 @@ impl Interview {
 }
 
 fn purposes() -> String {
-    let lines = Purpose::OFFERED.iter().zip(1..).map(|(purpose, number)| {
-        let (name, meaning) = purpose.words();
-        format!("\n  {number}  {name:<16}  {meaning}")
-    });
+    let lines = InitPurpose::OFFERED
+        .iter()
+        .zip(1..)
+        .map(|(purpose, number)| {
+            let (name, meaning) = purpose.words();
+            format!("\n  {number}  {name:<16}  {meaning}")
+        });
     format!("What is the crawl for?{}", lines.collect::<String>())
 }
 
 /// Checks the config file for the answers as a crawl would. Reports only problems with `keys`.
-fn check_keys(answers: &Answers, keys: &[&str]) -> Result<(), CommandError> {
+fn check_keys(answers: &InitAnswers, keys: &[&str]) -> Result<(), CommandError> {
     let settings = parse(&config_text(answers, "", ""), "answers")?.settle();
     let Err(mut problem) = check_without_seeds(&settings) else {
         return Ok(());
@@ -269,9 +283,12 @@ fn read_yes(text: &str) -> Result<bool, CommandError> {
     }
 }
 
-fn read_purpose(text: &str) -> Result<Purpose, CommandError> {
-    Purpose::read(text).ok_or_else(|| {
-        let names: Vec<&str> = Purpose::OFFERED.iter().map(|each| each.words().0).collect();
+fn read_purpose(text: &str) -> Result<InitPurpose, CommandError> {
+    InitPurpose::read(text).ok_or_else(|| {
+        let names: Vec<&str> = InitPurpose::OFFERED
+            .iter()
+            .map(|each| each.words().0)
+            .collect();
         CommandError::usage(format!("`{text}` is not one of the purposes"))
             .hint(format!("give a number, or one of: {}", names.join(", ")))
     })
@@ -319,7 +336,7 @@ fn read_output(text: String, surroundings: &InterviewContext) -> Result<String, 
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Interview, InterviewContext, Topic};
+    use super::{Interview, InterviewContext, QuestionTopic};
 
     fn interview(contact: &str) -> Interview {
         Interview::new(InterviewContext {
@@ -330,7 +347,7 @@ mod tests {
     }
 
     /// Answers the questions in order. Returns the topic of each question.
-    fn answered(interview: &mut Interview, answers: &[&str]) -> Vec<Topic> {
+    fn answered(interview: &mut Interview, answers: &[&str]) -> Vec<QuestionTopic> {
         answers
             .iter()
             .map(|answer| {
@@ -348,30 +365,34 @@ mod tests {
         assert_eq!(
             topics,
             [
-                Topic::Seed,
-                Topic::Contact,
-                Topic::Purpose,
-                Topic::OwnSite,
-                Topic::MaxPages,
-                Topic::Output
+                QuestionTopic::Seed,
+                QuestionTopic::Contact,
+                QuestionTopic::Purpose,
+                QuestionTopic::OwnSite,
+                QuestionTopic::MaxPages,
+                QuestionTopic::Output
             ]
         );
         assert_eq!(site.question(), None);
         let mut folder = interview("");
         let topics = answered(&mut folder, &["https://example.net/docs/a", "y"]);
-        assert_eq!(topics, [Topic::Seed, Topic::Folder]);
+        assert_eq!(topics, [QuestionTopic::Seed, QuestionTopic::Folder]);
         let mut study = interview("a@b.example");
         let answers = ["tea.example/docs/", "", "", "archive", "https://b.example/"];
         let topics = answered(&mut study, &answers);
-        assert_eq!(topics[4], Topic::StudyPage);
+        assert_eq!(topics[4], QuestionTopic::StudyPage);
         let topics = answered(&mut study, &["Ada", "Institute", "Tea"]);
         assert_eq!(
             topics,
-            [Topic::OperatorName, Topic::Institution, Topic::Study]
+            [
+                QuestionTopic::OperatorName,
+                QuestionTopic::Institution,
+                QuestionTopic::Study
+            ]
         );
         let mut archive = interview("a@b.example");
         answered(&mut archive, &["example.net", "", "research", ""]);
-        assert_eq!(archive.question().unwrap().topic, Topic::MaxPages);
+        assert_eq!(archive.question().unwrap().topic, QuestionTopic::MaxPages);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Converts the content of a page to JSON, for `crawl inspect`.
 
-use crawl_extractor::{Block, Content, JsonLdItem, Page, PageDate};
+use crawl_extractor::{Block, ExtractedPage, JsonLdItem, PageContent, PageDate};
 use serde_json::{Value, json};
 
 /// Returns the JSON member `text` of a page: its metadata, structure and main text.
-pub(super) fn text_object(page: &Page, content: &Content) -> Value {
+pub(super) fn text_object(page: &ExtractedPage, content: &PageContent) -> Value {
     let graph = &content.open_graph;
     let headings = content.headings().map(|(level, block)| {
         json!({
@@ -51,7 +51,7 @@ pub(super) fn text_object(page: &Page, content: &Content) -> Value {
     })
 }
 
-fn language_object(content: &Content) -> Value {
+fn language_object(content: &PageContent) -> Value {
     let language = &content.language;
     let declared = language.declared.as_ref();
     json!({
@@ -87,7 +87,7 @@ fn item_object(item: &JsonLdItem) -> Value {
     })
 }
 
-fn block_object(content: &Content, block: &Block) -> Value {
+fn block_object(content: &PageContent, block: &Block) -> Value {
     json!({
         "kind": block.kind.to_string(),
         "level": block.kind.level(),

@@ -4,10 +4,10 @@ mod content_json;
 
 use crawl_engine::extract_rows;
 use crawl_extractor::{
-    Content, ContentLimits, DecodedPage, DocumentOddity, Page, PageContext, ReadingLimits, Sitemap,
-    is_html, read_page, read_sitemap,
+    ContentLimits, DecodedPage, DocumentOddity, ExtractedPage, PageContent, PageContext,
+    ReadingLimits, Sitemap, is_html, read_page, read_sitemap,
 };
-use crawl_fields::{PageFacts, Rules, tree_listing};
+use crawl_fields::{CompiledRules, PageToMatch, tree_listing};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
@@ -56,15 +56,15 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
 
 /// Prints the fields that rules extract from a page, as in extracts.jsonl.
 fn print_fields(
-    rules: &Rules,
+    rules: &CompiledRules,
     url: &CanonicalUrl,
     content_type: Option<&str>,
     body: &[u8],
 ) -> Result<u8, CommandError> {
-    let facts = PageFacts {
+    let facts = PageToMatch {
         url: url.as_str(),
         content_type: content_type.or(Some("text/html")),
-        ..PageFacts::default()
+        ..PageToMatch::default()
     };
     let rows = extract_rows(rules, body, &facts, 1);
     if rows.is_empty() {
@@ -80,7 +80,7 @@ fn print_fields(
     print_json_lines(&text)
 }
 
-fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
+fn page_object(url: &CanonicalUrl, page: &ExtractedPage, content: &PageContent) -> Value {
     let base = page.base_url(url);
     let links = page.links.iter().map(|link| {
         let target = canonicalize(Some(&base), &link.href);
@@ -116,7 +116,7 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
 
 /// Returns the text of each directive in the page's META elements. Null if the page lacks the
 /// directive.
-fn directives_object(page: &Page) -> Value {
+fn directives_object(page: &ExtractedPage) -> Value {
     let agent = ProductToken::leading("crawl");
     let directives = PageDirectives::read([], page.meta_pairs(), &agent, RobotsProfile::default());
     json!({

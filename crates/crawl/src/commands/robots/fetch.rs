@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
-use crawl_fetcher::robots::RobotsAnswer;
+use crawl_fetcher::robots::RobotsFetchResult;
 use crawl_fetcher::{
-    Clock, Contact, Exchange, Failure, FetchConfig, FetchRequest, Fetcher, Validators,
+    Contact, Exchange, ExchangeFailure, FetchConfig, FetchRequest, Fetcher, MonotonicClock,
+    Validators,
 };
 use crawl_policy::ProductToken;
 use crawl_scheduler::{
-    OutcomeKind, Permit, Politeness, PollOutcome, Purpose, RequestOutcome, Scheduler,
+    OutcomeKind, Permit, Politeness, PollOutcome, RequestOutcome, RequestPurpose, Scheduler,
 };
 use crawl_weburl::{CanonicalUrl, Origin};
 
@@ -67,7 +68,7 @@ pub(super) fn robots_of(
 pub(crate) fn fetch_once(
     url: CanonicalUrl,
     config: FetchConfig,
-) -> Result<Result<Exchange, Failure>, CommandError> {
+) -> Result<Result<Exchange, ExchangeFailure>, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -75,7 +76,7 @@ pub(crate) fn fetch_once(
     let mut fetcher = RobotsFetcher::with_config(config)?;
     runtime.block_on(async {
         let now = fetcher.clock.now();
-        let purpose = Purpose::Hop { of: url.origin() };
+        let purpose = RequestPurpose::Hop { of: url.origin() };
         fetcher
             .scheduler
             .queue_request(now, &url.host_key(), purpose);
@@ -88,7 +89,7 @@ pub(crate) fn fetch_once(
 }
 
 struct RobotsFetcher {
-    clock: Clock,
+    clock: MonotonicClock,
     fetcher: Fetcher,
     scheduler: Scheduler,
 }
@@ -108,7 +109,7 @@ impl RobotsFetcher {
     }
 
     fn with_config(config: FetchConfig) -> Result<RobotsFetcher, CommandError> {
-        let clock = Clock::start();
+        let clock = MonotonicClock::start();
         let fetcher = Fetcher::new(config, clock)
             .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
         Ok(RobotsFetcher {
@@ -121,7 +122,7 @@ impl RobotsFetcher {
     /// Fetches an origin's robots.txt, following redirects per RFC 9309 section 2.3.1.2.
     async fn fetch(&mut self, origin: &Origin) -> Result<FetchedRobots, CommandError> {
         let mut url = origin.robots_url();
-        let mut purpose = Purpose::Robots {
+        let mut purpose = RequestPurpose::Robots {
             origin: origin.clone(),
         };
         let mut hops = 0;
@@ -150,11 +151,11 @@ impl RobotsFetcher {
             };
             // Ignore the returned wait: `permit` waits until the scheduler allows the next request.
             let _ = self.scheduler.done(now, spent, signal);
-            match RobotsAnswer::of(&request, &result, hops) {
-                RobotsAnswer::Redirect { to, .. } => {
+            match RobotsFetchResult::of(&request, &result, hops) {
+                RobotsFetchResult::Redirect { to, .. } => {
                     hops += 1;
                     url = to;
-                    purpose = Purpose::Hop { of: origin.clone() };
+                    purpose = RequestPurpose::Hop { of: origin.clone() };
                 }
                 answer => return Ok(fetched(answer)),
             }
@@ -173,20 +174,20 @@ impl RobotsFetcher {
     }
 }
 
-fn fetched(answer: RobotsAnswer) -> FetchedRobots {
+fn fetched(answer: RobotsFetchResult) -> FetchedRobots {
     let (body, answer) = match answer {
-        RobotsAnswer::Rules { body, status } => (Some(body), format!("answered {status}")),
-        RobotsAnswer::None { status } => (
+        RobotsFetchResult::Rules { body, status } => (Some(body), format!("answered {status}")),
+        RobotsFetchResult::None { status } => (
             Some(Bytes::new()),
             format!("answered {status}, so there are no rules"),
         ),
-        RobotsAnswer::Unreachable { why, status, .. } => match status {
+        RobotsFetchResult::Unreachable { why, status, .. } => match status {
             Some(status) => (None, format!("answered {status}, {why}")),
             None => (None, why),
         },
         // These answers can't occur: redirects were followed, and no validators were sent that
         // could lead to a 304.
-        RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
+        RobotsFetchResult::NotModified | RobotsFetchResult::Redirect { .. } => {
             (None, "unexpected answer".to_owned())
         }
     };

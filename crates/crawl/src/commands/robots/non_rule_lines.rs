@@ -1,7 +1,7 @@
 //! The lines of a robots.txt other than rules, such as `Crawl-delay` and `Sitemap`, with their
 //! numbers.
 
-use crawl_policy::usage::{StatementSources, UsagePurpose, UsageStatements};
+use crawl_policy::usage_statements::{UsagePurpose, UsageStatementInputs, UsageStatements};
 use crawl_policy::{AgentRules, VisitHours};
 use serde_json::{Map, Value, json};
 
@@ -50,10 +50,10 @@ pub(super) fn records(robots: &AgentRules) -> Vec<NonRuleLine> {
 /// Returns what robots.txt states on each use of a page: `allowed`, `refused`, or null if it makes
 /// no statement.
 pub(super) fn usage(robots: &AgentRules, path_and_query: &str) -> Value {
-    let statements = UsageStatements::read(&StatementSources {
+    let statements = UsageStatements::read(&UsageStatementInputs {
         robots: Some(robots),
         path_and_query,
-        ..StatementSources::default()
+        ..UsageStatementInputs::default()
     });
     let verdicts = UsagePurpose::ALL.into_iter().map(|purpose| {
         let verdict = statements.verdict(purpose);

@@ -6,11 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::robots::{
-    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimeLimits,
+    CompiledRobots, RobotsCache, RobotsCopy, RobotsFetchResult, RobotsRulesState, RobotsTimeLimits,
 };
-use crawl_fetcher::{Exchange, Failure, FetchRequest, Fetcher, Validators};
+use crawl_fetcher::{Exchange, ExchangeFailure, FetchRequest, Fetcher, Validators};
 use crawl_policy::{ProductToken, RobotsProfile};
-use crawl_scheduler::{Permit, PollOutcome, Purpose, RobotsState, Scheduler, SpentPermit, Tick};
+use crawl_scheduler::{
+    Permit, PollOutcome, RequestPurpose, RobotsState, Scheduler, SpentPermit, Tick,
+};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -20,19 +22,19 @@ use super::PoliteError;
 /// Maximum bytes of robots.txt copies in memory. An evicted copy is fetched again.
 const ROBOTS_BYTES: u64 = 64 << 20;
 
-pub(super) type Answer = Result<Box<Exchange>, PoliteError>;
+pub(super) type RequestResult = Result<Box<Exchange>, PoliteError>;
 
 /// A call of `PoliteClient::get` that waits for a permit.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct WaitingRequest {
     pub(super) url: CanonicalUrl,
-    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) reply: oneshot::Sender<RequestResult>,
 }
 
 /// A finished request.
 struct Ended {
     spent: SpentPermit,
-    result: Result<Exchange, Failure>,
+    result: Result<Exchange, ExchangeFailure>,
     kind: RequestKind,
 }
 
@@ -42,7 +44,7 @@ enum RequestKind {
     /// request.
     Page {
         url: CanonicalUrl,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<RequestResult>,
     },
     /// The robots.txt of an origin, after `hops` redirects.
     Robots {
@@ -61,7 +63,7 @@ pub(super) struct Pacer {
     times: RobotsTimeLimits,
     rules: RobotsCache,
     /// Queued calls by origin, oldest first.
-    waiting: HashMap<Origin, VecDeque<Call>>,
+    waiting: HashMap<Origin, VecDeque<WaitingRequest>>,
     /// For an origin whose robots.txt was redirected: the next URL to request, and the number of
     /// redirects so far.
     hops: HashMap<Origin, (CanonicalUrl, u8)>,
@@ -74,7 +76,10 @@ enum Done {
     Request(Box<Ended>),
     /// The DNS look-up that `call` waited for has ended. `address` is `None` if it is still
     /// unknown.
-    LookUp { call: Call, address: Option<IpAddr> },
+    LookUp {
+        call: WaitingRequest,
+        address: Option<IpAddr>,
+    },
 }
 
 impl Pacer {
@@ -93,7 +98,7 @@ impl Pacer {
 
     /// Serves calls until the last clone of the client is dropped or a request panics. Requests in
     /// flight are then aborted.
-    pub(super) async fn run(mut self, mut calls: mpsc::UnboundedReceiver<Call>) {
+    pub(super) async fn run(mut self, mut calls: mpsc::UnboundedReceiver<WaitingRequest>) {
         loop {
             let wake = self.issue();
             let clock = self.fetcher.clock();
@@ -140,7 +145,7 @@ impl Pacer {
 
     /// Accepts a call. First looks up the address of the call's host: several hosts may share a
     /// server, and the limits per address apply from the first request on.
-    fn take_in(&mut self, call: Call) {
+    fn take_in(&mut self, call: WaitingRequest) {
         if self.scheduler.has_address(&call.url.host_key()) {
             return self.admit(call);
         }
@@ -153,7 +158,7 @@ impl Pacer {
 
     /// Queues a call. If known rules disallow the URL, or robots.txt is unreachable, answers the
     /// call immediately instead.
-    fn admit(&mut self, call: Call) {
+    fn admit(&mut self, call: WaitingRequest) {
         let now = self.fetcher.clock().now();
         let origin = call.url.origin();
         if let Some(compiled) = self.rules.get(&origin) {
@@ -186,7 +191,7 @@ impl Pacer {
 
     fn spend(&mut self, permit: Permit) {
         match permit.purpose().clone() {
-            Purpose::Robots { origin } => {
+            RequestPurpose::Robots { origin } => {
                 let url = origin.robots_url();
                 let validators = match self.rules.get(&origin) {
                     Some(compiled) => compiled.copy.validators_for(&url),
@@ -194,14 +199,14 @@ impl Pacer {
                 };
                 self.send_robots(permit, origin, FetchRequest::robots(url, validators), 0);
             }
-            Purpose::Hop { of } => match self.hops.remove(&of) {
+            RequestPurpose::Hop { of } => match self.hops.remove(&of) {
                 Some((url, hops)) => {
                     let request = FetchRequest::robots(url, Validators::default());
                     self.send_robots(permit, of, request, hops);
                 }
                 None => self.begin_anew(permit, &of),
             },
-            Purpose::Page { origin } => self.send_page(permit, &origin),
+            RequestPurpose::Page { origin } => self.send_page(permit, &origin),
         }
     }
 
@@ -232,7 +237,7 @@ impl Pacer {
             self.waiting.remove(origin);
         }
         self.scheduler.set_pending(now, origin, pending);
-        let Some(Call { url, reply }) = next else {
+        let Some(WaitingRequest { url, reply }) = next else {
             self.scheduler.give_back(now, permit);
             return;
         };
@@ -334,14 +339,14 @@ impl Pacer {
         origin: Origin,
         request: &FetchRequest,
         hops: u8,
-        result: &Result<Exchange, Failure>,
+        result: &Result<Exchange, ExchangeFailure>,
     ) {
-        let answer = RobotsAnswer::of(request, result, hops);
-        if let RobotsAnswer::Redirect { to, .. } = answer {
+        let answer = RobotsFetchResult::of(request, result, hops);
+        if let RobotsFetchResult::Redirect { to, .. } = answer {
             let host = to.host_key();
             self.hops.insert(origin.clone(), (to, hops + 1));
             self.scheduler
-                .queue_request(now, &host, Purpose::Hop { of: origin });
+                .queue_request(now, &host, RequestPurpose::Hop { of: origin });
             return;
         }
         let before = self.rules.get(&origin);
@@ -390,7 +395,7 @@ fn unknown(compiled: &CompiledRobots, origin: &Origin, now: Tick, retry_at: Tick
     PoliteError::RulesUnknown {
         origin: origin.to_string(),
         why: match &compiled.copy.state {
-            RobotsCopyState::Unreachable { why, .. } => why.clone(),
+            RobotsRulesState::Unreachable { why, .. } => why.clone(),
             _ => String::new(),
         },
         retry_after: retry_at.since(now),

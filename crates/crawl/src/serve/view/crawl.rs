@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crawl_records::{
-    PendingCounts, Report, broken_table, counted, failure_words, grouped, in_words, link,
+    CrawlReport, PendingCounts, broken_table, counted, failure_words, grouped, in_words, link,
     outcome_words, size, status_words,
 };
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::addresses::place;
-use super::layout::Frame;
+use super::layout::PageLayout;
+use super::result_urls::place;
 use super::times::{duration, moment};
-use crate::control::protocol::{HostWork, PhaseName, State};
-use crate::serve::guard::ControlAccess;
+use crate::control::protocol::{CrawlStateSnapshot, PhaseName, WaitingHost};
+use crate::serve::access_guard::ControlAccess;
 use crate::serve::live_state_feed::CrawlSnapshot;
-use crate::serve::state::App;
+use crate::serve::server_state::ServerState;
 
 /// Maximum hosts of the report to list, those with most requests first.
 const MAX_HOSTS_LISTED: usize = 200;
@@ -25,8 +25,8 @@ const MAX_ROWS_LISTED: usize = 50;
 
 /// Renders the page. `moment` is `None` if the crawl couldn't be queried.
 pub(super) fn page(
-    app: &App,
-    report: &Report,
+    app: &ServerState,
+    report: &CrawlReport,
     moment: Option<&CrawlSnapshot>,
     controls: ControlAccess,
 ) -> Markup {
@@ -35,7 +35,7 @@ pub(super) fn page(
         None => "Crawl".to_owned(),
     };
     let state = moment.and_then(|moment| moment.state.as_ref());
-    Frame::new(app, &title).script("crawl.js").page(html! {
+    PageLayout::new(app, &title).script("crawl.js").page(html! {
         a.skip href="#report" { "Skip to the report" }
         header.top.wide {
             h1 { (title) }
@@ -52,7 +52,7 @@ pub(super) fn page(
 }
 
 /// Returns the phase's name in the style sheet and on the page. `page/crawl.js` has the same names.
-fn phase(state: &State) -> (&'static str, &'static str) {
+fn phase(state: &CrawlStateSnapshot) -> (&'static str, &'static str) {
     match state.phase {
         PhaseName::Crawling => ("crawling", "Crawling"),
         PhaseName::Paused => ("paused", "Paused"),
@@ -66,8 +66,10 @@ fn phase(state: &State) -> (&'static str, &'static str) {
 
 /// Renders the current state, which `page/crawl.js` keeps up to date. Totals are only in the
 /// report, so that no number is shown twice.
-fn live(state: Option<&State>, controls: ControlAccess, has_rounds: bool) -> Markup {
-    let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
+fn live(state: Option<&CrawlStateSnapshot>, controls: ControlAccess, has_rounds: bool) -> Markup {
+    let number = |of: fn(&CrawlStateSnapshot) -> u64| {
+        state.map_or_else(String::new, |state| grouped(of(state)))
+    };
     html! {
         section #live aria-label="Running crawl" hidden[state.is_none()] {
             p #waits { (state.map(waits_for).unwrap_or_default()) }
@@ -107,7 +109,7 @@ fn live(state: Option<&State>, controls: ControlAccess, has_rounds: bool) -> Mar
 }
 
 /// Describes what the crawl waits for.
-fn waits_for(state: &State) -> String {
+fn waits_for(state: &CrawlStateSnapshot) -> String {
     match state.phase {
         PhaseName::Paused => return "Paused: no requests are sent until you resume.".to_owned(),
         PhaseName::DiskLow => return "Waiting until the disk has free space.".to_owned(),
@@ -146,7 +148,7 @@ fn waits_for(state: &State) -> String {
     }
 }
 
-fn hosts(hosts: &[HostWork]) -> Markup {
+fn hosts(hosts: &[WaitingHost]) -> Markup {
     html! {
         table {
             thead {
@@ -173,7 +175,7 @@ fn hosts(hosts: &[HostWork]) -> Markup {
     }
 }
 
-fn next(host: &HostWork) -> String {
+fn next(host: &WaitingHost) -> String {
     match host.next_in_ms {
         _ if host.parked => "parked".to_owned(),
         Some(ms) => duration(ms),
@@ -183,7 +185,7 @@ fn next(host: &HostWork) -> String {
 
 /// Renders the controls of the crawl, hidden. The page's script reveals the controls, because they
 /// don't work without it.
-fn steering(state: Option<&State>, controls: ControlAccess) -> Markup {
+fn steering(state: Option<&CrawlStateSnapshot>, controls: ControlAccess) -> Markup {
     let is_paused = state.is_some_and(|state| state.paused);
     if controls == ControlAccess::Closed {
         return html! {
@@ -225,7 +227,7 @@ fn steering(state: Option<&State>, controls: ControlAccess) -> Markup {
 
 /// Renders the report: first what to fix, then how the crawl went. While a crawl runs,
 /// `page/crawl.js` replaces the report with newer ones.
-fn summary(report: &Report, is_running: bool) -> Markup {
+fn summary(report: &CrawlReport, is_running: bool) -> Markup {
     let requests = &report.requests;
     let count = requests.first_start_ms.zip(requests.last_end_ms);
     let ended = requests
@@ -296,7 +298,7 @@ fn summary(report: &Report, is_running: bool) -> Markup {
 
 /// Returns the label of a number that is a sum over all rounds. The label mentions the rounds if
 /// the crawl has several.
-fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str> {
+fn in_all_rounds<'a>(report: &CrawlReport, name: &'a str) -> std::borrow::Cow<'a, str> {
     match report.pages.all_rounds {
         Some(_) => format!("{name} in all rounds").into(),
         None => name.into(),
@@ -335,7 +337,7 @@ fn table<K: Display, V: Display>(name: &str, counts: &BTreeMap<K, V>) -> Markup 
     }
 }
 
-fn reported_hosts(report: &Report) -> Markup {
+fn reported_hosts(report: &CrawlReport) -> Markup {
     let (hosts, unasked) = report.hosts_asked();
     let more = (hosts.len().saturating_sub(MAX_HOSTS_LISTED)) as u64;
     html! {
@@ -378,20 +380,20 @@ fn reported_hosts(report: &Report) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::waits_for;
-    use crate::control::protocol::{HostWork, PhaseName, State};
+    use crate::control::protocol::{CrawlStateSnapshot, PhaseName, WaitingHost};
 
-    fn state(phase: PhaseName) -> State {
+    fn state(phase: PhaseName) -> CrawlStateSnapshot {
         let json = r#"{"phase":"crawling","paused":false,"round":1,"pages":3,"failed":0,"barred":0,
             "waiting":9,"in_flight":0,"octets":9,"pages_per_second":0.5,"elapsed_ms":8,"latest":[],
             "hosts":[],"parked":[]}"#;
-        State {
+        CrawlStateSnapshot {
             phase,
             ..serde_json::from_str(json).unwrap()
         }
     }
 
-    fn host(name: &str, next_in_ms: Option<u64>) -> HostWork {
-        HostWork {
+    fn host(name: &str, next_in_ms: Option<u64>) -> WaitingHost {
+        WaitingHost {
             host: name.to_owned(),
             waiting: 4,
             next_in_ms,

@@ -1,11 +1,11 @@
 //! Links that narrow the results to a folder, a version, a language or a type. `page/facets.js`
 //! creates the same elements.
 
-use crawl_index::{FacetCount, FacetFilters, Facets};
+use crawl_index::{FacetCount, FacetCounts, FacetFilters};
 use crawl_records::grouped;
 use maud::{Markup, html};
 
-use super::addresses::{link, place};
+use super::result_urls::{link, place};
 use crate::serve::search_request::SearchRequest;
 
 /// A facet: its label, its values, and a function that returns the facet's field in the filters,
@@ -18,7 +18,7 @@ struct Facet<'a> {
 
 /// Renders the facets that differ between results, with their values as links. The chosen value has
 /// a link that removes it.
-pub(super) fn narrowing(request: &SearchRequest, facets: &Facets) -> Markup {
+pub(super) fn narrowing(request: &SearchRequest, facets: &FacetCounts) -> Markup {
     let all = [
         Facet {
             label: "Folder",

@@ -2,18 +2,18 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::serve::state::App;
+use crate::serve::server_state::ServerState;
 
 /// The parts of a page other than its body: title and script.
-pub(super) struct Frame<'a> {
-    app: &'a App,
+pub(super) struct PageLayout<'a> {
+    app: &'a ServerState,
     title: &'a str,
     script: Option<&'static str>,
 }
 
-impl<'a> Frame<'a> {
-    pub(super) fn new(app: &'a App, title: &'a str) -> Frame<'a> {
-        Frame {
+impl<'a> PageLayout<'a> {
+    pub(super) fn new(app: &'a ServerState, title: &'a str) -> PageLayout<'a> {
+        PageLayout {
             app,
             title,
             script: None,
@@ -21,8 +21,8 @@ impl<'a> Frame<'a> {
     }
 
     /// Adds a script, which is one of the assets.
-    pub(super) fn script(self, name: &'static str) -> Frame<'a> {
-        Frame {
+    pub(super) fn script(self, name: &'static str) -> PageLayout<'a> {
+        PageLayout {
             script: Some(name),
             ..self
         }

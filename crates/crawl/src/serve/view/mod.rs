@@ -1,9 +1,9 @@
 //! Renders the HTML pages. Maud escapes all text in them.
 
-mod addresses;
 mod crawl;
 mod facets;
 mod layout;
+mod result_urls;
 mod results;
 mod search;
 mod times;
@@ -17,19 +17,19 @@ use axum::response::{IntoResponse, Redirect, Response};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
+use super::access_guard::ControlAccess;
 use super::api::readable;
-use super::guard::ControlAccess;
+use super::error_response::ErrorResponse;
 use super::live_state_feed::now;
-use super::problem::Problem;
-use super::search_request::{Parameters, SearchRequest};
-use super::state::{App, seconds_now};
-use layout::Frame;
+use super::search_request::{RawSearchParameters, SearchRequest};
+use super::server_state::{ServerState, seconds_now};
+use layout::PageLayout;
 
 /// Serves `/`: the search page, with results if there is a query.
 pub(crate) async fn search(
-    State(app): State<Arc<App>>,
-    parameters: Result<Query<Parameters>, QueryRejection>,
-) -> Result<Response, Problem> {
+    State(app): State<Arc<ServerState>>,
+    parameters: Result<Query<RawSearchParameters>, QueryRejection>,
+) -> Result<Response, ErrorResponse> {
     let request = SearchRequest::of_page(readable(parameters)?)?;
     if !app.searcher.has_index() {
         return Ok(Redirect::to("/crawl").into_response());
@@ -45,7 +45,7 @@ pub(crate) async fn search(
 }
 
 /// Serves `/crawl`: the report, and the state of the running crawl.
-pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub(crate) async fn crawl(State(app): State<Arc<ServerState>>) -> Result<Response, ErrorResponse> {
     let controls: ControlAccess = app.guard.controls();
     let report = app.reports.get().await?;
     // Show the report even if the crawl can't be queried.
@@ -54,10 +54,10 @@ pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Probl
 }
 
 /// Renders the page for a problem.
-pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
+pub(crate) fn problem(app: &ServerState, problem: &ErrorResponse) -> Markup {
     let status = problem.status;
     let name = status.canonical_reason().unwrap_or("Error");
-    Frame::new(app, name).page(html! {
+    PageLayout::new(app, name).page(html! {
         main.narrow {
             p.code { (status.as_u16()) }
             h1 { (name) }
@@ -71,7 +71,7 @@ pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
 }
 
 /// Returns the title of the search page.
-async fn title(app: &App) -> String {
+async fn title(app: &ServerState) -> String {
     if let Some(title) = &app.title {
         return title.clone();
     }

@@ -1,13 +1,13 @@
 //! Search results. `page/results.js` creates the same elements from the same answer, and the
 //! browser tests compare the two.
 
-use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
+use crawl_index::{Hit, MarkedTextPart, ResultSection, SearchResults};
 use crawl_records::grouped;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::addresses::{link, place};
 use super::facets::narrowing;
+use super::result_urls::{link, place};
 use super::times::day;
 use crate::serve::search_request::{MAX_RANKED, SearchRequest};
 
@@ -117,7 +117,7 @@ fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     })
 }
 
-fn marked(parts: &[HighlightSpan]) -> Markup {
+fn marked(parts: &[MarkedTextPart]) -> Markup {
     html! {
         @for part in parts {
             @if part.is_match { mark { (part.text) } } @else { (part.text) }
@@ -154,7 +154,7 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{HighlightSpan, Hit, ResultSection, SearchResults};
+    use crawl_index::{Hit, MarkedTextPart, ResultSection, SearchResults};
     use expect_test::{Expect, expect};
 
     use super::{results, status};
@@ -164,16 +164,16 @@ mod tests {
         Hit {
             url: "http://e.example/a/<b>".to_owned(),
             title_parts: vec![
-                HighlightSpan {
+                MarkedTextPart {
                     text: "<script>".to_owned(),
                     is_match: false,
                 },
-                HighlightSpan {
+                MarkedTextPart {
                     text: "a&b".to_owned(),
                     is_match: true,
                 },
             ],
-            excerpt_parts: vec![HighlightSpan {
+            excerpt_parts: vec![MarkedTextPart {
                 text: "\"x\"".to_owned(),
                 is_match: false,
             }],

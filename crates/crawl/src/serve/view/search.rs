@@ -5,15 +5,15 @@ use crawl_records::counted;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::layout::Frame;
+use super::layout::PageLayout;
 use super::results::{results, status, tips};
 use super::times::day;
 use crate::serve::search_request::{MAX_QUERY_BYTES, SearchRequest, named_filters};
-use crate::serve::state::App;
+use crate::serve::server_state::ServerState;
 
 /// Renders the page, with results if there was a query.
 pub(super) fn page(
-    app: &App,
+    app: &ServerState,
     title: &str,
     stats: &IndexStats,
     answered: Option<(&SearchRequest, &SearchResults)>,
@@ -23,23 +23,25 @@ pub(super) fn page(
         "" => title.to_owned(),
         query => format!("{} · {title}", safe_line(query)),
     };
-    Frame::new(app, &named).script("search.js").page(html! {
-        a.skip href="#answer" { "Skip to the results" }
-        header.top { h1 { a href="/" { (title) } } }
-        main.narrow {
-            (form(query, answered.map(|(request, _)| &request.filters), title))
-            p #status .quiet role="status" {
-                @if let Some((request, answer)) = answered { (status(request, answer)) }
-            }
-            section #answer aria-label="Results" tabindex="-1" data-title=(title) {
-                @match answered {
-                    Some((request, answer)) => (results(request, answer)),
-                    None => (welcome()),
+    PageLayout::new(app, &named)
+        .script("search.js")
+        .page(html! {
+            a.skip href="#answer" { "Skip to the results" }
+            header.top { h1 { a href="/" { (title) } } }
+            main.narrow {
+                (form(query, answered.map(|(request, _)| &request.filters), title))
+                p #status .quiet role="status" {
+                    @if let Some((request, answer)) = answered { (status(request, answer)) }
+                }
+                section #answer aria-label="Results" tabindex="-1" data-title=(title) {
+                    @match answered {
+                        Some((request, answer)) => (results(request, answer)),
+                        None => (welcome()),
+                    }
                 }
             }
-        }
-        (footer(stats))
-    })
+            (footer(stats))
+        })
 }
 
 fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {

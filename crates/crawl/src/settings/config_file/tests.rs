@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
 
-use super::{Problems, parse, usable};
+use super::{ErrorCollector, parse, usable};
 
 fn check(text: &str, expect: Expect) {
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let layer = usable(text, "crawl.toml", &mut problems);
     let text = match problems.or(layer) {
         Ok(_) => "read".to_owned(),
@@ -163,7 +163,7 @@ fn all_problems_are_reported_at_once() {
 fn usable_parts_are_read_despite_other_problems() {
     let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
                 [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
-    let mut problems = Problems::default();
+    let mut problems = ErrorCollector::default();
     let layer = super::Source { text, name: "x" }.read(&mut problems);
     let expected = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\n\
                     [site.\"a.example\"]\ndelay = \"5s\"\n";

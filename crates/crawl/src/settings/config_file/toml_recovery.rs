@@ -8,7 +8,7 @@ use toml_parser::Source;
 use toml_parser::lexer::{Token, TokenKind};
 
 use super::{extract_rules, host_groups, key_of, sites};
-use crate::error::{NamedTable, UnreadSettings};
+use crate::error::{ConfigTableName, UnreadSettings};
 use crate::settings::setting_definitions::TABLES;
 
 /// A file reduced to its valid TOML.
@@ -135,7 +135,7 @@ fn unread(text: &str, statements: &[Statement], at: usize) -> UnreadSettings {
 
 /// Returns the named table that the statements after `before` belong to. `None` for any other
 /// table.
-fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
+fn named_table(text: &str, before: &[Statement]) -> Option<ConfigTableName> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
     [sites::TABLE, host_groups::TABLE]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, Spec, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, TestWebBuilder, TestWeb};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ const STATIC_TEXT: &str = "What the server sent. ";
 
 /// Returns the settings of a site with these pages, each given by its path and its script. The
 /// first page links to the others.
-fn site(pages: &[(&str, &str)]) -> Spec {
+fn site(pages: &[(&str, &str)]) -> TestWebBuilder {
     let links = pages
         .iter()
         .map(|(path, _)| format!("<a href=\"{path}\">x</a>"));

@@ -6,7 +6,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, HostPatternMap, Origin, canonicalize};
 
 use super::HostBudgetTracker;
-use crate::config::{Budgets, HostBudget, HostGroupBudget};
+use crate::config::{CrawlBudgets, HostBudget, HostGroupBudget};
 use crate::summary::EndReason;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,9 +20,9 @@ fn at(seconds: u64) -> Tick {
 }
 
 fn budgets(per_host: HostBudget) -> HostBudgetTracker {
-    let budgets = Budgets {
+    let budgets = CrawlBudgets {
         per_host,
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     };
     HostBudgetTracker::new(&budgets)
 }
@@ -137,12 +137,12 @@ fn an_account_outlives_its_run_but_not_its_round() {
 
 #[test]
 fn only_urls_within_the_budgets_of_their_hosts_count() {
-    let budgets = Budgets {
+    let budgets = CrawlBudgets {
         per_host: HostBudget {
             max_pages: Some(10),
             ..HostBudget::default()
         },
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     };
     let mut host_budgets = HostBudgetTracker::new(&budgets);
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
@@ -172,10 +172,10 @@ fn grouped() -> HostBudgetTracker {
     for host in ["a.example", "b.example"] {
         groups.insert(host, Arc::clone(&group)).unwrap();
     }
-    let budgets = Budgets {
+    let budgets = CrawlBudgets {
         per_host: two_pages(),
         groups,
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     };
     HostBudgetTracker::new(&budgets)
 }
@@ -277,10 +277,10 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
             time_of_b,
         ),
     ] {
-        let budgets = Budgets {
+        let budgets = CrawlBudgets {
             per_host: usual,
             per_site: only_b(of_site),
-            ..Budgets::default()
+            ..CrawlBudgets::default()
         };
         let mut budgets = HostBudgetTracker::new(&budgets);
         let host = HostKey::parse(host).unwrap();
@@ -299,9 +299,9 @@ fn the_budget_of_a_site_goes_before_that_of_every_host() {
             name == "max-pages-per-host"
         );
     }
-    let of_sites = Budgets {
+    let of_sites = CrawlBudgets {
         per_site: only_b(own),
-        ..Budgets::default()
+        ..CrawlBudgets::default()
     };
     assert!(HostBudgetTracker::new(&of_sites).limit_hosts());
 }

@@ -11,11 +11,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_fetcher::{Exchange, Failure};
+use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{
-    Admission, HostWait, HostWork, HostsSummary, OutcomeKind, Permit, PollOutcome, Purpose,
-    RequestOutcome, RobotsPace, RobotsState, Scheduler, SpentPermit, Tick,
+    Admission, HostWait, HostWork, HostsSummary, OutcomeKind, Permit, PollOutcome, RequestOutcome,
+    RequestPurpose, RobotsPace, RobotsState, Scheduler, SpentPermit, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -24,8 +24,8 @@ pub(super) use self::operator_commands::MAX_DELAYS;
 use self::residency::ResidentHosts;
 use super::host_budgets::HostBudgetTracker;
 use super::host_locks::HostLocks;
-use super::requests_in_flight::RequestsInFlight;
-use super::retries::Retries;
+use super::requests_in_flight::InFlightRequestCounter;
+use super::retries::RetryTracker;
 use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
@@ -68,8 +68,8 @@ pub(crate) struct Hosts {
     scheduler: Scheduler,
     residents: ResidentHosts,
     budgets: HostBudgetTracker,
-    retries: Retries,
-    requests: RequestsInFlight,
+    retries: RetryTracker,
+    requests: InFlightRequestCounter,
     /// The start of this run, if the log may lack requests of an earlier run. The missing requests
     /// ended before this time. `None` if the log is complete.
     unknown_before: Option<Tick>,
@@ -90,8 +90,8 @@ impl Hosts {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             residents: ResidentHosts::new(config),
             budgets: HostBudgetTracker::new(&config.budgets),
-            retries: Retries::new(config.retries),
-            requests: RequestsInFlight::default(),
+            retries: RetryTracker::new(config.retries),
+            requests: InFlightRequestCounter::default(),
             unknown_before: None,
             unknown_until: Tick::ZERO,
             parked: BTreeSet::new(),
@@ -158,7 +158,7 @@ impl Hosts {
     /// Queues a request to `host`, ahead of its pages, that the rules of the origin `of` depend on.
     /// For example, the robots.txt of `of` redirects to `host`.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
-        let purpose = Purpose::Hop { of: of.clone() };
+        let purpose = RequestPurpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
     }
 
@@ -235,7 +235,7 @@ impl Hosts {
     pub(super) fn give_back_unneeded(&mut self, now: Tick, permit: Permit) {
         let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
         self.scheduler.give_back(now, permit);
-        if let Purpose::Hop { .. } = purpose {
+        if let RequestPurpose::Hop { .. } = purpose {
             self.scheduler.cancel_request(now, &host, &purpose);
         }
         self.free_if_idle(&host);
@@ -261,7 +261,7 @@ impl Hosts {
     }
 
     /// Returns the requests in flight, look-ups included.
-    pub(super) fn requests(&self) -> &RequestsInFlight {
+    pub(super) fn requests(&self) -> &InFlightRequestCounter {
         &self.requests
     }
 
@@ -300,7 +300,7 @@ impl Hosts {
         attempt: u32,
         host: &HostKey,
         kind: OutcomeKind,
-        result: &Result<Box<Exchange>, Failure>,
+        result: &Result<Box<Exchange>, ExchangeFailure>,
     ) -> bool {
         self.retries.is_tried_again(attempt, host, kind, result)
     }
@@ -398,7 +398,7 @@ mod tests {
     use std::sync::Arc;
 
     use crawl_frontier::{Frontier, MemoryFrontier};
-    use crawl_scheduler::{Permit, PollOutcome, Purpose};
+    use crawl_scheduler::{Permit, PollOutcome, RequestPurpose};
     use crawl_weburl::Origin;
 
     use super::super::fixtures::{at, config, open_to_all};
@@ -469,7 +469,7 @@ mod tests {
         hosts.set_robots(at(20), &origin(), open_to_all());
         hosts.queue_rules_request(at(20), &origin().host_key(), &origin());
         let permit = permit(&mut hosts);
-        assert_eq!(*permit.purpose(), Purpose::Hop { of: origin() });
+        assert_eq!(*permit.purpose(), RequestPurpose::Hop { of: origin() });
         hosts.give_back_unneeded(at(20), permit);
         assert!(matches!(hosts.poll(at(20)), PollOutcome::Idle));
     }
@@ -486,7 +486,7 @@ mod tests {
             assert_eq!(hosts.knows(&origin().host_key()), is_in_memory);
             if is_in_memory {
                 let purpose = permit(&mut hosts).purpose().clone();
-                assert_eq!(purpose, Purpose::Robots { origin: origin() });
+                assert_eq!(purpose, RequestPurpose::Robots { origin: origin() });
             }
         }
     }

@@ -1,15 +1,17 @@
 use std::sync::Arc;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind, SiteSessions};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-use super::session_evidence::MAX_VAIN_LOGINS;
-use super::{LoggedOutPageAction, LoginRequirement, Logins, MAX_LOGIN_REDIRECTS, without_query};
+use super::site_session_tracker::MAX_VAIN_LOGINS;
+use super::{
+    LoggedOutPageRetry, LoginPermitDecision, LoginTracker, MAX_LOGIN_REDIRECTS, without_query,
+};
 use crate::login::{
     CredentialSource, LoginFailure, LoginMethod, PageSign, SessionStatus, SiteLogin, fixtures,
 };
-use crate::messages::login::{LoginRequest, LoginStep, PageSession};
+use crate::messages::login::{LoginStep, LoginStepRequest, PageSession};
 
 const FORM: &str = "<form method=post action=/in><input name=user><input name=pass></form>";
 const NOW: Tick = Tick::from_micros(1_800_000_000_000_000);
@@ -42,32 +44,36 @@ fn form() -> Arc<SiteLogin> {
     })
 }
 
-fn logins(login: Arc<SiteLogin>) -> (Logins, SiteSessions) {
+fn logins(login: Arc<SiteLogin>) -> (LoginTracker, SiteSessions) {
     let sessions = SiteSessions::new([("a.example", false)]).unwrap();
-    (Logins::new(&[login], &sessions, 2), sessions)
+    (LoginTracker::new(&[login], &sessions, 2), sessions)
 }
 
-fn answer(status: u16, location: Option<&str>, body: &'static str) -> Result<Exchange, Failure> {
+fn answer(
+    status: u16,
+    location: Option<&str>,
+    body: &'static str,
+) -> Result<Exchange, ExchangeFailure> {
     let mut fields = vec![("content-type", "text/html")];
     fields.extend(location.map(|location| ("location", location)));
     let url = "https://a.example/login";
     Ok(fixtures::answer(url, status, &fields, body))
 }
 
-fn next(logins: &mut Logins) -> LoginRequest {
+fn next(logins: &mut LoginTracker) -> LoginStepRequest {
     match logins.gate(&origin()).0 {
-        LoginRequirement::Login(request) => request,
+        LoginPermitDecision::Login(request) => request,
         corrected => panic!("no request of a login: {corrected:?}"),
     }
 }
 
-fn is_open(logins: &mut Logins) -> bool {
-    matches!(logins.gate(&origin()).0, LoginRequirement::Open)
+fn is_open(logins: &mut LoginTracker) -> bool {
+    matches!(logins.gate(&origin()).0, LoginPermitDecision::Open)
 }
 
-fn failure(logins: &mut Logins) -> String {
+fn failure(logins: &mut LoginTracker) -> String {
     match logins.gate(&origin()).0 {
-        LoginRequirement::Failed(failure) => failure.why,
+        LoginPermitDecision::Failed(failure) => failure.why,
         corrected => panic!("the login has not failed: {corrected:?}"),
     }
 }
@@ -80,7 +86,7 @@ fn secrets() -> Result<Vec<(String, String)>, String> {
 }
 
 /// Takes the steps of a login until the form can be sent. Returns the request that sends the form.
-fn submit(logins: &mut Logins) -> LoginRequest {
+fn submit(logins: &mut LoginTracker) -> LoginStepRequest {
     let request = next(logins);
     assert_eq!(
         (request.step, request.url.path()),
@@ -88,7 +94,10 @@ fn submit(logins: &mut Logins) -> LoginRequest {
     );
     let reaction = logins.answered(&request, &answer(200, None, FORM));
     assert!(reaction.read.is_some() && logins.are_credentials_awaited());
-    assert!(matches!(logins.gate(&origin()).0, LoginRequirement::Wait));
+    assert!(matches!(
+        logins.gate(&origin()).0,
+        LoginPermitDecision::Wait
+    ));
     let reaction = logins.credentials_read(NOW, "a.example", secrets());
     assert_eq!(reaction.wake, [origin()]);
     let request = next(logins);
@@ -103,7 +112,7 @@ fn submit(logins: &mut Logins) -> LoginRequest {
     request
 }
 
-fn page(logins: &Logins, shown: SessionStatus) -> PageSession {
+fn page(logins: &LoginTracker, shown: SessionStatus) -> PageSession {
     PageSession {
         shown,
         ..logins.page_session(&url("https://a.example/")).unwrap()
@@ -115,7 +124,7 @@ fn out() -> SessionStatus {
 }
 
 /// Logs in successfully. Returns the logins and the stored sessions.
-fn logged_in() -> (Logins, SiteSessions) {
+fn logged_in() -> (LoginTracker, SiteSessions) {
     let (mut logins, sessions) = logins(form());
     let request = submit(&mut logins);
     let reaction = logins.answered(&request, &answer(302, Some("/home?s=1"), ""));
@@ -138,23 +147,26 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     let (_, sessions) = logged_in();
     assert!(sessions.may_be_logged_in("a.example"));
     // The next run does not log in again.
-    let mut later = Logins::new(&[form()], &sessions, 2);
+    let mut later = LoginTracker::new(&[form()], &sessions, 2);
     assert!(is_open(&mut later));
     let corrected = url("https://b.example/").origin();
-    assert!(matches!(later.gate(&corrected).0, LoginRequirement::Open));
+    assert!(matches!(
+        later.gate(&corrected).0,
+        LoginPermitDecision::Open
+    ));
 }
 
 /// Reports a page that looks logged out. Returns whether the page is set aside.
-fn shows_out(logins: &mut Logins, url: &CanonicalUrl) -> bool {
-    logins.page_ended(&page(logins, out()), url).page == LoggedOutPageAction::SetAside
+fn shows_out(logins: &mut LoginTracker, url: &CanonicalUrl) -> bool {
+    logins.page_ended(&page(logins, out()), url).page == LoggedOutPageRetry::SetAside
 }
 
-fn shows_in(logins: &mut Logins, url: &CanonicalUrl) {
+fn shows_in(logins: &mut LoginTracker, url: &CanonicalUrl) {
     logins.page_ended(&page(logins, SessionStatus::LoggedIn), url);
 }
 
 /// Logs in again after a log-out.
-fn log_in_again(logins: &mut Logins) {
+fn log_in_again(logins: &mut LoginTracker) {
     let request = submit(logins);
     logins.answered(&request, &answer(200, None, INSIDE));
     assert!(is_open(logins));
@@ -262,12 +274,12 @@ fn refused_credentials_are_not_sent_again_until_they_change() {
     let restored = || {
         let sessions = SiteSessions::new([("a.example", false)]).unwrap();
         sessions.restore("a.example", &stored, NOW);
-        (Logins::new(&[form()], &sessions, 2), sessions)
+        (LoginTracker::new(&[form()], &sessions, 2), sessions)
     };
     // The next run reads the credentials before it sends anything.
     let (mut same, _) = restored();
     let (gate, reaction) = same.gate(&origin());
-    assert!(matches!(gate, LoginRequirement::Wait) && reaction.read.is_some());
+    assert!(matches!(gate, LoginPermitDecision::Wait) && reaction.read.is_some());
     same.credentials_read(NOW, "a.example", secrets());
     assert_eq!(
         failure(&mut same),
@@ -310,7 +322,7 @@ fn rfc9110_15_4_8_a_form_is_sent_again_once_and_only_to_its_origin() {
         same.answered(&first, &answer(status, Some("/in2"), ""));
         let again = next(&mut same);
         assert_eq!((again.step, again.url.path()), (LoginStep::Submit, "/in2"));
-        let body = |request: &LoginRequest| request.form.as_ref().unwrap().encoded().to_owned();
+        let body = |request: &LoginStepRequest| request.form.as_ref().unwrap().encoded().to_owned();
         assert_eq!(body(&again), body(&first));
         same.answered(&again, &answer(status, Some("/in3"), ""));
         let expected =
@@ -345,8 +357,8 @@ fn plain_http_to_loopback_is_refused_behind_a_proxy() {
     let origin = url("http://127.0.0.1/").origin();
     for (is_proxied, is_allowed) in [(true, false), (false, true)] {
         let sessions = SiteSessions::new([("127.0.0.1", false)]).unwrap();
-        let mut logins = Logins::new(&[login()], &sessions, 2).proxied(is_proxied);
-        let LoginRequirement::Login(request) = logins.gate(&origin).0 else {
+        let mut logins = LoginTracker::new(&[login()], &sessions, 2).proxied(is_proxied);
+        let LoginPermitDecision::Login(request) = logins.gate(&origin).0 else {
             panic!("no request of a login");
         };
         let reaction = logins.answered(&request, &answer(200, None, to_loopback));
@@ -405,7 +417,7 @@ fn a_failed_request_begins_the_login_again_a_few_times() {
     let (mut logins, _) = logins(form());
     let mut request = next(&mut logins);
     let failed = |kind| {
-        Err(Failure::recorded(
+        Err(ExchangeFailure::recorded(
             kind,
             Tick::from_micros(1),
             Tick::from_micros(2),
@@ -460,7 +472,7 @@ fn a_token_is_read_and_sent_without_a_request() {
     let header = "Authorization".to_owned();
     let (mut logins, sessions) = logins(login(LoginMethod::Token { header }));
     let (gate, reaction) = logins.gate(&origin());
-    assert!(matches!(gate, LoginRequirement::Wait) && reaction.read.is_some());
+    assert!(matches!(gate, LoginPermitDecision::Wait) && reaction.read.is_some());
     let token = vec![(String::new(), "t0ken\n".to_owned())];
     let reaction = logins.credentials_read(NOW, "a.example", Ok(token));
     assert_eq!(reaction.wake, [origin()]);
@@ -485,7 +497,7 @@ fn a_token_is_read_and_sent_without_a_request() {
 #[test]
 fn a_table_below_with_its_own_cookies_needs_no_login() {
     let sessions = SiteSessions::new([("a.example", false), ("m.a.example", false)]).unwrap();
-    let mut logins = Logins::new(&[form()], &sessions, 2);
+    let mut logins = LoginTracker::new(&[form()], &sessions, 2);
     for (host, is_own) in [
         ("a.example", true),
         ("www.a.example", true),
@@ -493,7 +505,7 @@ fn a_table_below_with_its_own_cookies_needs_no_login() {
     ] {
         let url = url(&format!("https://{host}/"));
         assert_eq!(logins.page_session(&url).is_some(), is_own, "{host}");
-        let is_open = matches!(logins.gate(&url.origin()).0, LoginRequirement::Open);
+        let is_open = matches!(logins.gate(&url.origin()).0, LoginPermitDecision::Open);
         assert_eq!(is_open, !is_own, "{host}");
     }
 }

@@ -12,9 +12,9 @@ use super::super::fixtures::{at, context, coordinator, copy, leased, open_to_all
 use super::super::robots::RobotsStep;
 use super::super::{Coordinator, DriverStep};
 use super::ResourceAccess;
-use crate::control::StopRequest;
+use crate::control::StopUrgency;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{RenderId, RenderingStatus, WantedResource};
+use crate::messages::render::{PageSourceToRead, RenderId, WantedResource};
 use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
 use crate::render::{
     PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
@@ -70,7 +70,7 @@ fn rendering() -> (Coordinator, RenderId) {
         host: coordinator.hosts.state(&host),
         lease,
         exchange: Box::new(exchange),
-        rendering: RenderingStatus::Unneeded,
+        rendering: PageSourceToRead::Unneeded,
     };
     let mut out = Vec::new();
     coordinator.take_on(at(20), page, &mut out);
@@ -351,7 +351,7 @@ fn a_stop_makes_pages_pending_again_that_are_being_rendered() {
     let (mut coordinator, page) = rendering();
     let mut out = Vec::new();
     let mut answer = ask(&mut coordinator, page, "http://a.example/a.js", &mut out);
-    coordinator.handle(at(20), Event::Stop(StopRequest::Drain), &mut out);
+    coordinator.handle(at(20), Event::Stop(StopUrgency::Drain), &mut out);
     let mut out = Vec::new();
     let _ = coordinator.advance(at(20), &mut out);
     assert_eq!(coordinator.frontier.pending(&origin()), 1);

@@ -4,16 +4,17 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crawl_fetcher::robots::{
-    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmReservationFile,
+    CompiledRobots, EXCLUDED_HOST, RobotsFetchResult, RobotsRulesState, TDMREP_PATH,
+    TdmReservationCopy,
 };
-use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
+use crawl_frontier::{Admission, FrontierError, NotFetchedReason, Reason};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::super::run_scope::RunScope;
 use super::super::worker_coordination::WorkerCoordination;
-use super::{RobotsFollowUp, RobotsStates};
+use super::{RobotsFollowUpRequest, RobotsStates};
 use crate::messages::Job;
 
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
@@ -88,12 +89,12 @@ impl RobotsStates {
     ) -> Result<Option<Job>, FrontierError> {
         let is_out = scope.is_left_out(&of.host_key());
         match self.take_pending_fetch(&of) {
-            Some(RobotsFollowUp::Hop(url, hop))
+            Some(RobotsFollowUpRequest::Hop(url, hop))
                 if !is_out && !scope.is_left_out(&url.host_key()) =>
             {
                 self.job(of, url, hop).map(Some)
             }
-            Some(RobotsFollowUp::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
+            Some(RobotsFollowUpRequest::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
                 request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
                 of,
                 tries,
@@ -109,7 +110,7 @@ impl RobotsStates {
     pub(crate) fn robots_fetched(
         &mut self,
         (of, request, hop): (&Origin, &FetchRequest, u8),
-        result: &Result<Exchange, Failure>,
+        result: &Result<Exchange, ExchangeFailure>,
         (scope, shared): (&RunScope, &WorkerCoordination),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
@@ -117,18 +118,18 @@ impl RobotsStates {
             // that this worker must not follow.
             return Ok(RobotsStep::Again.into());
         }
-        let mut answer = RobotsAnswer::of(request, result, hop);
-        if let RobotsAnswer::Redirect { to, status } = &answer
+        let mut answer = RobotsFetchResult::of(request, result, hop);
+        if let RobotsFetchResult::Redirect { to, status } = &answer
             && let Some(why) = bar(&to.host_key(), scope, shared)
         {
-            answer = RobotsAnswer::Unreachable {
+            answer = RobotsFetchResult::Unreachable {
                 why: why.to_owned(),
                 status: Some(*status),
                 retry_after: None,
             };
         }
-        if let RobotsAnswer::Redirect { to, .. } = answer {
-            let pending = RobotsFollowUp::Hop(to.clone(), hop + 1);
+        if let RobotsFetchResult::Redirect { to, .. } = answer {
+            let pending = RobotsFollowUpRequest::Hop(to.clone(), hop + 1);
             self.set_pending_fetch(of, pending);
             return Ok(RobotsStep::Hop(to).into());
         }
@@ -147,7 +148,7 @@ impl RobotsStates {
             RobotsState::InForce { pace, .. } => Some(pace),
             _ => None,
         };
-        self.set_pending_fetch(of, RobotsFollowUp::TdmRep(0));
+        self.set_pending_fetch(of, RobotsFollowUpRequest::TdmRep(0));
         Ok(RobotsReaction {
             copy: Some(compiled.copy.to_bytes()),
             ..RobotsStep::TdmRep(pace).into()
@@ -163,15 +164,15 @@ impl RobotsStates {
         &mut self,
         of: &Origin,
         tries: u32,
-        result: &Result<Exchange, Failure>,
+        result: &Result<Exchange, ExchangeFailure>,
         scope: &RunScope,
     ) -> Result<RobotsReaction, FrontierError> {
-        let file = TdmReservationFile::of(result);
+        let file = TdmReservationCopy::of(result);
         let may_change = result
             .as_ref()
             .map_or_else(|failure| failure.retry, |_| true);
         if file.is_none() && may_change && tries < self.max_retries {
-            self.set_pending_fetch(of, RobotsFollowUp::TdmRep(tries + 1));
+            self.set_pending_fetch(of, RobotsFollowUpRequest::TdmRep(tries + 1));
             return Ok(RobotsStep::TdmRep(None).into());
         }
         let Some(held) = self.load(of)? else {
@@ -182,7 +183,7 @@ impl RobotsStates {
         let mut copy = held.copy.clone();
         copy.tdmrep = match (file, copy.tdmrep) {
             (Some(file), _) => file,
-            (None, TdmReservationFile::NotAsked) => TdmReservationFile::None,
+            (None, TdmReservationCopy::NotAsked) => TdmReservationCopy::None,
             (None, held) => held,
         };
         let compiled = self.keep(copy);
@@ -203,7 +204,7 @@ impl RobotsStates {
         // again and again.
         let state = self.state(compiled.copy.fetched_at, compiled, address);
         self.events.rules_known(of, &compiled.copy);
-        let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
+        let is_known = !matches!(compiled.copy.state, RobotsRulesState::Unreachable { .. });
         let (sitemaps, unusable) = match self.reads_sitemaps && is_known {
             true => scope.sitemaps_of(of, &compiled.robots, &self.secrets),
             false => (Vec::new(), Vec::new()),
@@ -228,20 +229,20 @@ fn bar(host: &HostKey, scope: &RunScope, shared: &WorkerCoordination) -> Option<
     }
 }
 
-fn address_of(result: &Result<Exchange, Failure>) -> Option<IpAddr> {
+fn address_of(result: &Result<Exchange, ExchangeFailure>) -> Option<IpAddr> {
     let address = result.as_ref().ok()?.address;
     address.as_ref().map(SocketAddr::ip)
 }
 
 /// Returns why no page of an origin may be fetched, given the result for its robots.txt. `None` if
 /// the result is no reason to refuse pages.
-fn refusal(hop: u8, result: &Result<Exchange, Failure>) -> Option<Exclusion> {
+fn refusal(hop: u8, result: &Result<Exchange, ExchangeFailure>) -> Option<NotFetchedReason> {
     let failure = result.as_ref().err()?;
     match failure.kind {
-        FailureKind::NotArchived => Some(Exclusion::of(Reason::NotArchived)),
-        kind if hop == 0 && kind.is_refusal() => Some(Exclusion {
+        FailureKind::NotArchived => Some(NotFetchedReason::of(Reason::NotArchived)),
+        kind if hop == 0 && kind.is_refusal() => Some(NotFetchedReason {
             rule: Some(failure.detail.clone()),
-            ..Exclusion::of(Reason::Address)
+            ..NotFetchedReason::of(Reason::Address)
         }),
         _ => None,
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::robots::{
-    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState,
-    RobotsTimeLimits, TDMREP_PATH, TdmReservationFile,
+    CompiledRobots, EXCLUDED_HOST, RobotsCache, RobotsCopy, RobotsFetchResult, RobotsRulesState,
+    RobotsTimeLimits, TDMREP_PATH, TdmReservationCopy,
 };
-use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets};
-use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason, UrlKind};
-use crawl_policy::usage::UsagePurpose;
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Secrets};
+use crawl_frontier::{Frontier, FrontierError, Lease, NotFetchedReason, Reason, UrlKind};
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_policy::{
     PageDirectives, ProductToken, RequestPath, RobotsOddity, RobotsOddityKind, RobotsProfile,
 };
@@ -27,8 +27,8 @@ use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
 };
 use crate::messages::page::FetchContext;
-use crate::summary::OriginRules;
-use crate::trace_events::TraceEvents;
+use crate::summary::OriginWideRules;
+use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
 
 /// Maximum bytes of compiled copies of robots.txt in memory. An evicted copy is compiled again from
@@ -44,7 +44,7 @@ pub(crate) enum RobotsAvailability {
     InForce(Arc<CompiledRobots>),
     /// No page of the origin may be fetched: either the fetcher must not connect to the origin's
     /// address, or a replay doesn't know the origin's rules.
-    Refused(Exclusion),
+    Refused(NotFetchedReason),
     /// No page of the origin may be fetched: robots.txt was answered with this status, and the
     /// operator's settings treat that as a closed site.
     Forbidden(u16),
@@ -56,7 +56,7 @@ pub(crate) enum RobotsAvailability {
 pub(crate) enum RobotsJudgement {
     /// The URL may be fetched. The label and the previous visit must still be added to the context.
     Allowed(FetchContext),
-    Refused(Exclusion),
+    Refused(NotFetchedReason),
     /// The origin's robots.txt must be fetched first.
     RobotsFirst,
 }
@@ -101,22 +101,22 @@ pub(crate) struct RobotsStates {
     /// Whether sitemaps named in robots.txt are fetched.
     reads_sitemaps: bool,
     secrets: Secrets,
-    events: TraceEvents,
+    events: TraceEventEmitter,
 }
 
 /// An origin in memory.
 #[derive(Debug, Default)]
 struct MetOrigin {
     /// The request that must precede requests for pages of this origin.
-    pending_fetch: Option<RobotsFollowUp>,
+    pending_fetch: Option<RobotsFollowUpRequest>,
     /// Why no page of this origin may be fetched; `None` if pages may be.
-    refused: Option<Exclusion>,
+    refused: Option<NotFetchedReason>,
 }
 
 /// A request that follows the one for an origin's robots.txt, and must end before the origin's
 /// pages are requested.
 #[derive(Debug)]
-pub(crate) enum RobotsFollowUp {
+pub(crate) enum RobotsFollowUpRequest {
     /// The target of a redirect of robots.txt, and the number of that redirect.
     Hop(CanonicalUrl, u8),
     /// `tdmrep.json`, and how often it was requested.
@@ -148,18 +148,18 @@ impl RobotsStates {
             max_retries: config.retries,
             reads_sitemaps: config.sitemaps,
             secrets: config.fetch.secrets(),
-            events: TraceEvents::new(config),
+            events: TraceEventEmitter::new(config),
         }
     }
 
     /// Returns the rules of each origin in memory whose rules are known, sorted by origin.
-    pub(super) fn rules(&self) -> Vec<OriginRules> {
+    pub(super) fn rules(&self) -> Vec<OriginWideRules> {
         let compiled = self.met.keys().filter_map(|origin| {
             let compiled = self.load(origin).ok()??;
             Some((origin, compiled))
         });
         let mut rules: Vec<_> = compiled
-            .map(|(origin, compiled)| OriginRules {
+            .map(|(origin, compiled)| OriginWideRules {
                 origin: origin.to_string(),
                 crawl_delay: compiled.robots.crawl_delay(),
                 usage: usage_preferences::of_origin(&compiled),
@@ -222,11 +222,11 @@ impl RobotsStates {
         };
         // The copy may lack the answer for `tdmrep.json`, for example because a run with another
         // purpose stored it.
-        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmReservationFile::NotAsked {
+        if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmReservationCopy::NotAsked {
             return Ok(None);
         }
         let state = self.state(now, &compiled, None);
-        if let (RobotsState::Unreachable { .. }, RobotsCopyState::Unreachable { why, .. }) =
+        if let (RobotsState::Unreachable { .. }, RobotsRulesState::Unreachable { why, .. }) =
             (&state, &compiled.copy.state)
         {
             let reason = why_unreachable(compiled.copy.status, why);
@@ -269,7 +269,7 @@ impl RobotsStates {
             Err(None) => return RobotsJudgement::RobotsFirst,
         };
         match self.extent != RunMode::Crawl && lease.kind != UrlKind::Sitemap {
-            true => RobotsJudgement::Refused(Exclusion::of(Reason::Planned)),
+            true => RobotsJudgement::Refused(NotFetchedReason::of(Reason::Planned)),
             false => RobotsJudgement::Allowed(FetchContext {
                 robots,
                 rules,
@@ -289,13 +289,13 @@ impl RobotsStates {
         &self,
         standing: &RobotsAvailability,
         url: &CanonicalUrl,
-    ) -> Result<(Arc<CompiledRobots>, RobotsVerdict), Option<Exclusion>> {
+    ) -> Result<(Arc<CompiledRobots>, RobotsVerdict), Option<NotFetchedReason>> {
         let rules = match standing {
             RobotsAvailability::InForce(rules) => rules,
             RobotsAvailability::Forbidden(status) => {
-                return Err(Some(Exclusion {
+                return Err(Some(NotFetchedReason {
                     rule: Some(format!("robots.txt answered {status}")),
-                    ..Exclusion::of(Reason::Robots)
+                    ..NotFetchedReason::of(Reason::Robots)
                 }));
             }
             RobotsAvailability::Refused(why) => return Err(Some(why.clone())),
@@ -330,7 +330,7 @@ impl RobotsStates {
     /// Returns the status of robots.txt that closes an origin; `None` if the origin is not closed.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
         let denies =
-            self.forbidden == ForbiddenRobotsPolicy::Deny && copy.state == RobotsCopyState::None;
+            self.forbidden == ForbiddenRobotsPolicy::Deny && copy.state == RobotsRulesState::None;
         copy.status
             .filter(|status| denies && matches!(status, 401 | 403))
     }
@@ -338,7 +338,7 @@ impl RobotsStates {
     /// Returns whether to fetch an origin's `tdmrep.json` before its pages, given the origin's
     /// rules.
     pub(crate) fn wants_tdmrep(&self, compiled: &CompiledRobots) -> bool {
-        let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
+        let is_known = !matches!(compiled.copy.state, RobotsRulesState::Unreachable { .. });
         self.needs_tdmrep
             && is_known
             && self.closed_by(&compiled.copy).is_none()
@@ -398,19 +398,19 @@ impl RobotsStates {
         Ok(FetchRequest::robots(url, validators))
     }
 
-    pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<RobotsFollowUp> {
+    pub(crate) fn take_pending_fetch(&mut self, of: &Origin) -> Option<RobotsFollowUpRequest> {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
     /// Returns the URL that an origin's robots.txt redirects to, if that URL must be fetched next.
     pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
         match &self.met.get(of)?.pending_fetch {
-            Some(RobotsFollowUp::Hop(url, _)) => Some(url),
+            Some(RobotsFollowUpRequest::Hop(url, _)) => Some(url),
             _ => None,
         }
     }
 
-    pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: RobotsFollowUp) {
+    pub(crate) fn set_pending_fetch(&mut self, of: &Origin, pending_fetch: RobotsFollowUpRequest) {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 
@@ -447,7 +447,7 @@ impl RobotsStates {
         Ok(paces)
     }
 
-    pub(crate) fn refuse(&mut self, of: &Origin, why: Exclusion) {
+    pub(crate) fn refuse(&mut self, of: &Origin, why: NotFetchedReason) {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
@@ -514,14 +514,14 @@ impl RobotsStates {
     pub(crate) fn learn(
         &mut self,
         of: &Origin,
-        answer: &RobotsAnswer,
-        result: &Result<Exchange, Failure>,
+        answer: &RobotsFetchResult,
+        result: &Result<Exchange, ExchangeFailure>,
     ) -> Result<Arc<CompiledRobots>, FrontierError> {
         let held = self.load(of)?;
         let held = held.as_ref().map(|held| &held.copy);
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {
-            RobotsCopyState::Unreachable { why, .. } => {
+            RobotsRulesState::Unreachable { why, .. } => {
                 let reason = match result {
                     // The detail of a TLS failure names the faulty certificate, so it is part of
                     // the reason.
@@ -532,7 +532,7 @@ impl RobotsStates {
                 };
                 self.note_unreachable(of, reason);
             }
-            RobotsCopyState::Rules | RobotsCopyState::None => {
+            RobotsRulesState::Rules | RobotsRulesState::None => {
                 if let Some(origins) = self.unreachable.get_mut(&of.host_key()) {
                     origins.remove(of);
                 }

@@ -1,16 +1,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_fetcher::robots::{RobotsAnswer, RobotsCopy, RobotsCopyState, TdmReservationFile};
+use crawl_fetcher::robots::{RobotsCopy, RobotsFetchResult, RobotsRulesState, TdmReservationCopy};
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
-use crawl_policy::usage::UsagePurpose;
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scheduler::{Politeness, PolitenessOverride, RobotsState};
 use crawl_weburl::{HostKey, Origin};
 
 use super::super::fixtures::{at, coordinator, copy};
 use super::{
-    ForbiddenRobotsPolicy, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, RobotsAvailability, RobotsFollowUp,
-    is_quick, may_be_anothers,
+    ForbiddenRobotsPolicy, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, RobotsAvailability,
+    RobotsFollowUpRequest, is_quick, may_be_anothers,
 };
 use crate::simulated::scripted_servers::{answer, failure};
 
@@ -18,7 +18,7 @@ use crate::simulated::scripted_servers::{answer, failure};
 fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {
     let origin = Origin::parse("http://a.example").unwrap();
     let (allow, deny) = (ForbiddenRobotsPolicy::Allow, ForbiddenRobotsPolicy::Deny);
-    let (none, rules) = (RobotsCopyState::None, RobotsCopyState::Rules);
+    let (none, rules) = (RobotsRulesState::None, RobotsRulesState::Rules);
     for (forbidden, state, status, closed) in [
         (allow, &none, 403, None),
         (deny, &none, 403, Some(403)),
@@ -128,7 +128,7 @@ fn only_loopback_and_private_hosts_are_the_operators_own() {
 fn an_origin_that_is_met_has_the_state_of_its_copy() {
     let origin = Origin::parse("http://a.example").unwrap();
     let unreachable = |status| RobotsCopy {
-        state: RobotsCopyState::Unreachable {
+        state: RobotsRulesState::Unreachable {
             why: "status".to_owned(),
             tries: 1,
         },
@@ -138,7 +138,7 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
     };
     let rules = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
     let with_tdmrep = RobotsCopy {
-        tdmrep: TdmReservationFile::None,
+        tdmrep: TdmReservationCopy::None,
         ..rules.clone()
     };
     let train = Some(UsagePurpose::TrainAi);
@@ -254,7 +254,7 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     let origin = Origin::parse("http://a.example").unwrap();
     let host = origin.host_key();
     let result = Err(failure(FailureKind::Timeout, at(20), at(21)));
-    let unreachable = RobotsAnswer::Unreachable {
+    let unreachable = RobotsFetchResult::Unreachable {
         why: "timeout".to_owned(),
         status: None,
         retry_after: None,
@@ -263,7 +263,7 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     let learned = origins.learn(&origin, &unreachable, &result);
     assert!(matches!(
         learned.unwrap().copy.state,
-        RobotsCopyState::Unreachable { .. }
+        RobotsRulesState::Unreachable { .. }
     ));
     assert_eq!(
         origins.why_unreachable(&origin),
@@ -273,7 +273,7 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     assert_eq!(origins.why_unreachable_host(&host), Some(words));
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let result = answer(404, "").result(&request.url, at(30));
-    let none = RobotsAnswer::of(&request, &result, 0);
+    let none = RobotsFetchResult::of(&request, &result, 0);
     origins.learn(&origin, &none, &result).unwrap();
     assert_eq!(origins.why_unreachable_host(&host), None);
 }
@@ -283,11 +283,11 @@ fn a_pending_fetch_is_taken_once_and_forgotten_with_its_host() {
     let origins = &mut coordinator(|_| {}).robots;
     let of = Origin::parse("http://a.example").unwrap();
     assert!(origins.take_pending_fetch(&of).is_none());
-    origins.set_pending_fetch(&of, RobotsFollowUp::TdmRep(0));
+    origins.set_pending_fetch(&of, RobotsFollowUpRequest::TdmRep(0));
     assert_eq!(origins.pending_hop(&of), None);
     assert!(origins.take_pending_fetch(&of).is_some());
     assert!(origins.take_pending_fetch(&of).is_none());
-    origins.set_pending_fetch(&of, RobotsFollowUp::Hop(of.url("/a"), 1));
+    origins.set_pending_fetch(&of, RobotsFollowUpRequest::Hop(of.url("/a"), 1));
     assert_eq!(origins.pending_hop(&of), Some(&of.url("/a")));
     origins.forget(&of);
     assert!(!origins.is_met(&of) && origins.pending_hop(&of).is_none());

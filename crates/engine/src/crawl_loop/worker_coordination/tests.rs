@@ -1,13 +1,13 @@
 //! One worker of a shared crawl. All hosts but one are in one bucket, the unit that workers own.
 
 use crawl_fetcher::{FetchRequest, Validators};
-use crawl_scheduler::{Permit, PollOutcome, Purpose};
+use crawl_scheduler::{Permit, PollOutcome, RequestPurpose};
 
 use super::super::request_rows;
 use super::*;
 use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::crawl_loop::{Coordinator, DriverStep};
-use crate::messages::{CommittedGroup, Event, Job, WriterMessage};
+use crate::messages::{Event, GroupCommitResult, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
 /// A worker that owns every host. All hosts but one are in one bucket.
@@ -164,10 +164,10 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
         step(Some(Event::Shared(SharedNews::LinksWait))),
         (false, vec![(None, 2)])
     );
-    let committed = CommittedGroup {
+    let committed = GroupCommitResult {
         items: WriterMessage::TakeLinks.weight(),
         leaves_links: Some(false),
-        ..CommittedGroup::default()
+        ..GroupCommitResult::default()
     };
     assert_eq!(
         step(Some(Event::Committed(Box::new(committed)))),
@@ -306,7 +306,9 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
     coordinator.attend_to_workers(at(22), &mut out);
     assert!(coordinator.robots.pending_hop(&origin).is_none());
     match coordinator.hosts.poll(at(40)) {
-        PollOutcome::Issue(permit) => assert_eq!(*permit.purpose(), Purpose::Robots { origin }),
+        PollOutcome::Issue(permit) => {
+            assert_eq!(*permit.purpose(), RequestPurpose::Robots { origin })
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
+use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcRecordLocation};
 use crawl_archive::{ReadError, RowReader};
 use crawl_extractor::is_html;
 use crawl_fetcher::Interstitial;
 use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::canonicalize;
 
-use super::RebuildRules;
+use super::IndexRebuildSettings;
 use crate::document_conversion::DocumentRules;
 use crate::error::EngineError;
 
@@ -22,11 +22,11 @@ pub(super) struct KeptPage {
     pub(super) at: i64,
     /// When the last new body was fetched. Answers that repeat the body don't count.
     pub(super) in_full_at: i64,
-    pub(super) place: Option<WarcPlace>,
+    pub(super) place: Option<WarcRecordLocation>,
     /// The length of the page's body as sent.
     pub(super) bytes: u64,
     /// The archive position and size of the page's DOM, if it was rendered.
-    pub(super) dom: Option<(WarcPlace, u64)>,
+    pub(super) dom: Option<(WarcRecordLocation, u64)>,
     pub(super) refused: Option<String>,
     /// Whether the page is kept out of the index, as decided by the last row that states it.
     is_out: bool,
@@ -37,7 +37,7 @@ pub(super) struct KeptPage {
 /// unreadable rows. `None` if stopped.
 pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
-    rules: &RebuildRules,
+    rules: &IndexRebuildSettings,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<KeptPage>, u64)>, EngineError> {
     let Some(others) = others_than_pages(dir, is_stopped)? else {
@@ -90,7 +90,7 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
 
 /// The last page of each URL, from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
-    rules: &'a RebuildRules,
+    rules: &'a IndexRebuildSettings,
     /// URLs that were fetched as sitemaps or as parts of pages.
     others: HashSet<String>,
     kept: HashMap<String, KeptPage>,
@@ -150,7 +150,7 @@ impl LastAnswers<'_> {
     }
 
     /// Returns the archive position of a row's record. `None` if its body must not be indexed.
-    fn place(&self, row: &mut PageRow) -> Option<WarcPlace> {
+    fn place(&self, row: &mut PageRow) -> Option<WarcRecordLocation> {
         // The archived body contains a secret that can't be redacted, since no secrets are
         // configured now.
         let is_unredacted = row.echoes_secret && self.rules.secrets.is_empty();

@@ -10,10 +10,10 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{CurrentBase, KnownLink, LinkCache, MAX_HREF_BYTES};
-use crate::config::{Config, ResourcePolicy, TrapAvoidance};
+use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
 use crate::read::document_result::ReadDocument;
-use crate::read::links::{LinkPolicy, Links};
+use crate::read::links::{DocumentLinkCollector, LinkPolicy};
 
 const BASES: [&str; 7] = [
     "http://a.example/",
@@ -110,7 +110,7 @@ fn lease(url: &CanonicalUrl, depth: u32) -> Lease {
 fn config() -> Config {
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, vec![url(BASES[0])], "out");
-    config.resources = ResourcePolicy::All;
+    config.resources = EmbeddedResourcePolicy::All;
     config.forms = true;
     config.links = true;
     config
@@ -124,7 +124,8 @@ fn read_links(
     (cache, settled_at): (&RefCell<LinkCache>, Option<u64>),
 ) -> PageFindings {
     let page = read_html(html.as_bytes(), None, &ReadingLimits::default());
-    let mut links = Links::new(from, scope, policy, Some(robots), (cache, settled_at));
+    let mut links =
+        DocumentLinkCollector::new(from, scope, policy, Some(robots), (cache, settled_at));
     for link in &page.links {
         links.link(&from.url, link, None);
     }

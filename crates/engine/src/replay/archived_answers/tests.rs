@@ -3,17 +3,17 @@ use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
-    Timestamp, Truncated,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
+    RecordIds, Timestamp, TruncationReason,
 };
-use crawl_fetcher::{FailureKind, FetchRequest, Truncation};
+use crawl_fetcher::{FailureKind, FetchRequest, TruncationReason};
 use crawl_policy::ProductToken;
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::super::recorded_crawl::{RecordedCrawl, tick};
-use super::{ArchivedAnswers, ReplayDifference, ReplayGaps, ReplayTiming, headers};
+use super::{ArchivedAnswers, ReplayDifference, ReplayGapCounts, ReplayTiming, headers};
 use crate::config::Config;
 
 const START: u64 = 1_795_000_000_000;
@@ -43,13 +43,14 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
 }
 
 /// An archived answer: when its request was sent, its body, and how the body was cut.
-type Archived = (u64, &'static str, Option<Truncated>);
+type Archived = (u64, &'static str, Option<TruncationReason>);
 
 /// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
 /// `archived`.
 fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> ArchivedAnswers {
     let dir = tempfile::tempdir().unwrap().keep();
-    let mut archive = Archive::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
+    let mut archive =
+        ArchiveWriter::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
     let url = canonicalize(None, URL).unwrap();
     let mut fields = HeaderMap::new();
     fields.insert("content-length", HeaderValue::from_static("999"));
@@ -74,7 +75,8 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
             revisit: None,
             about: CaptureMetadata::default(),
         };
-        let encoded = Encoder::default().encode(&capture, &RecordIds::numbered(number as u64));
+        let encoded =
+            CaptureEncoder::default().encode(&capture, &RecordIds::numbered(number as u64));
         archive.append(&encoded).unwrap();
     }
     archive.sync().unwrap();
@@ -102,7 +104,7 @@ fn result_of(answers: &mut ArchivedAnswers, path: &str) -> String {
             let body = String::from_utf8_lossy(&found.body).into_owned();
             let wait = found.headers.get("retry-after");
             let wait = wait.map(|wait| wait.to_str().unwrap().to_owned());
-            let cut = found.truncated.map(Truncation::name);
+            let cut = found.truncated.map(TruncationReason::name);
             format!(
                 "{} {body:?} {cut:?} {wait:?} {}",
                 found.status,
@@ -130,9 +132,9 @@ fn answers_come_from_the_archive_in_their_order() {
     ];
     let archived: [Archived; 4] = [
         (4_000, "first", None),
-        (4_500, "second", Some(Truncated::Length)),
-        (6_000, "part", Some(Truncated::Disconnect)),
-        (8_000, "", Some(Truncated::Withheld)),
+        (4_500, "second", Some(TruncationReason::Length)),
+        (6_000, "part", Some(TruncationReason::Disconnect)),
+        (8_000, "", Some(TruncationReason::Withheld)),
     ];
     let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
     let results: Vec<_> = (0..8).map(|_| result_of(&mut answers, "/")).collect();
@@ -150,7 +152,7 @@ fn answers_come_from_the_archive_in_their_order() {
     ];
     assert_eq!(results, expected);
     assert_eq!(result_of(&mut answers, "/unknown"), "not_archived None 70");
-    let gaps = ReplayGaps {
+    let gaps = ReplayGapCounts {
         not_archived: 4,
         withheld: 1,
         cut_bodies: 1,
@@ -169,7 +171,7 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
     let archived: [Archived; 1] = [(4_000, "again", None)];
     let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
     assert_eq!(result_of(&mut answers, "/"), r#"200 "again" None None 70"#);
-    assert_eq!(answers.gaps, ReplayGaps::default());
+    assert_eq!(answers.gaps, ReplayGapCounts::default());
 }
 
 #[test]
@@ -187,7 +189,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         row(2_500, Some(200), None),
     ];
     let archived: [Archived; 3] = [
-        (0, "", Some(Truncated::Withheld)),
+        (0, "", Some(TruncationReason::Withheld)),
         (1_000, "visit", None),
         (2_500, "got", None),
     ];
@@ -202,7 +204,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         assert_eq!(exchange.sent.is_head, is_head);
         (exchange.status, exchange.body.len(), exchange.truncated)
     };
-    assert_eq!(send(true), (200, 0, Some(Truncation::Unwanted)));
+    assert_eq!(send(true), (200, 0, Some(TruncationReason::Unwanted)));
     assert_eq!(send(false), (200, 5, None));
     assert_eq!(send(true), (405, 0, None));
     assert_eq!(send(false), (200, 3, None));

@@ -36,7 +36,7 @@ fn past(body: &str) -> PreviousVisit {
         decoded_digest: Some(digest(&format!("decoded {body}"))),
         ..KnownPage::new(200, digest(body), validators)
     };
-    let visits = RevisitSchedule {
+    let visits = RevisitRules {
         round: Round::first(1),
         revisits: RevisitIntervals::default(),
     };
@@ -75,13 +75,17 @@ fn visit_answer<'a>(
 fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
-        Some(RepeatedAnswer::NotModified(_)) => "not modified",
-        Some(RepeatedAnswer::Payload(_)) => "payload",
-        Some(RepeatedAnswer::Content(_)) => "content",
+        Some(AnswerRepetition::NotModified(_)) => "not modified",
+        Some(AnswerRepetition::Payload(_)) => "payload",
+        Some(AnswerRepetition::Content(_)) => "content",
         None => "none",
     };
     let detected = detector.finish(None);
-    (repeat, detected.change.map(Change::name), detected.differs)
+    (
+        repeat,
+        detected.change.map(PageChange::name),
+        detected.differs,
+    )
 }
 
 #[test]
@@ -142,13 +146,13 @@ fn a_faulty_answer_is_inconclusive() {
             "{fault:?} {has_past}"
         );
         assert_eq!(
-            detected.change.map(Change::name),
+            detected.change.map(PageChange::name),
             change,
             "{fault:?} {has_past}"
         );
     }
     let broken_off = Exchange {
-        truncated: Some(Truncation::Time(FailureKind::Timeout)),
+        truncated: Some(TruncationReason::Time(FailureKind::Timeout)),
         ..exchange
     };
     let answer = visit_answer(&broken_off, &row, Some(&past));

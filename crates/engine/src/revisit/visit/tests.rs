@@ -7,8 +7,8 @@ use crawl_frontier::Reason;
 
 const DAY: u32 = 86_400;
 
-fn visits(began: u32) -> RevisitSchedule {
-    RevisitSchedule {
+fn visits(began: u32) -> RevisitRules {
+    RevisitRules {
         round: Round {
             number: 2,
             began,
@@ -60,13 +60,13 @@ fn intervals_keep_their_bounds() {
         least: Duration::from_secs(3600),
         most: Duration::from_secs(7200),
     };
-    let visits = RevisitSchedule {
+    let visits = RevisitRules {
         revisits,
         ..visits(DAY)
     };
     let first = visits.after(DAY, UrlKind::Page, None, page("a"), None);
     assert_eq!(first.due, DAY + 3600);
-    let later = RevisitSchedule {
+    let later = RevisitRules {
         round: Round::first(9 * DAY),
         ..visits
     };
@@ -105,9 +105,9 @@ fn a_round_with_a_clock_ahead_does_not_delay_later_rounds() {
 fn the_result_is_compared_with_the_last_page() {
     let visits = visits(DAY);
     let after = |past: Option<PreviousVisit>, found: VisitResult| {
-        let change = RevisitSchedule::change(past.as_ref(), &found);
+        let change = RevisitRules::change(past.as_ref(), &found);
         let visit = visits.after(1, UrlKind::Page, past, found, None);
-        (change.map(Change::name), PreviousVisit::read(&visit))
+        (change.map(PageChange::name), PreviousVisit::read(&visit))
     };
     let (change, past) = after(None, page("a"));
     assert_eq!(change, Some("new"));
@@ -117,7 +117,7 @@ fn the_result_is_compared_with_the_last_page() {
     assert_eq!(change, Some("same"));
     let (change, past) = after(past, VisitResult::Unknown);
     assert_eq!(change, None);
-    let barred = Exclusion::of(Reason::Robots);
+    let barred = NotFetchedReason::of(Reason::Robots);
     let (change, past) = after(past, VisitResult::Excluded(barred.clone()));
     assert_eq!(change, None);
     assert!(past.as_ref().unwrap().was_excluded_by(&barred));
@@ -190,7 +190,7 @@ fn a_failure_keeps_the_interval() {
 
 #[test]
 fn a_rule_that_moved_is_the_same() {
-    let barred = |line| Exclusion {
+    let barred = |line| NotFetchedReason {
         reason: Reason::Robots,
         rule: Some("Disallow: /".into()),
         line: Some(line),
@@ -199,5 +199,5 @@ fn a_rule_that_moved_is_the_same() {
     let visit = visits(DAY).after(1, UrlKind::Page, None, result, None);
     let past = PreviousVisit::read(&visit).unwrap();
     assert!(past.was_excluded_by(&barred(2)));
-    assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));
+    assert!(!past.was_excluded_by(&NotFetchedReason::of(Reason::Robots)));
 }

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crawl_archive::DiskFaults;
+use crawl_archive::DiskFaultInjector;
 
-use super::Dice;
+use super::RandomNumberGenerator;
 
 /// The size of a sector in bytes. A disk writes only whole sectors.
 const SECTOR: u64 = 512;
@@ -24,7 +24,7 @@ pub(super) struct SimulatedDisk(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    dice: Dice,
+    dice: RandomNumberGenerator,
     /// The number of synced bytes of each file.
     synced: BTreeMap<PathBuf, u64>,
     /// The next fault, and the number of operations before it.
@@ -44,7 +44,7 @@ pub(super) enum DiskFault {
 }
 
 impl SimulatedDisk {
-    pub(super) fn new(dice: Dice) -> SimulatedDisk {
+    pub(super) fn new(dice: RandomNumberGenerator) -> SimulatedDisk {
         SimulatedDisk(Mutex::new(State {
             dice,
             synced: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl State {
     }
 }
 
-impl DiskFaults for SimulatedDisk {
+impl DiskFaultInjector for SimulatedDisk {
     fn write(&self, path: &Path, length: usize) -> io::Result<usize> {
         let mut state = self.state();
         let was_dead = state.is_dead;

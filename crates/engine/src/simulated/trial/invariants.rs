@@ -16,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::disk::SimulatedDisk;
 use crate::config::Config;
-use crate::control::Command;
+use crate::control::CrawlCommand;
 use crate::messages::Job;
 use crate::totals::CrawlTotals;
 
@@ -30,7 +30,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// How a life of the program ended. A life is the time from a start of the program to its end or
 /// death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Death {
+pub(super) enum LifeEndCause {
     /// The run ended normally and committed everything.
     Clean,
     /// The program was killed. All written bytes stay.
@@ -287,7 +287,13 @@ impl InvariantChecker {
     }
 
     /// Ends a life of the program.
-    pub(super) fn end(&mut self, worker: usize, now: Tick, death: Death, disk: &SimulatedDisk) {
+    pub(super) fn end(
+        &mut self,
+        worker: usize,
+        now: Tick,
+        death: LifeEndCause,
+        disk: &SimulatedDisk,
+    ) {
         let records = &mut self.records[worker];
         let synced = disk.synced(&records.dir.join("requests.jsonl"));
         let Orders {
@@ -310,10 +316,10 @@ impl InvariantChecker {
         let seen = std::mem::take(&mut self.seen).into_iter();
         let (own, others): (Vec<_>, Vec<_>) = seen.partition(|(_, seen)| seen.worker == worker);
         self.seen = others.into_iter().collect();
-        records.is_unclean = death != Death::Clean && !own.is_empty();
+        records.is_unclean = death != LifeEndCause::Clean && !own.is_empty();
         for host in self.hosts.values_mut() {
             if host.worker == worker {
-                host.end_life(now, delay, death == Death::Clean);
+                host.end_life(now, delay, death == LifeEndCause::Clean);
             }
         }
         // If the copy of robots.txt is too old, a page is allowed only after a new answer.
@@ -326,12 +332,12 @@ impl InvariantChecker {
         for (_, seen) in own {
             if let (Some(end), Some(until), Some(length)) = (seen.end, seen.wait_until, seen.logged)
             {
-                let only = (death != Death::Clean).then_some((worker, length));
+                let only = (death != LifeEndCause::Clean).then_some((worker, length));
                 let waits = self.waits.entry(seen.host).or_default();
                 waits.push(RecordedWait { only, end, until });
             }
         }
-        if death == Death::PowerCut {
+        if death == LifeEndCause::PowerCut {
             let is_kept = |wait: &RecordedWait| {
                 wait.only
                     .is_none_or(|(by, length)| by != worker || length <= synced)
@@ -343,13 +349,13 @@ impl InvariantChecker {
     }
 
     /// Records that a command is posted.
-    pub(super) fn commanded(&mut self, command: &Command) {
+    pub(super) fn commanded(&mut self, command: &CrawlCommand) {
         match command {
-            Command::Resume => self.orders.is_paused = false,
-            Command::Add(url) => {
+            CrawlCommand::Resume => self.orders.is_paused = false,
+            CrawlCommand::Add(url) => {
                 self.orders.named.insert(url.clone());
             }
-            Command::Unpark(host) => {
+            CrawlCommand::Unpark(host) => {
                 self.orders.parked.remove(host.as_str());
             }
             _ => {}
@@ -357,25 +363,25 @@ impl InvariantChecker {
     }
 
     /// Records that a command was carried out.
-    pub(super) fn obeyed(&mut self, now: Tick, command: &Command) {
+    pub(super) fn obeyed(&mut self, now: Tick, command: &CrawlCommand) {
         let orders = &mut self.orders;
         match command {
-            Command::Pause => orders.is_paused = true,
-            Command::Park(host) => {
+            CrawlCommand::Pause => orders.is_paused = true,
+            CrawlCommand::Park(host) => {
                 orders.parked.insert(host.as_str().to_owned());
             }
             // Accept the command even if the host is not parked, because a command to park the
             // host may be sent at the same time.
-            Command::Unpark(host) => {
+            CrawlCommand::Unpark(host) => {
                 orders.parked.remove(host.as_str());
             }
-            Command::Add(url) => orders.added.push(url.clone()),
-            Command::Rules(rules) => {
+            CrawlCommand::Add(url) => orders.added.push(url.clone()),
+            CrawlCommand::Rules(rules) => {
                 orders.excluded.clone_from(&rules.exclude);
                 // Delays of earlier commands override the reloaded settings.
                 orders.longer_since = Some(now);
             }
-            Command::Delay { host, delay } => {
+            CrawlCommand::Delay { host, delay } => {
                 orders.longer_since = Some(now);
                 match host {
                     Some(host) => {

@@ -10,33 +10,33 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crawl_archive::LogFile;
+use crawl_archive::RowLogWriter;
 use crawl_frontier::{FileLock, Frontier};
 use crawl_scheduler::{Permit, Tick};
 
-use self::commands::Posted;
-use self::requests_in_flight::Flight;
+use self::commands::UnansweredCommand;
+use self::requests_in_flight::SimulatedInFlightRequest;
 use self::sharing::RECONNECTS;
 pub(super) use self::sharing::{SimulatedSharing, Trouble, VirtualClock};
 use super::disk::SimulatedDisk;
 use super::invariants::InvariantChecker;
 use super::web::TrialWeb;
-use super::{Dice, Store, Trace};
+use super::{RandomNumberGenerator, Store, Trace};
 use crate::config::Config;
-use crate::control::{Command, CommandAnswer, StopRequest};
+use crate::control::{CommandAnswer, CrawlCommand, StopUrgency};
 use crate::crawl_loop::{Coordinator, DriverStep};
 use crate::driver::start::{coordinator, restore_earlier_run};
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
 use crate::messages::page::FetchedPage;
 use crate::messages::sharing::SharedRequest;
-use crate::messages::{CommittedGroup, Effect, Event, WriterMessage, lines_to_log};
+use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::page_encoder::PageEncoder;
 use crate::read::{PageReader, UnreadPage};
 use crate::revisit::round;
 use crate::revisit::visit::Round;
-use crate::shared_traps::SharedTraps;
+use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::summary::EndReason;
 use crate::write::{Writer, run_end};
@@ -53,22 +53,22 @@ pub(super) enum LifeEnd {
 }
 
 /// The events and delays that were drawn at random for a life (run of the program).
-pub(super) struct Fate {
+pub(super) struct RandomLifeEvents {
     /// After this many events, the program is killed.
     pub(super) killed_after: Option<u64>,
     /// A stop, and the number of events before the stop.
-    pub(super) stopped_after: Option<(u64, StopRequest)>,
+    pub(super) stopped_after: Option<(u64, StopUrgency)>,
     /// A fault or command that only a worker of a shared crawl can have, and the number of events
     /// before it.
     pub(super) trouble: Option<(u64, Trouble)>,
     /// The commands of the operator, each with the number of events before it.
-    pub(super) commands: Vec<(u64, Command)>,
+    pub(super) commands: Vec<(u64, CrawlCommand)>,
     /// The longest times that look-ups, readers, messages and commits take, in milliseconds.
     pub(super) slowness: u64,
 }
 
 /// The parts of a trial that persist across lives of the program.
-pub(super) struct World<'t> {
+pub(super) struct PersistentTrialState<'t> {
     pub(super) web: &'t mut TrialWeb,
     pub(super) disk: &'t SimulatedDisk,
     pub(super) checker: &'t mut InvariantChecker,
@@ -77,19 +77,19 @@ pub(super) struct World<'t> {
     /// The buckets (sets of hosts) whose last owner has committed the state of their hosts.
     pub(super) released: &'t mut BTreeSet<i32>,
     pub(super) trace: &'t Trace,
-    pub(super) dice: &'t mut Dice,
+    pub(super) dice: &'t mut RandomNumberGenerator,
 }
 
 /// Something that happens at a point in virtual time.
 enum Happening {
-    Ended(Box<Flight>),
+    Ended(Box<SimulatedInFlightRequest>),
     Found(Permit, IpAddr),
     ReadingBegins(Box<FetchedPage>),
     ReadingEnds(Box<FetchedPage>),
     Arrives(WriterMessage),
     /// The writer begins a commit.
     Commits,
-    Committed(Box<CommittedGroup>),
+    Committed(Box<GroupCommitResult>),
     /// The sharing thread checks the other workers.
     Looks,
     /// A request to the sharing thread arrives.
@@ -128,8 +128,8 @@ impl Ord for Due {
 }
 
 /// The state of the program during one life.
-pub(super) struct Life {
-    fate: Fate,
+pub(super) struct ProgramLife {
+    fate: RandomLifeEvents,
     now: Tick,
     /// The number of events so far.
     events: u64,
@@ -141,12 +141,12 @@ pub(super) struct Life {
     frontier: Arc<dyn Frontier>,
     sharing: Option<SimulatedSharing>,
     /// Commands without an answer so far.
-    posted: Vec<Posted>,
+    posted: Vec<UnansweredCommand>,
     /// The lock of a worker's directory.
     _lock: Option<FileLock>,
     coordinator: Coordinator,
     writer: Writer,
-    requests: LogFile,
+    requests: RowLogWriter,
     reader: PageReader,
     encoder: PageEncoder,
     is_given_up: bool,
@@ -162,18 +162,18 @@ pub(super) struct EndedLife {
 
 /// Runs the program, starting at the virtual time `now`.
 pub(super) fn live(
-    world: &mut World<'_>,
+    world: &mut PersistentTrialState<'_>,
     store: &Store,
     config: Config,
-    fate: Fate,
+    fate: RandomLifeEvents,
     now: Tick,
 ) -> EndedLife {
     let config = Arc::new(config);
     let directory = directory::open_with(&config, 1, false, |_, dir, _| {
         Ok((store.open(dir)?, None, None))
     });
-    let life =
-        directory.and_then(|directory| Life::begin(world, &config, directory, None, (fate, now)));
+    let life = directory
+        .and_then(|directory| ProgramLife::begin(world, &config, directory, None, (fate, now)));
     let mut life = match life {
         Ok(life) => life,
         Err(error) => {
@@ -196,21 +196,21 @@ pub(super) fn live(
     EndedLife { end, at, frontier }
 }
 
-impl Life {
+impl ProgramLife {
     /// Restores the state in the directory, as the driver does.
     pub(super) fn begin(
-        world: &mut World<'_>,
+        world: &mut PersistentTrialState<'_>,
         config: &Arc<Config>,
         mut directory: CrawlDirectory,
         worker: Option<SimulatedSharing>,
-        (fate, now): (Fate, Tick),
-    ) -> Result<Life, EngineError> {
+        (fate, now): (RandomLifeEvents, Tick),
+    ) -> Result<ProgramLife, EngineError> {
         let frontier = Arc::clone(&directory.frontier);
         let visits = round::take_up(&*frontier, config, now, &mut directory.totals, &|| false)?;
         let Round { number, began, .. } = visits.round;
         world.checker.enter_round(number, began);
         let traps = frontier.meta(META_TRAPS)?;
-        let traps = SharedTraps::new(&config.traps, traps.as_deref());
+        let traps = SharedTrapDetector::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
         restore_earlier_run(&mut coordinator, config, |_, _| {}, &mut directory, now)?;
         let CrawlDirectory {
@@ -227,7 +227,7 @@ impl Life {
             .with_traps(traps.clone())
             .with_sampling(sampling)
             .with_shared_frontier(shared);
-        let mut life = Life {
+        let mut life = ProgramLife {
             fate,
             now,
             events: 0,
@@ -255,7 +255,10 @@ impl Life {
 
     /// Advances the program until it waits. Returns the time of the next event, or how the program
     /// ended.
-    pub(super) fn advance(&mut self, world: &mut World<'_>) -> Result<Tick, LifeEnd> {
+    pub(super) fn advance(
+        &mut self,
+        world: &mut PersistentTrialState<'_>,
+    ) -> Result<Tick, LifeEnd> {
         self.events += 1;
         let events = self.events;
         if self.fate.killed_after.is_some_and(|after| events > after)
@@ -294,7 +297,7 @@ impl Life {
     }
 
     /// Advances the time to `at`, and handles the next event if it is due by then.
-    pub(super) fn pass(&mut self, world: &mut World<'_>, at: Tick) {
+    pub(super) fn pass(&mut self, world: &mut PersistentTrialState<'_>, at: Tick) {
         self.now = self.now.max(at);
         self.abort_late_flights();
         let first = self.due.peek().map(|due| due.at);
@@ -305,7 +308,7 @@ impl Life {
         }
     }
 
-    fn handle(&mut self, world: &mut World<'_>, event: Event) {
+    fn handle(&mut self, world: &mut PersistentTrialState<'_>, event: Event) {
         self.coordinator.handle(self.now, event, &mut self.effects);
         self.coordinator.check_invariants();
         self.perform(world);
@@ -325,17 +328,17 @@ impl Life {
     }
 
     /// Draws the time that an action takes.
-    fn delay(&self, world: &mut World<'_>) -> Duration {
+    fn delay(&self, world: &mut PersistentTrialState<'_>) -> Duration {
         Duration::from_millis(world.dice.below(self.fate.slowness + 1))
     }
 
     /// Schedules an event after a drawn time.
-    fn soon(&mut self, world: &mut World<'_>, happening: Happening) {
+    fn soon(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
         let wait = self.delay(world);
         self.after(wait, happening);
     }
 
-    fn happens(&mut self, world: &mut World<'_>, happening: Happening) {
+    fn happens(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
         let now = self.now;
         match happening {
             Happening::Ended(flight) => self.landed(world, *flight),
@@ -363,7 +366,7 @@ impl Life {
                 self.handle(world, Event::Committed(committed));
                 self.read_answers(world);
             }
-            Happening::Resumes => self.post(world, Command::Resume),
+            Happening::Resumes => self.post(world, CrawlCommand::Resume),
             Happening::Heard(event) => {
                 world
                     .trace
@@ -374,7 +377,7 @@ impl Life {
         }
     }
 
-    fn read(&mut self, world: &mut World<'_>, page: Box<FetchedPage>) {
+    fn read(&mut self, world: &mut PersistentTrialState<'_>, page: Box<FetchedPage>) {
         let mut early = Vec::new();
         match self.reader.read(page, &mut |batch| early.push(batch)) {
             Ok(page) => {
@@ -390,7 +393,7 @@ impl Life {
         }
     }
 
-    fn commit(&mut self, world: &mut World<'_>) {
+    fn commit(&mut self, world: &mut PersistentTrialState<'_>) {
         if self.waits_for_database() {
             return self.after(RECONNECTS, Happening::Commits);
         }
@@ -409,7 +412,7 @@ impl Life {
                 world
                     .trace
                     .note(self.now, || format!("w{worker} commit of {count}"));
-                let World { checker, disk, .. } = world;
+                let PersistentTrialState { checker, disk, .. } = world;
                 checker.committed(worker, &*self.frontier, disk, &committed.totals);
                 // Keep the writer's reports of commits in order.
                 let at = self.now + self.delay(world);
@@ -421,7 +424,7 @@ impl Life {
     }
 
     /// Reports a failure to the coordinator, unless the program is dead.
-    fn fail(&mut self, world: &mut World<'_>, error: EngineError) {
+    fn fail(&mut self, world: &mut PersistentTrialState<'_>, error: EngineError) {
         world.trace.note(self.now, || error.to_string());
         if !world.disk.is_dead() {
             self.coordinator
@@ -429,7 +432,7 @@ impl Life {
         }
     }
 
-    fn perform(&mut self, world: &mut World<'_>) {
+    fn perform(&mut self, world: &mut PersistentTrialState<'_>) {
         let logged = self.requests.append_requests(lines_to_log(&self.effects));
         if let Err(error) = logged {
             // As in the driver, don't pass on results of requests that are not on record.
@@ -446,7 +449,7 @@ impl Life {
         }
     }
 
-    fn perform_one(&mut self, world: &mut World<'_>, effect: Effect) {
+    fn perform_one(&mut self, world: &mut PersistentTrialState<'_>, effect: Effect) {
         match effect {
             Effect::FindAddress { permit, url } => {
                 let address = TrialWeb::address(url.host());
@@ -476,7 +479,12 @@ impl Life {
 
     /// Ends the program. Unless it was killed, it writes the same files as the driver at the end of
     /// a run.
-    pub(super) fn end(self, world: &mut World<'_>, config: &Config, end: LifeEnd) -> LifeEnd {
+    pub(super) fn end(
+        self,
+        world: &mut PersistentTrialState<'_>,
+        config: &Config,
+        end: LifeEnd,
+    ) -> LifeEnd {
         match end {
             LifeEnd::Over(ended, _) => match self.close(world, config, &ended) {
                 Ok(is_saved) => LifeEnd::Over(ended, is_saved),
@@ -490,7 +498,7 @@ impl Life {
     /// stopped at once.
     fn close(
         self,
-        world: &mut World<'_>,
+        world: &mut PersistentTrialState<'_>,
         config: &Config,
         ended: &EndReason,
     ) -> Result<bool, EngineError> {

@@ -29,8 +29,8 @@ use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_scheduler::Tick;
 
 use self::disk::{DiskFault, SimulatedDisk};
-use self::invariants::{Death, InvariantChecker};
-use self::life::{EndedLife, LifeEnd, World, live};
+use self::invariants::{InvariantChecker, LifeEndCause};
+use self::life::{EndedLife, LifeEnd, PersistentTrialState, live};
 use self::settings::TrialSettings;
 use self::web::TrialWeb;
 use super::START;
@@ -53,11 +53,11 @@ const TRIALS: u64 = 24;
 
 /// A random number generator (SplitMix64).
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct RandomNumberGenerator(u64);
 
-impl Dice {
-    fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl RandomNumberGenerator {
+    fn new(seed: u64) -> RandomNumberGenerator {
+        RandomNumberGenerator(seed)
     }
 
     fn next(&mut self) -> u64 {
@@ -124,12 +124,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, death: Death) {
+    fn count(&mut self, death: LifeEndCause) {
         match death {
-            Death::Clean => {}
-            Death::Kill => self.kills += 1,
-            Death::PowerCut => self.power_cuts += 1,
-            Death::Failure => self.failures += 1,
+            LifeEndCause::Clean => {}
+            LifeEndCause::Kill => self.kills += 1,
+            LifeEndCause::PowerCut => self.power_cuts += 1,
+            LifeEndCause::Failure => self.failures += 1,
         }
     }
 
@@ -155,7 +155,7 @@ enum Store {
 }
 
 impl Store {
-    fn draw(dice: &mut Dice) -> Store {
+    fn draw(dice: &mut RandomNumberGenerator) -> Store {
         match dice.chance(10) {
             true => Store::Directory,
             false => Store::Memory(Arc::default()),
@@ -179,7 +179,7 @@ impl Store {
 
 /// A crawl by one program at a time.
 struct Alone<'t> {
-    dice: Dice,
+    dice: RandomNumberGenerator,
     trial: TrialSettings,
     web: TrialWeb,
     disk: Arc<SimulatedDisk>,
@@ -192,10 +192,10 @@ struct Alone<'t> {
 
 /// Runs the trial of a seed.
 fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
-    let mut dice = Dice::new(seed);
+    let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();
     let web = TrialWeb::new(&mut dice, 5);
-    let disk = Arc::new(SimulatedDisk::new(Dice::new(dice.next())));
+    let disk = Arc::new(SimulatedDisk::new(RandomNumberGenerator::new(dice.next())));
     let mut trial = TrialSettings::draw(&mut dice, dir.path());
     trial.draw_politeness();
     let checker = InvariantChecker::new(&[dir.path().to_owned()], trial.warc);
@@ -213,7 +213,7 @@ fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
         now: START,
     };
     crawl.round(1, eventful)?;
-    let mut dice = Dice::new(!seed);
+    let mut dice = RandomNumberGenerator::new(!seed);
     let rounds = [1, 1, 2, 3][dice.below(4) as usize];
     for number in 2..=rounds {
         let seconds = [1, 4_000, 300_000, 4_000_000][dice.below(4) as usize];
@@ -249,7 +249,7 @@ impl Alone<'_> {
         self.disk.begin(fault);
         self.checker.begin(0, self.now, &config);
         let max_pages = config.budgets.max_pages;
-        let mut world = World {
+        let mut world = PersistentTrialState {
             web: &mut self.web,
             disk: &self.disk,
             checker: &mut self.checker,
@@ -266,12 +266,12 @@ impl Alone<'_> {
         if let Some(ended) = ended {
             self.trace.note(self.now, || format!("ended: {ended:?}"));
             self.checker
-                .over(0, &ended, death == Death::Clean, max_pages);
+                .over(0, &ended, death == LifeEndCause::Clean, max_pages);
             is_finished = ended == EndReason::Finished;
         }
         self.trace.note(self.now, || format!("{death:?}"));
         self.checker.end(0, self.now, death, &self.disk);
-        if death == Death::PowerCut {
+        if death == LifeEndCause::PowerCut {
             self.disk.cut_power().unwrap();
         }
         if let Some(frontier) = frontier {
@@ -309,17 +309,17 @@ fn death_of(
     end: LifeEnd,
     fault: Option<(u64, DiskFault)>,
     disk: &SimulatedDisk,
-    dice: &mut Dice,
-) -> Result<(Death, Option<EndReason>), String> {
+    dice: &mut RandomNumberGenerator,
+) -> Result<(LifeEndCause, Option<EndReason>), String> {
     Ok(match end {
-        LifeEnd::Over(ended, true) => (Death::Clean, Some(ended)),
-        LifeEnd::Over(ended, false) => (Death::Kill, Some(ended)),
+        LifeEnd::Over(ended, true) => (LifeEndCause::Clean, Some(ended)),
+        LifeEnd::Over(ended, false) => (LifeEndCause::Kill, Some(ended)),
         LifeEnd::Failed(error) if !disk.is_dead() => {
             check_failure(&error, fault)?;
-            (Death::Failure, None)
+            (LifeEndCause::Failure, None)
         }
-        LifeEnd::Failed(_) | LifeEnd::Killed if dice.chance(50) => (Death::PowerCut, None),
-        LifeEnd::Failed(_) | LifeEnd::Killed => (Death::Kill, None),
+        LifeEnd::Failed(_) | LifeEnd::Killed if dice.chance(50) => (LifeEndCause::PowerCut, None),
+        LifeEnd::Failed(_) | LifeEnd::Killed => (LifeEndCause::Kill, None),
     })
 }
 

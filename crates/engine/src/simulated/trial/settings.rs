@@ -10,16 +10,16 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 
 use super::super::config;
-use super::Dice;
+use super::RandomNumberGenerator;
 use super::disk::{DiskFault, SimulatedDisk};
-use super::life::Fate;
+use super::life::RandomLifeEvents;
 use super::web::TrialWeb;
 use crate::config::{Config, TrapAvoidance};
-use crate::control::{AdjustableRules, Command, StopRequest};
+use crate::control::{AdjustableRules, CrawlCommand, StopUrgency};
 
 /// The settings of a trial that every life (run of the program) shares.
 pub(super) struct TrialSettings {
-    dice: Dice,
+    dice: RandomNumberGenerator,
     dir: PathBuf,
     pub(super) warc: bool,
     links: bool,
@@ -29,11 +29,11 @@ pub(super) struct TrialSettings {
     /// Patterns of URLs that the operator has excluded so far.
     excluded: Vec<String>,
     /// The random numbers for drawing commands.
-    operator: Dice,
+    operator: RandomNumberGenerator,
 }
 
 impl TrialSettings {
-    pub(super) fn draw(dice: &mut Dice, dir: &Path) -> TrialSettings {
+    pub(super) fn draw(dice: &mut RandomNumberGenerator, dir: &Path) -> TrialSettings {
         TrialSettings {
             dir: dir.to_owned(),
             warc: dice.chance(70),
@@ -42,8 +42,8 @@ impl TrialSettings {
             traps: dice.chance(25),
             politeness: Politeness::default(),
             excluded: Vec::new(),
-            operator: Dice::new(dice.0 ^ 0x5DEE_CE66),
-            dice: Dice::new(dice.next()),
+            operator: RandomNumberGenerator::new(dice.0 ^ 0x5DEE_CE66),
+            dice: RandomNumberGenerator::new(dice.next()),
         }
     }
 
@@ -108,7 +108,9 @@ impl TrialSettings {
         });
         if !is_last {
             let budgets = &mut config.budgets;
-            let drawn = |dice: &mut Dice, most| dice.chance(15).then(|| 1 + dice.below(most));
+            let drawn = |dice: &mut RandomNumberGenerator, most| {
+                dice.chance(15).then(|| 1 + dice.below(most))
+            };
             budgets.max_pages = drawn(dice, 60);
             budgets.per_host.max_pages = drawn(dice, 12);
             budgets.max_time = drawn(dice, 300).map(Duration::from_secs);
@@ -117,10 +119,10 @@ impl TrialSettings {
     }
 
     /// Draws the events of a life (run of the program), and the fault of the disk.
-    pub(super) fn fate(&mut self, is_last: bool) -> (Fate, Option<(u64, DiskFault)>) {
+    pub(super) fn fate(&mut self, is_last: bool) -> (RandomLifeEvents, Option<(u64, DiskFault)>) {
         let dice = &mut self.dice;
         let slowness = [0, 20, 300, 4_000][dice.below(4) as usize];
-        let mut fate = Fate {
+        let mut fate = RandomLifeEvents {
             killed_after: None,
             stopped_after: None,
             trouble: None,
@@ -134,8 +136,8 @@ impl TrialSettings {
         let at = dice.below(latest);
         match dice.below(10) {
             0..3 => fate.killed_after = Some(at),
-            3 => fate.stopped_after = Some((1 + at, StopRequest::Now)),
-            4 => fate.stopped_after = Some((1 + at, StopRequest::Drain)),
+            3 => fate.stopped_after = Some((1 + at, StopUrgency::Now)),
+            4 => fate.stopped_after = Some((1 + at, StopUrgency::Drain)),
             5..8 => return (fate, Some((at, DiskFault::Death))),
             8 => return (fate, Some((at, DiskFault::Full))),
             _ => return (fate, Some((at, DiskFault::Broken))),
@@ -149,10 +151,10 @@ impl TrialSettings {
         web: &TrialWeb,
         config: &Config,
         is_last: bool,
-    ) -> Vec<(u64, Command)> {
+    ) -> Vec<(u64, CrawlCommand)> {
         let mut commands = Vec::new();
         if is_last {
-            let unpark = |host: String| (1, Command::Unpark(HostKey::parse(&host).unwrap()));
+            let unpark = |host: String| (1, CrawlCommand::Unpark(HostKey::parse(&host).unwrap()));
             commands.extend(web.host_names().map(unpark));
         }
         let dice = &mut self.operator;
@@ -166,19 +168,19 @@ impl TrialSettings {
             let host = web.any_host(dice);
             let key = HostKey::parse(&host).unwrap();
             let command = match dice.below(9) {
-                0 | 1 => Command::Pause,
-                2 | 3 => Command::Delay {
+                0 | 1 => CrawlCommand::Pause,
+                2 | 3 => CrawlCommand::Delay {
                     host: dice.chance(50).then_some(key),
                     delay: Duration::from_millis(1_000 + dice.below(9_000)),
                 },
-                4 if !is_last => Command::Park(key),
-                5 => Command::Unpark(key),
-                6 => Command::State,
+                4 if !is_last => CrawlCommand::Park(key),
+                5 => CrawlCommand::Unpark(key),
+                6 => CrawlCommand::State,
                 7 => {
                     self.excluded.push(format!("/p{}$", 1 + dice.below(12)));
-                    Command::Rules(Box::new(rules(config, &self.excluded)))
+                    CrawlCommand::Rules(Box::new(rules(config, &self.excluded)))
                 }
-                _ => Command::Add(format!("http://{host}/p{}", dice.below(20))),
+                _ => CrawlCommand::Add(format!("http://{host}/p{}", dice.below(20))),
             };
             commands.push((after, command));
         }

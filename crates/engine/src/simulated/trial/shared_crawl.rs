@@ -12,10 +12,13 @@ use crawl_frontier::{MemoryCrawl, MemoryWorker};
 use crawl_scheduler::Tick;
 
 use super::disk::{DiskFault, SimulatedDisk};
-use super::invariants::{Death, InvariantChecker};
-use super::life::{Fate, Life, LifeEnd, SimulatedSharing, Trouble, VirtualClock, World};
+use super::invariants::{InvariantChecker, LifeEndCause};
+use super::life::{
+    LifeEnd, PersistentTrialState, ProgramLife, RandomLifeEvents, SimulatedSharing, Trouble,
+    VirtualClock,
+};
 use super::web::TrialWeb;
-use super::{Dice, START, Tally, Trace, TrialSettings, death_of, scratch, shown};
+use super::{RandomNumberGenerator, START, Tally, Trace, TrialSettings, death_of, scratch, shown};
 use crate::config::{Config, SharedCrawl};
 use crate::error::EngineError;
 use crate::state::directory;
@@ -45,7 +48,7 @@ enum State {
 }
 
 struct Running {
-    life: Life,
+    life: ProgramLife,
     config: Arc<Config>,
     /// When the next event of the worker happens.
     next: Tick,
@@ -55,7 +58,7 @@ struct Running {
 }
 
 struct Crew<'t> {
-    dice: Dice,
+    dice: RandomNumberGenerator,
     trial: TrialSettings,
     web: TrialWeb,
     crawl: MemoryCrawl,
@@ -77,7 +80,7 @@ struct Crew<'t> {
 
 /// Runs the trial of a seed.
 pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
-    let mut dice = Dice::new(seed);
+    let mut dice = RandomNumberGenerator::new(seed);
     let dir = scratch();
     let web = TrialWeb::new(&mut dice, 12);
     let mut trial = TrialSettings::draw(&mut dice, dir.path());
@@ -93,7 +96,7 @@ pub(super) fn trial(seed: u64, trace: &Trace) -> Result<Tally, String> {
         Member {
             dir: dir.path().join(&name),
             name,
-            disk: Arc::new(SimulatedDisk::new(Dice::new(dice.next()))),
+            disk: Arc::new(SimulatedDisk::new(RandomNumberGenerator::new(dice.next()))),
             state: State::Down(START + Duration::from_millis(dice.below(latest))),
         }
     });
@@ -221,8 +224,8 @@ impl Crew<'_> {
     }
 
     /// Returns the parts of the trial that a worker acts on.
-    fn world(&mut self, number: usize) -> World<'_> {
-        World {
+    fn world(&mut self, number: usize) -> PersistentTrialState<'_> {
+        PersistentTrialState {
             web: &mut self.web,
             disk: &self.members[number].disk,
             checker: &mut self.checker,
@@ -238,15 +241,15 @@ impl Crew<'_> {
         number: usize,
         config: &Arc<Config>,
         opened: &Mutex<Option<Arc<MemoryWorker>>>,
-        (fate, now): (Fate, Tick),
-    ) -> Result<Life, EngineError> {
+        (fate, now): (RandomLifeEvents, Tick),
+    ) -> Result<ProgramLife, EngineError> {
         let directory = directory::open(config, 1)?;
         let worker = opened.lock().unwrap().take().unwrap();
         let (crawl, name) = (self.crawl.clone(), self.members[number].name.clone());
         let drain = Box::new(move || crawl.drain(&name));
         let sharing = SimulatedSharing::new(worker, config, self.clock.clone(), drain);
         let mut world = self.world(number);
-        Life::begin(&mut world, config, directory, Some(sharing), (fate, now))
+        ProgramLife::begin(&mut world, config, directory, Some(sharing), (fate, now))
     }
 
     /// Draws a fault or command for a worker, in addition to the faults that any program may have.
@@ -311,7 +314,7 @@ impl Crew<'_> {
             // A worker that lost its hosts ends with an error.
             LifeEnd::Failed(error) if is_loss(&error, trouble) && !disk.is_dead() => {
                 self.trace.note(now, || error.to_string());
-                (Death::Failure, None)
+                (LifeEndCause::Failure, None)
             }
             end => death_of(end, fault, &disk, &mut self.dice)?,
         };
@@ -328,11 +331,11 @@ impl Crew<'_> {
         };
         if let Some(ended) = ended {
             let max_pages = self.max_pages.filter(|_| !is_last);
-            let is_saved = death == Death::Clean;
+            let is_saved = death == LifeEndCause::Clean;
             self.checker.over(number, &ended, is_saved, max_pages);
         }
         self.checker.end(number, now, death, &disk);
-        if death == Death::PowerCut {
+        if death == LifeEndCause::PowerCut {
             disk.cut_power().unwrap();
         }
         let waits = [0, 1_000, 30_000, 300_000][self.dice.below(4) as usize];

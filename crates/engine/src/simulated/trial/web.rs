@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
-use super::super::scripted_servers::{Answer, answer, fails, moved, page};
-use super::Dice;
+use super::super::scripted_servers::{SimulatedAnswer, answer, fails, moved, page};
+use super::RandomNumberGenerator;
 use crate::messages::Job;
 
 /// Servers whose answers depend on the seed, the URL and the number of requests for the URL.
@@ -22,7 +22,7 @@ pub(super) struct TrialWeb {
 
 impl TrialWeb {
     /// Draws a web with up to `most_hosts` hosts.
-    pub(super) fn new(dice: &mut Dice, most_hosts: u64) -> TrialWeb {
+    pub(super) fn new(dice: &mut RandomNumberGenerator, most_hosts: u64) -> TrialWeb {
         TrialWeb {
             seed: dice.next(),
             hosts: 1 + dice.below(most_hosts),
@@ -32,9 +32,9 @@ impl TrialWeb {
     }
 
     /// Returns the dice of a host or page, with the same numbers at each call.
-    fn dice(&self, of: &[u64]) -> Dice {
-        let mix = |seed, part: &u64| Dice::new(seed ^ part.wrapping_add(1)).next();
-        Dice::new(of.iter().fold(self.seed, mix))
+    fn dice(&self, of: &[u64]) -> RandomNumberGenerator {
+        let mix = |seed, part: &u64| RandomNumberGenerator::new(seed ^ part.wrapping_add(1)).next();
+        RandomNumberGenerator::new(of.iter().fold(self.seed, mix))
     }
 
     pub(super) fn seed_url(&self) -> String {
@@ -45,7 +45,7 @@ impl TrialWeb {
         (0..self.hosts).map(host_name)
     }
 
-    pub(super) fn any_host(&self, dice: &mut Dice) -> String {
+    pub(super) fn any_host(&self, dice: &mut RandomNumberGenerator) -> String {
         host_name(dice.below(self.hosts))
     }
 
@@ -99,7 +99,7 @@ impl TrialWeb {
     }
 
     /// Returns the result of a request that is sent now.
-    pub(super) fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+    pub(super) fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.url();
         let etag = job.request().validators.etag;
         let tries = self.tries.entry(url.to_string()).or_default();
@@ -123,7 +123,7 @@ impl TrialWeb {
         };
         match answer.taking(takes).result(url, now) {
             Ok(exchange) => Ok(at(exchange)),
-            Err(failure) => Err(Failure {
+            Err(failure) => Err(ExchangeFailure {
                 address: (!failure.kind.is_no_connection()).then_some(address),
                 answer: failure.answer.map(|answer| Box::new(at(*answer))),
                 ..failure
@@ -131,7 +131,7 @@ impl TrialWeb {
         }
     }
 
-    fn robots(&self, url: &CanonicalUrl, tries: u64) -> Answer {
+    fn robots(&self, url: &CanonicalUrl, tries: u64) -> SimulatedAnswer {
         let host = host_number(url.host());
         let mut dice = self.dice(&[host, 1]);
         let kind = robots_kind(&mut dice);
@@ -158,7 +158,13 @@ impl TrialWeb {
         }
     }
 
-    fn page(&self, url: &CanonicalUrl, number: u64, tries: u64, etag: Option<&str>) -> Answer {
+    fn page(
+        &self,
+        url: &CanonicalUrl,
+        number: u64,
+        tries: u64,
+        etag: Option<&str>,
+    ) -> SimulatedAnswer {
         let mut dice = self.dice(&[host_number(url.host()), number, 4]);
         let links = self.links(url).into_iter();
         let links: String = links.map(|to| format!("<a href={to}>x</a>")).collect();
@@ -203,7 +209,7 @@ enum Robots {
     Brief(u64),
 }
 
-fn robots_kind(dice: &mut Dice) -> Robots {
+fn robots_kind(dice: &mut RandomNumberGenerator) -> Robots {
     match dice.below(10) {
         0 | 1 => Robots::Delay(2 + dice.below(7)),
         2 => Robots::None,

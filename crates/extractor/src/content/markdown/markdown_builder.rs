@@ -1,12 +1,12 @@
 //! Reads a page's content, and the Markdown of each block.
 
-use super::inline::Inline;
+use super::inline_markdown_writer::InlineMarkdownWriter;
 use super::nesting::{BlockContainers, OpenContainers};
 use crate::content::block_builder::is_dropped;
 use crate::content::content_reader::ContentReader;
 use crate::content::element_roles::part_of;
-use crate::content::page_content::Content;
-use crate::content::ruby::{Ruby, RubyPart};
+use crate::content::page_content::PageContent;
+use crate::content::ruby::{OpenRubyElement, RubyPart};
 use crate::content::{ContentLimits, PageContext};
 use crate::html::element_name;
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
@@ -28,7 +28,7 @@ pub(super) struct MarkdownBlock {
 pub(super) struct MarkdownBuilder<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,
-    inline: Inline,
+    inline: InlineMarkdownWriter,
     nesting: OpenContainers,
     blocks: Vec<MarkdownBlock>,
     figure: String,
@@ -45,7 +45,7 @@ impl<'l> MarkdownBuilder<'l> {
         MarkdownBuilder {
             content: ContentReader::new(limits),
             link,
-            inline: Inline::default(),
+            inline: InlineMarkdownWriter::default(),
             nesting: OpenContainers::default(),
             blocks: Vec::new(),
             figure: String::new(),
@@ -58,7 +58,7 @@ impl<'l> MarkdownBuilder<'l> {
         mut self,
         context: &PageContext<'_>,
         page: &str,
-    ) -> (Content, Vec<MarkdownBlock>) {
+    ) -> (PageContent, Vec<MarkdownBlock>) {
         let last = MarkdownBlock {
             words: self.inline.take(),
             figure: self.figure,
@@ -142,7 +142,7 @@ impl TagConsumer for MarkdownBuilder<'_> {
     }
 
     fn end(&mut self, tag: &Tag<'_>, at: TagContext) {
-        let readings = self.content.ruby().map(Ruby::readings);
+        let readings = self.content.ruby().map(OpenRubyElement::readings);
         let readings = readings
             .filter(|_| tag.name == element_name::RUBY)
             .map(str::to_owned);

@@ -21,7 +21,7 @@ pub(super) enum BlockContainer {
 
 /// The position of a block in a table. Rows and columns are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CellPlace {
+pub(super) struct TableCellPosition {
     /// The number of the table on the page. In a nested table, the number of the outermost table.
     pub(super) table: u32,
     pub(super) row: u32,
@@ -36,7 +36,7 @@ pub(super) struct CellPlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockContainers {
     pub(super) around: Vec<BlockContainer>,
-    pub(super) cell: Option<CellPlace>,
+    pub(super) cell: Option<TableCellPosition>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl OpenContainers {
         }
     }
 
-    fn cell_place(&self) -> Option<CellPlace> {
+    fn cell_place(&self) -> Option<TableCellPosition> {
         let mut tables = self.open.iter().enumerate();
         let (at, table, row) = tables.find_map(|(at, open)| match *open {
             Open::Table { id, row } => Some((at, id, row)),
@@ -150,7 +150,7 @@ impl OpenContainers {
             Open::Cell { is_head } => Some(*is_head),
             _ => None,
         })?;
-        Some(CellPlace {
+        Some(TableCellPosition {
             table,
             row,
             column,

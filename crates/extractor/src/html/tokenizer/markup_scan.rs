@@ -4,7 +4,7 @@
 use memchr::{memchr, memchr2};
 use wide::u8x16;
 
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 use crate::html::element_name::{ElementName, MAX_EXACT_BYTES};
 
 /// Number of bytes to examine at a time.

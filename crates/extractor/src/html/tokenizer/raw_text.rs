@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::collapsed_text::is_space;
+use crate::collapsed_text_builder::is_space;
 
 /// Returns the offset of the first end tag of the element `name` at or after `from`.
 pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {

@@ -25,7 +25,7 @@ pub(crate) struct Tag<'a> {
     pub(crate) self_closing: bool,
     /// Whether the tag has more attributes than the tokenizer keeps.
     pub(crate) was_cut: bool,
-    pub(crate) attributes: Attributes<'a>,
+    pub(crate) attributes: TagAttributes<'a>,
 }
 
 impl<'a> Tag<'a> {
@@ -46,30 +46,30 @@ impl<'a> Tag<'a> {
 
     /// Returns the first `limit` attributes, and whether the tag has more.
     #[inline]
-    pub(crate) fn attributes_up_to(&self, limit: usize) -> (Attributes<'a>, bool) {
+    pub(crate) fn attributes_up_to(&self, limit: usize) -> (TagAttributes<'a>, bool) {
         let all = self.attributes;
         let count = all.count.min(limit);
         let is_cut = self.was_cut || all.count > limit;
-        (Attributes { count, ..all }, is_cut)
+        (TagAttributes { count, ..all }, is_cut)
     }
 }
 
 /// The attributes of a tag. Names are case-insensitive. If a name occurs more than once, its first
 /// attribute counts.
 #[derive(Clone, Copy)]
-pub(crate) struct Attributes<'a> {
+pub(crate) struct TagAttributes<'a> {
     page: &'a str,
-    list: &'a AttributeList,
+    list: &'a AttributeOffsetList,
     /// Number of attributes in this view, which are the first ones of `list`.
     count: usize,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> TagAttributes<'a> {
     /// Returns the attributes of a tag of `page`.
     #[inline]
-    pub(crate) fn new(page: &'a str, list: &'a AttributeList) -> Attributes<'a> {
+    pub(crate) fn new(page: &'a str, list: &'a AttributeOffsetList) -> TagAttributes<'a> {
         let count = list.spans.len();
-        Attributes { page, list, count }
+        TagAttributes { page, list, count }
     }
 
     /// Returns the value of the attribute `name`, which must be in lower case.
@@ -125,7 +125,7 @@ impl<'a> Attributes<'a> {
 /// An attribute of a tag.
 #[derive(Clone, Copy)]
 pub(crate) struct Attribute<'a> {
-    all: Attributes<'a>,
+    all: TagAttributes<'a>,
     place: usize,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Attribute<'a> {
 
 /// The attributes of the current tag, as offsets in the page. The list is reused for the next tag.
 #[derive(Default)]
-pub(crate) struct AttributeList {
+pub(crate) struct AttributeOffsetList {
     spans: Vec<Span>,
     /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
@@ -237,7 +237,7 @@ impl Span {
     }
 }
 
-impl AttributeList {
+impl AttributeOffsetList {
     #[inline]
     pub(super) fn clear(&mut self) {
         self.spans.clear();

@@ -5,9 +5,9 @@ use crawl_scheduler::{DailyHours, RobotsRequestRate};
 
 use super::*;
 use crate::exchange::Validators;
-use crate::robots::copy::RobotsCopyState;
+use crate::robots::copy::RobotsRulesState;
 
-fn compiled(origin: &str, state: RobotsCopyState, body: &'static [u8]) -> Arc<CompiledRobots> {
+fn compiled(origin: &str, state: RobotsRulesState, body: &'static [u8]) -> Arc<CompiledRobots> {
     let origin = Origin::parse(origin).unwrap();
     let copy = RobotsCopy {
         url: origin.robots_url(),
@@ -17,17 +17,17 @@ fn compiled(origin: &str, state: RobotsCopyState, body: &'static [u8]) -> Arc<Co
         expires: Tick::from_micros(1000),
         lasts: Duration::from_millis(1),
         body: Bytes::from_static(body),
-        good_at: (state == RobotsCopyState::Rules).then_some(Tick::from_micros(0)),
+        good_at: (state == RobotsRulesState::Rules).then_some(Tick::from_micros(0)),
         state,
         validators: Validators::default(),
-        tdmrep: TdmReservationFile::NotAsked,
+        tdmrep: TdmReservationCopy::NotAsked,
     };
     let agent = ProductToken::new("crawl").unwrap();
     Arc::new(CompiledRobots::new(copy, &agent, RobotsProfile::Rfc9309))
 }
 
-fn out() -> RobotsCopyState {
-    RobotsCopyState::Unreachable {
+fn out() -> RobotsRulesState {
+    RobotsRulesState::Unreachable {
         why: "timeout".to_owned(),
         tries: 1,
     }
@@ -38,14 +38,14 @@ fn a_copy_is_found_by_its_origin_and_replaced() {
     let cache = RobotsCache::new(1 << 20);
     let origin = Origin::parse("http://a.example").unwrap();
     assert!(cache.get(&origin).is_none());
-    cache.insert(compiled("http://a.example", RobotsCopyState::None, b""));
+    cache.insert(compiled("http://a.example", RobotsRulesState::None, b""));
     cache.insert(compiled(
         "http://a.example",
-        RobotsCopyState::Rules,
+        RobotsRulesState::Rules,
         b"User-agent: *\n",
     ));
     let copy = cache.get(&origin).unwrap();
-    assert_eq!(copy.copy.state, RobotsCopyState::Rules);
+    assert_eq!(copy.copy.state, RobotsRulesState::Rules);
     assert!(
         cache
             .get(&Origin::parse("https://a.example").unwrap())
@@ -59,7 +59,7 @@ fn memory_is_bounded_by_bytes() {
     for n in 0..1000 {
         cache.insert(compiled(
             &format!("http://h{n}.example"),
-            RobotsCopyState::None,
+            RobotsRulesState::None,
             b"",
         ));
     }
@@ -74,7 +74,7 @@ fn the_state_for_the_scheduler_matches_the_rules_in_force() {
     let file =
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
     let state = |compiled: &CompiledRobots, now| compiled.state(Tick::from_micros(now), &times);
-    let fresh = compiled("http://a.example", RobotsCopyState::Rules, file);
+    let fresh = compiled("http://a.example", RobotsRulesState::Rules, file);
     let pace = RobotsPace {
         crawl_delay: Some(Duration::from_secs(3)),
         request_rates: vec![RobotsRequestRate {
@@ -103,12 +103,12 @@ fn unknown_rules_bar_everything() {
     assert!(barred(&compiled("http://a.example", out(), b"")));
     assert!(!barred(&compiled(
         "http://a.example",
-        RobotsCopyState::None,
+        RobotsRulesState::None,
         b""
     )));
     assert!(!barred(&compiled(
         "http://a.example",
-        RobotsCopyState::Rules,
+        RobotsRulesState::Rules,
         b""
     )));
 }

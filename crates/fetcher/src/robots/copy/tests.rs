@@ -2,9 +2,9 @@ use http::{HeaderValue, Version};
 use proptest::prelude::*;
 
 use super::*;
-use crate::body_memory::BodyMemory;
-use crate::exchange::SentFields;
-use crate::failure_kind::{FailureKind, FailurePhase, Fault};
+use crate::body_memory_pool::BodyMemoryReservation;
+use crate::exchange::SentRequestRecord;
+use crate::failure_kind::{FailureKind, FailurePhase, FaultyParty};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -20,14 +20,14 @@ fn result(
     when: Duration,
     status: u16,
     headers: &[(&'static str, &'static str)],
-) -> Result<Exchange, Failure> {
+) -> Result<Exchange, ExchangeFailure> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(*name, HeaderValue::from_static(value));
     }
     Ok(Exchange {
         url: origin().robots_url(),
-        sent: SentFields::default(),
+        sent: SentRequestRecord::default(),
         started: at(when),
         ended: at(when),
         first_byte: Duration::ZERO,
@@ -40,12 +40,12 @@ fn result(
         truncated: None,
         challenged: false,
         unmet_signature: None,
-        room: BodyMemory::default(),
+        room: BodyMemoryReservation::default(),
     })
 }
 
 fn rules(when: Duration, headers: &[(&'static str, &'static str)]) -> RobotsCopy {
-    let answer = RobotsAnswer::Rules {
+    let answer = RobotsFetchResult::Rules {
         body: Bytes::from_static(b"User-agent: *\nDisallow: /private\n"),
         status: 200,
     };
@@ -54,8 +54,8 @@ fn rules(when: Duration, headers: &[(&'static str, &'static str)]) -> RobotsCopy
 
 fn learn(
     before: Option<&RobotsCopy>,
-    answer: &RobotsAnswer,
-    result: &Result<Exchange, Failure>,
+    answer: &RobotsFetchResult,
+    result: &Result<Exchange, ExchangeFailure>,
 ) -> RobotsCopy {
     let times = RobotsTimeLimits::default();
     let copy = RobotsCopy::learn(&origin(), before, answer, result, &times);
@@ -65,7 +65,7 @@ fn learn(
 }
 
 fn unreachable(before: Option<&RobotsCopy>, when: Duration, asked: Option<Duration>) -> RobotsCopy {
-    let answer = RobotsAnswer::Unreachable {
+    let answer = RobotsFetchResult::Unreachable {
         why: "status".to_owned(),
         status: Some(503),
         retry_after: asked,
@@ -97,7 +97,7 @@ fn rfc9309_2_4_rules_hold_for_their_lifetime() {
 
 #[test]
 fn rfc9309_2_3_1_3_no_file_is_in_force_like_one() {
-    let answer = RobotsAnswer::None { status: 404 };
+    let answer = RobotsFetchResult::None { status: 404 };
     let copy = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     assert_eq!(copy.status, Some(404));
     assert_eq!(
@@ -118,7 +118,7 @@ fn waits_double_from_five_minutes_to_six_hours() {
         copy = unreachable(Some(&copy), when, None);
     }
     assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
-    let RobotsCopyState::Unreachable { tries, .. } = copy.state else {
+    let RobotsRulesState::Unreachable { tries, .. } = copy.state else {
         panic!("{:?}", copy.state);
     };
     assert_eq!(tries, 10);
@@ -166,7 +166,7 @@ fn without_a_good_copy_nothing_is_allowed() {
     );
     // If robots.txt becomes unreachable after a 404, nothing is allowed, because there is no good
     // copy.
-    let answer = RobotsAnswer::None { status: 404 };
+    let answer = RobotsFetchResult::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
     assert!(matches!(
@@ -185,7 +185,7 @@ fn rfc9111_4_3_4_a_304_makes_the_copy_fresh() {
 
     let copy = learn(
         Some(&good),
-        &RobotsAnswer::NotModified,
+        &RobotsFetchResult::NotModified,
         &result(HOUR, 304, &[]),
     );
     assert_eq!(copy.body, good.body);
@@ -198,7 +198,7 @@ fn rfc9111_4_3_4_a_304_makes_the_copy_fresh() {
         304,
         &[("cache-control", "max-age=60"), ("etag", "\"2\"")],
     );
-    let copy = learn(Some(&good), &RobotsAnswer::NotModified, &result);
+    let copy = learn(Some(&good), &RobotsFetchResult::NotModified, &result);
     assert_eq!(copy.expires, at(HOUR + Duration::from_secs(60)));
     assert_eq!(copy.validators.etag.as_deref(), Some("\"2\""));
 }
@@ -210,19 +210,19 @@ fn a_304_after_an_outage_ends_the_outage() {
     assert!(!out.validators_for(&origin().robots_url()).is_empty());
     let copy = learn(
         Some(&out),
-        &RobotsAnswer::NotModified,
+        &RobotsFetchResult::NotModified,
         &result(26 * HOUR, 304, &[]),
     );
-    assert_eq!(copy.state, RobotsCopyState::Rules);
+    assert_eq!(copy.state, RobotsRulesState::Rules);
     assert_eq!(copy.expires, at(50 * HOUR));
 }
 
 #[test]
 fn a_failure_is_dated_by_its_end() {
-    let failure = Failure {
+    let failure = ExchangeFailure {
         kind: FailureKind::Timeout,
         phase: FailurePhase::FirstByte,
-        fault: Fault::Url,
+        fault: FaultyParty::Url,
         retry: true,
         started: at(Duration::ZERO),
         ended: at(HOUR),
@@ -231,7 +231,7 @@ fn a_failure_is_dated_by_its_end() {
         signed: false,
         answer: None,
     };
-    let answer = RobotsAnswer::Unreachable {
+    let answer = RobotsFetchResult::Unreachable {
         why: "timeout".to_owned(),
         status: None,
         retry_after: None,
@@ -262,11 +262,11 @@ fn a_broken_durable_form_is_named() {
 #[test]
 fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
     let mut copy = rules(Duration::ZERO, &[]);
-    copy.tdmrep = TdmReservationFile::File(Bytes::from_static(b"[]\n"));
+    copy.tdmrep = TdmReservationCopy::File(Bytes::from_static(b"[]\n"));
     assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
     let out = unreachable(Some(&copy), 25 * HOUR, None);
     assert_eq!(out.tdmrep, copy.tdmrep);
-    copy.tdmrep = TdmReservationFile::None;
+    copy.tdmrep = TdmReservationCopy::None;
     assert_eq!(RobotsCopy::from_bytes(&copy.to_bytes()).unwrap(), copy);
     let bytes = b"{\"version\":2,\"origin\":\"http://e.example\",\"state\":\"rules\",\"status\":null,\"fetched_at\":0,\"expires\":0,\"lasts\":0,\"good_at\":null,\"url\":\"http://e.example/robots.txt\",\"etag\":null,\"last_modified\":null,\"tdmrep\":{\"file\":9}}\nfour";
     assert!(matches!(

@@ -1,6 +1,6 @@
 //! A frontier in memory that several workers share, for simulations.
 
-mod shared_tables;
+mod coordination_tables;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, Site};
 use foldhash::{HashMap, HashMapExt};
 
-use self::shared_tables::CrawlTables;
+use self::coordination_tables::CoordinationTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
 use crate::admission::Admission;
 use crate::admit_rule::CurrentState;
-use crate::error::{BoxError, FrontierError, SharedError};
+use crate::error::{BoxError, FrontierError, SharedFrontierError};
 use crate::frontier::Frontier;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
-use crate::url_state::{KnownUrl, UnsettledUrl, UrlCounts};
-use crate::visit::Visit;
-use crate::worker_frontier::{SendDeadline, WorkerFrontier, WorkerSurvey, WorkerTransaction};
+use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
+use crate::visit::LastVisit;
+use crate::worker_frontier::{CrawlSurvey, SendDeadline, WorkerFrontier, WorkerTransaction};
 
 /// Requests must end a margin before the worker's leases do. The margin is the duration of a lease
 /// divided by this number.
@@ -46,7 +46,7 @@ struct Shared {
     /// The URLs of all workers. This frontier's `writer` lock is held while a worker's transaction
     /// is open, and while buckets change owners.
     frontier: MemoryFrontier,
-    tables: Mutex<CrawlTables>,
+    tables: Mutex<CoordinationTables>,
     /// The number of buckets.
     buckets: u32,
     /// How long a lease lasts after each heartbeat.
@@ -65,7 +65,7 @@ impl MemoryCrawl {
     ) -> MemoryCrawl {
         MemoryCrawl(Arc::new(Shared {
             frontier: MemoryFrontier::new(),
-            tables: Mutex::new(CrawlTables::new(buckets)),
+            tables: Mutex::new(CoordinationTables::new(buckets)),
             buckets: buckets.max(1),
             term,
             clock: Box::new(clock),
@@ -199,7 +199,7 @@ impl MemoryWorker {
     fn reach(&self) -> Result<(), FrontierError> {
         match lock(&self.own).is_cut_off {
             false => Ok(()),
-            true => Err(FrontierError::Shared(SharedError::Engine {
+            true => Err(FrontierError::Shared(SharedFrontierError::Engine {
                 address: "memory".to_owned(),
                 source: "no route to the database".into(),
             })),
@@ -207,7 +207,7 @@ impl MemoryWorker {
     }
 
     fn lost(&self, why: &str) -> FrontierError {
-        FrontierError::Shared(SharedError::LeaseLost {
+        FrontierError::Shared(SharedFrontierError::LeaseLost {
             worker: self.name.clone(),
             why: why.to_owned(),
         })
@@ -386,7 +386,7 @@ impl WorkerFrontier for MemoryWorker {
         Ok(())
     }
 
-    fn survey(&self) -> Result<WorkerSurvey, FrontierError> {
+    fn survey(&self) -> Result<CrawlSurvey, FrontierError> {
         self.reach()?;
         let mut pending: BTreeMap<i32, u64> = BTreeMap::new();
         for site in self.crawl.frontier.pending_sites() {
@@ -478,7 +478,7 @@ impl Frontier for MemoryWorker {
         Ok(Box::new(MemoryWorkerTransaction::new(self)))
     }
 
-    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrlDetails>, FrontierError> {
         self.crawl.frontier.known(url)
     }
 
@@ -502,7 +502,7 @@ impl Frontier for MemoryWorker {
         self.crawl.frontier.reopenings()
     }
 
-    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<LastVisit>, FrontierError> {
         self.crawl.frontier.visit(url)
     }
 

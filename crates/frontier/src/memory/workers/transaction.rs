@@ -14,8 +14,8 @@ use crate::lease::{Lease, LeaseOutcome};
 use crate::memory::lock;
 use crate::transaction::{CommitResult, Transaction};
 use crate::url_record::UrlRecord;
-use crate::visit::Visit;
-use crate::worker_frontier::{ReopenedUrls, WorkerFrontier as _, WorkerTransaction};
+use crate::visit::LastVisit;
+use crate::worker_frontier::{ReopenLostResult, WorkerFrontier as _, WorkerTransaction};
 
 /// A worker's transaction. No bucket changes owners while the transaction is open.
 pub(super) struct MemoryWorkerTransaction<'f> {
@@ -109,7 +109,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         &mut self,
         lease: Lease,
         outcome: LeaseOutcome,
-        visit: Visit,
+        visit: LastVisit,
     ) -> Result<(), FrontierError> {
         self.fence(self.bucket(&lease.url))?;
         self.base.settle_until(lease, outcome, visit)
@@ -117,7 +117,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
 
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
         let is_own = self.worker.is_own();
-        let is_due = |visit: &Visit| visit.due <= until;
+        let is_due = |visit: &LastVisit| visit.due <= until;
         Ok(self.base.revisit_where(most, is_due, is_own))
     }
 
@@ -128,7 +128,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         most: usize,
     ) -> Result<usize, FrontierError> {
         let is_own = self.worker.is_own();
-        let is_due = |visit: &Visit| visit.is_misdated(now, longest);
+        let is_due = |visit: &LastVisit| visit.is_misdated(now, longest);
         Ok(self.base.revisit_where(most, is_due, is_own))
     }
 
@@ -224,8 +224,8 @@ impl WorkerTransaction for MemoryWorkerTransaction<'_> {
         Ok(links)
     }
 
-    fn reopen_lost(&mut self, _most: usize) -> Result<ReopenedUrls, FrontierError> {
-        Ok(ReopenedUrls::default())
+    fn reopen_lost(&mut self, _most: usize) -> Result<ReopenLostResult, FrontierError> {
+        Ok(ReopenLostResult::default())
     }
 
     fn note_spent(&mut self, pages: u64, bytes: u64) {

@@ -6,8 +6,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
 use super::{OfflineFrontier, RemovalFilter};
 use crate::{
-    Admission, AdmissionResult, Exclusion, FjallFrontier, FjallFrontierOptions, Frontier as _,
-    KnownState, LeaseOutcome, Reason, RequestedState, Visit,
+    Admission, AdmissionResult, FjallFrontier, FjallFrontierOptions, Frontier as _, KnownState,
+    LastVisit, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
 };
 
 const HOST: &str = "gone.example";
@@ -67,9 +67,9 @@ fn fill(dir: &Path) {
     let mut transaction = frontier.begin().unwrap();
     let page = url("http://a.example/gone.example.html");
     let deferred = |text: &str| Admission {
-        state: RequestedState::Deferred(Exclusion {
+        state: RequestedState::Deferred(NotFetchedReason {
             rule: Some(format!("like {text}")),
-            ..Exclusion::of(Reason::Trap)
+            ..NotFetchedReason::of(Reason::Trap)
         }),
         ..Admission::link(url(text), 2, via())
     };
@@ -95,7 +95,7 @@ fn fill(dir: &Path) {
     let mut transaction = frontier.begin().unwrap();
     for seed in ["http://a.example/", "http://gone.example/"] {
         let lease = frontier.lease(&url(seed).origin()).unwrap().unwrap();
-        let visit = Visit {
+        let visit = LastVisit {
             at: 1,
             due: 2,
             bytes: b"to gone.example".to_vec(),
@@ -140,7 +140,9 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
 
     let frontier = FjallFrontier::open(dir.path(), &FjallFrontierOptions::default()).unwrap();
     let state = |text: &str| frontier.known(&url(text)).unwrap().map(|known| known.state);
-    let forgotten = Some(KnownState::Excluded(Exclusion::of(Reason::Forgotten)));
+    let forgotten = Some(KnownState::Excluded(NotFetchedReason::of(
+        Reason::Forgotten,
+    )));
     assert_eq!(state("http://gone.example/3"), forgotten);
     assert_eq!(state("http://gone.example/5"), forgotten);
     assert_eq!(state("http://a.example/gone.example.html"), forgotten);

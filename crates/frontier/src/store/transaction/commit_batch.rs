@@ -7,13 +7,13 @@ use foldhash::{HashMap, HashMapExt};
 use super::FjallTransaction;
 use crate::admit_rule::{QueueRank, QueuedUrl};
 use crate::error::FrontierError;
-use crate::lease_table::{EntryMove, LeaseChanges, QueueChange};
+use crate::lease_table::{LeaseChanges, OriginQueueChanges, QueueEntryChange};
 use crate::sieve::SieveRecord;
 use crate::store::meta_keys;
 use crate::store::queue_block::{MAX_BLOCK, QueueBlock, row_of, seq_of};
-use crate::store::record_codec::{SieveState, encode_origin};
+use crate::store::record_codec::{SieveUrlState, encode_origin};
 use crate::store::tables::queue_key;
-use crate::store::url_changes::{Change, FullUrlState};
+use crate::store::url_changes::{FullUrlState, UrlStateChange};
 
 /// The changes of a transaction, encoded for the commit.
 pub(super) struct CommitBatch {
@@ -73,8 +73,8 @@ impl FjallTransaction<'_> {
         batch: &mut OwnedWriteBatch,
         origin: Origin,
         edit: QueueEdit,
-        changes: &mut [Change],
-    ) -> Result<QueueChange, FrontierError> {
+        changes: &mut [UrlStateChange],
+    ) -> Result<OriginQueueChanges, FrontierError> {
         let (id, before) = self.line_or_new(&origin)?;
         let removed = self.write_edits(batch, id, edit.edits, changes)?;
         let added = edit.arrivals.len() as u64;
@@ -83,7 +83,7 @@ impl FjallTransaction<'_> {
         let tables = &self.frontier.tables;
         let value = encode_origin(id, queued, origin.as_str());
         batch.insert(&tables.origins, tables.key.origin(&origin), value);
-        Ok(QueueChange {
+        Ok(OriginQueueChanges {
             origin,
             id,
             queued,
@@ -98,7 +98,7 @@ impl FjallTransaction<'_> {
         batch: &mut OwnedWriteBatch,
         id: u64,
         mut edits: Vec<(QueueRank, usize)>,
-        changes: &[Change],
+        changes: &[UrlStateChange],
     ) -> Result<u64, FrontierError> {
         let tables = &self.frontier.tables;
         edits.sort_unstable();
@@ -131,7 +131,7 @@ impl FjallTransaction<'_> {
         batch: &mut OwnedWriteBatch,
         id: u64,
         mut arrivals: Vec<(QueueRank, usize)>,
-        changes: &mut [Change],
+        changes: &mut [UrlStateChange],
     ) -> Result<(), FrontierError> {
         arrivals.sort_unstable();
         let alike =
@@ -169,7 +169,7 @@ impl FjallTransaction<'_> {
 
     /// Adds the URL's record for the sieve and its row in `deferred` to the batch, and updates the
     /// counts.
-    fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
+    fn write_state(&mut self, writing: &mut CommitBatch, change: &UrlStateChange) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
             FullUrlState::Noted { depth, note } => {
@@ -192,7 +192,7 @@ impl FjallTransaction<'_> {
             writing
                 .batch
                 .insert(&tables.deferred, key, deferred.encode());
-        } else if let Some(SieveState::Deferred { .. }) = change.before {
+        } else if let Some(SieveUrlState::Deferred { .. }) = change.before {
             writing.batch.remove(&tables.deferred, key);
         }
     }
@@ -240,16 +240,16 @@ impl FjallTransaction<'_> {
 }
 
 /// Returns the rank that a URL had in its queue before `change`.
-fn rank_before(change: &Change) -> Option<QueueRank> {
+fn rank_before(change: &UrlStateChange) -> Option<QueueRank> {
     match change.before {
-        Some(SieveState::Pending(place)) => Some(place.rank()),
+        Some(SieveUrlState::Pending(place)) => Some(place.rank()),
         _ => None,
     }
 }
 
 /// Converts a change of a URL to the change of its queue entry in the lease table.
-fn moved(change: Change) -> EntryMove {
-    EntryMove {
+fn moved(change: UrlStateChange) -> QueueEntryChange {
+    QueueEntryChange {
         fingerprint: change.key,
         old: rank_before(&change),
         new: match change.now {
@@ -261,7 +261,7 @@ fn moved(change: Change) -> EntryMove {
 
 /// Groups the changes by the origin whose queue they affect. Also returns, for each change, the
 /// index of its group, or `None` if it affects no queue.
-fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
+fn by_origin(changes: &[UrlStateChange]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
     let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
     let mut indexes: HashMap<&Origin, usize> = HashMap::new();
     let mut places = Vec::with_capacity(changes.len());

@@ -12,13 +12,13 @@ use crate::export::ExportError;
 
 /// The compressed size of a written file and a hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenGzipFile {
     pub(super) bytes: u64,
     pub(super) hash: u64,
 }
 
 /// Writes `raw` to a compressed file. The bytes of the file depend only on `raw`.
-pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
+pub(super) fn write(path: &Path, raw: &[u8]) -> Result<WrittenGzipFile, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
         // Write no time and no name into the gzip header, so that the bytes depend only on `raw`.
         let out = Vec::with_capacity(raw.len() / 3);
@@ -28,7 +28,7 @@ pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     };
     let bytes = gzip().map_err(ExportError::at(path))?;
     fs::write(path, &bytes).map_err(ExportError::at(path))?;
-    Ok(Written {
+    Ok(WrittenGzipFile {
         bytes: bytes.len() as u64,
         hash: xxh3_64(&bytes),
     })

@@ -25,8 +25,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::page_texts::Texts;
-use self::word_collector::{PriorRange, WordCollector};
+use self::page_texts::PageTextsWriter;
+use self::word_collector::{PagePriorRange, WordCollector};
 use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
 use crate::query_plan::WEIGHTS;
@@ -62,7 +62,7 @@ const SCRIPT: [&str; 5] = [
 #[derive(Debug)]
 pub struct StaticSearchWriter {
     folder: AtomicFolder,
-    texts: Texts,
+    texts: PageTextsWriter,
     gathered: WordCollector,
     rules: SearchRules,
     now: i64,
@@ -106,7 +106,7 @@ struct Manifest {
     /// The priors of pages that are not ordinary, such as change lists and pages that many pages
     /// link to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    priors: Vec<PriorRange>,
+    priors: Vec<PagePriorRange>,
     /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,
@@ -125,7 +125,7 @@ impl StaticSearchWriter {
     /// # Errors [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
     pub fn create(path: &Path, now: i64) -> Result<StaticSearchWriter, ExportError> {
         let folder = AtomicFolder::create(path, is_bundle)?;
-        let texts = Texts::create(&folder.beside().join("data/texts"))?;
+        let texts = PageTextsWriter::create(&folder.beside().join("data/texts"))?;
         let gathered = WordCollector::new(&folder.beside().join("data"));
         Ok(StaticSearchWriter {
             folder,

@@ -17,7 +17,7 @@ use crawl_weburl::without_bidi_controls;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::gzip_file::{self, Written};
+use super::gzip_file::{self, WrittenGzipFile};
 use crate::export::ExportError;
 use crawl_index_entry::IndexedPage;
 
@@ -33,9 +33,9 @@ const MAX_HEADINGS: usize = 200;
 /// Writes the texts of pages in pieces, first under temporary names: the final page numbers are
 /// known only after all pages.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct PageTextsWriter {
     folder: PathBuf,
-    pages: Vec<Vec<Written>>,
+    pages: Vec<Vec<WrittenGzipFile>>,
 }
 
 #[derive(Serialize)]
@@ -55,10 +55,10 @@ struct Piece<'p> {
 
 type PieceHeading<'p> = (i64, u8, Cow<'p, str>, Option<&'p str>);
 
-impl Texts {
-    pub(super) fn create(folder: &Path) -> Result<Texts, ExportError> {
+impl PageTextsWriter {
+    pub(super) fn create(folder: &Path) -> Result<PageTextsWriter, ExportError> {
         fs::create_dir_all(folder).map_err(ExportError::at(folder))?;
-        Ok(Texts {
+        Ok(PageTextsWriter {
             folder: folder.to_path_buf(),
             pages: Vec::new(),
         })
@@ -181,7 +181,7 @@ fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MAX_PIECES, PIECE_BYTES, Texts, Xxh3Default, headings, pieces};
+    use super::{MAX_PIECES, PIECE_BYTES, PageTextsWriter, Xxh3Default, headings, pieces};
     use crawl_index_entry::{Heading, IndexedPage};
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn bidi_controls_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut texts = Texts::create(folder.path()).unwrap();
+        let mut texts = PageTextsWriter::create(folder.path()).unwrap();
         let heading = Heading {
             level: 2,
             text: "\u{2067}B".to_owned(),

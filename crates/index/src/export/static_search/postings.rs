@@ -6,8 +6,8 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::word_weights::{Counts, FIELDS};
-use crate::summing_sort::unnamed_file;
+use super::word_weights::{FIELDS, FieldOccurrenceCounts};
+use crate::summing_sorter::unnamed_file;
 
 /// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
 /// a file.
@@ -23,7 +23,7 @@ const POSTING_BYTES: usize = 14;
 pub(super) struct PageOccurrences {
     pub(super) page: u32,
     /// How often each field contains the word.
-    pub(super) counts: Counts,
+    pub(super) counts: FieldOccurrenceCounts,
     /// The headings that contain the word, as bits; several headings may share a bit.
     pub(super) headings: u16,
     /// The pieces of the page's text that contain the word, as bits.
@@ -180,7 +180,7 @@ pub(super) struct PostingsWriter {
 
 /// The postings of words, stored in an unlinked file.
 #[derive(Debug)]
-pub(super) struct Postings {
+pub(super) struct PostingsFile {
     file: File,
 }
 
@@ -212,14 +212,14 @@ impl PostingsWriter {
         Ok(stored)
     }
 
-    pub(super) fn finish(self) -> io::Result<Postings> {
+    pub(super) fn finish(self) -> io::Result<PostingsFile> {
         let file = self.file.into_inner();
         let file = file.map_err(io::IntoInnerError::into_error)?;
-        Ok(Postings { file })
+        Ok(PostingsFile { file })
     }
 }
 
-impl Postings {
+impl PostingsFile {
     /// Reads the postings of a word, ordered as they were written.
     pub(super) fn read(&self, stored: PostingsLocation) -> io::Result<Vec<Posting>> {
         let mut bytes = vec![0; stored.pages as usize * POSTING_BYTES];

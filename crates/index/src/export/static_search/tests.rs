@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::word_collector::by_utf16;
 use super::{Manifest, StaticSearchReport, StaticSearchWriter};
-use crate::document::path_words;
 use crate::export::sample_pages::{full, odd};
+use crate::index_document::path_words;
 use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::{Heading, IndexedPage};

@@ -6,15 +6,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::postings::{
-    MAX_IN_MEMORY, OccurrenceCollector, PageOccurrences, Posting, Postings, PostingsLocation,
+    MAX_IN_MEMORY, OccurrenceCollector, PageOccurrences, Posting, PostingsFile, PostingsLocation,
     PostingsWriter,
 };
 use super::word_weights::{
-    ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, HEADINGS, KEYWORDS, LEAD, Lengths, MeanLengths,
-    PATH, TITLE, byte, counted_fields, text_byte,
+    ANCHORS, BESIDE, BODY, DESCRIPTION, FIELDS, FieldLengths, HEADINGS, KEYWORDS, LEAD,
+    MeanFieldLengths, PATH, TITLE, byte, counted_fields, text_byte,
 };
 use crate::bm25f::{SHARED, is_shared};
-use crate::document::{path_words, power_of_two, sites};
+use crate::index_document::{path_words, power_of_two, sites};
 use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::page_prior::{hundredths, worth};
 use crate::query_plan::WEIGHTS;
@@ -48,7 +48,7 @@ pub(super) struct WordCollector {
 #[derive(Debug)]
 struct Seen {
     url: Box<str>,
-    lengths: Lengths,
+    lengths: FieldLengths,
     /// The number of pages that link to the page, as its number of binary digits.
     linked: u64,
     worth: u64,
@@ -58,12 +58,12 @@ struct Seen {
 
 /// All words of the pages, with the final weight of each word on each page.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct CollectedWords {
     /// The classes of words with the same stem, ordered by their first words.
     pub(super) classes: Vec<StemClass>,
-    pub(super) postings: Postings,
+    pub(super) postings: PostingsFile,
     pub(super) until: Vec<(u32, i64)>,
-    pub(super) priors: Vec<PriorRange>,
+    pub(super) priors: Vec<PagePriorRange>,
     /// True if the pages have a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
@@ -71,21 +71,21 @@ pub(super) struct Words {
 /// The prior of consecutive pages that are not ordinary: the number of the first page, the number
 /// of the last page, the prior in thousandths, and the prior for a query about changes in
 /// thousandths.
-pub(super) type PriorRange = (u32, u32, u64, u64);
+pub(super) type PagePriorRange = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
 pub(super) struct StemClass {
     pub(super) stem: Box<str>,
     /// The words, in UTF-16 order like JavaScript strings.
-    pub(super) forms: Vec<WordForm>,
+    pub(super) forms: Vec<WordFormPostings>,
     /// Compounds that end in a word of this class, those on the most pages first. If several
     /// compounds share a stem, only the first compound is listed.
     pub(super) compounds: Vec<Box<str>>,
 }
 
 #[derive(Debug)]
-pub(super) struct WordForm {
+pub(super) struct WordFormPostings {
     pub(super) text: Box<str>,
     /// The location of the word's postings, which are ordered by page number.
     pub(super) postings: PostingsLocation,
@@ -109,7 +109,7 @@ impl WordCollector {
         let mut page_words = PageWords {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
-            lengths: Lengths::default(),
+            lengths: FieldLengths::default(),
         };
         let lengths = page_words.read(page, pieces);
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
@@ -182,8 +182,8 @@ impl WordCollector {
     }
 
     /// Returns all words with their final weights. `ranks` are the final numbers of the pages.
-    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
-        let means = MeanLengths::of(self.pages.iter().map(|page| &page.lengths));
+    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<CollectedWords> {
+        let means = MeanFieldLengths::of(self.pages.iter().map(|page| &page.lengths));
         let mut sorted = self.occurrences.sorted()?;
         let mut writer = PostingsWriter::create(&self.folder)?;
         let mut stored = Vec::with_capacity(self.stems.len());
@@ -191,12 +191,12 @@ impl WordCollector {
             let word_postings = postings(&sorted.of_word(form)?, &self.pages, ranks, &means);
             stored.push(writer.write(&word_postings)?);
         }
-        let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
+        let mut classes: HashMap<Box<str>, Vec<WordFormPostings>> = HashMap::new();
         for (text, form) in self.numbers {
             let stem = usual_stem(&self.stems[form as usize]);
             let postings = stored[form as usize];
             let forms = classes.entry(stem).or_default();
-            forms.push(WordForm { text, postings });
+            forms.push(WordFormPostings { text, postings });
         }
         let compounds = match self.has_compounds {
             true => compounds(&classes),
@@ -213,7 +213,7 @@ impl WordCollector {
             .filter_map(|(page, rank)| Some((*rank, page.until?)))
             .collect();
         until.sort_unstable();
-        Ok(Words {
+        Ok(CollectedWords {
             classes,
             postings: writer.finish()?,
             until,
@@ -224,12 +224,12 @@ impl WordCollector {
 }
 
 /// Returns the priors of pages that are not ordinary, ordered by page number.
-fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PriorRange> {
+fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PagePriorRange> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
     });
-    let mut priors: Vec<PriorRange> = priors
+    let mut priors: Vec<PagePriorRange> = priors
         .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
         .collect();
     priors.sort_unstable();
@@ -254,7 +254,7 @@ fn postings(
     occurrences: &[PageOccurrences],
     pages: &[Seen],
     ranks: &[u32],
-    means: &MeanLengths,
+    means: &MeanFieldLengths,
 ) -> Vec<Posting> {
     let mut factors = [1.0; FIELDS];
     // A title or first-level heading that most pages share hardly counts.
@@ -293,7 +293,7 @@ fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
 }
 
 impl StemClass {
-    fn of(stem: Box<str>, mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> StemClass {
+    fn of(stem: Box<str>, mut forms: Vec<WordFormPostings>, compounds: Vec<Box<str>>) -> StemClass {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
         StemClass {
             stem,
@@ -307,7 +307,7 @@ impl StemClass {
     }
 }
 
-impl Words {
+impl CollectedWords {
     pub(super) fn forms(&self) -> usize {
         self.classes.iter().map(|class| class.forms.len()).sum()
     }
@@ -315,7 +315,9 @@ impl Words {
 
 /// Maps each stem to the compounds that end in it. A compound is represented by the first word of
 /// its class. Compounds on the most pages come first.
-fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
+fn compounds(
+    classes: &HashMap<Box<str>, Vec<WordFormPostings>>,
+) -> HashMap<Box<str>, Vec<Box<str>>> {
     let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
     for (longer, forms) in classes {
         let pages = forms.iter().map(|form| form.postings.pages).max();
@@ -353,13 +355,13 @@ pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
 struct PageWords {
     stemmer: Stemmer,
     words: HashMap<Box<str>, (Option<Box<str>>, PageOccurrences)>,
-    lengths: Lengths,
+    lengths: FieldLengths,
 }
 
 impl PageWords {
     /// Reads the words of a page whose text is split into `pieces`, and returns the lengths of its
     /// fields.
-    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> Lengths {
+    fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> FieldLengths {
         self.field(TITLE, [page.title.as_str()]);
         for (n, heading) in page.headings.iter().enumerate() {
             let level = usize::from(heading.level.clamp(1, 3)) - 1;

@@ -35,8 +35,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gzip_file::{self, varint};
-use super::postings::{Posting, Postings};
-use super::word_collector::{StemClass, WordForm, Words, by_utf16};
+use super::postings::{Posting, PostingsFile};
+use super::word_collector::{CollectedWords, StemClass, WordFormPostings, by_utf16};
 use super::word_weights::frequency;
 use crate::export::ExportError;
 
@@ -48,7 +48,7 @@ const MAX_POSTINGS: usize = 20_000;
 
 /// The word files that were written, with the range of words in each.
 #[derive(Debug, Default)]
-pub(super) struct WordFiles {
+pub(super) struct WrittenWordFiles {
     /// For each file, the lower bound of its words in UTF-16 order.
     pub(super) begins: Vec<String>,
     pub(super) files: u64,
@@ -57,10 +57,10 @@ pub(super) struct WordFiles {
 
 /// Writes the word files into a folder. They are named `0`, `1` and so on.
 pub(super) fn write(
-    words: &Words,
+    words: &CollectedWords,
     folder: &Path,
     hash: &mut Xxh3Default,
-) -> Result<WordFiles, ExportError> {
+) -> Result<WrittenWordFiles, ExportError> {
     fs::create_dir_all(folder).map_err(ExportError::at(folder))?;
     let begins = begins(words);
     let mut classes: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); begins.len()];
@@ -70,7 +70,7 @@ pub(super) fn write(
             classes[shard.saturating_sub(1)].insert(n);
         }
     }
-    let mut written = WordFiles::default();
+    let mut written = WrittenWordFiles::default();
     for (n, classes) in classes.iter().enumerate() {
         let mut out = Vec::with_capacity(SHARD_BYTES * 2);
         let mut before = "";
@@ -90,9 +90,9 @@ pub(super) fn write(
 
 /// Returns the lower bound of the words in each file. Files are split where words differ early, so
 /// that words with a common beginning or stem are in the same file.
-fn begins(words: &Words) -> Vec<String> {
+fn begins(words: &CollectedWords) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
-    let mut forms: Vec<&WordForm> = forms.collect();
+    let mut forms: Vec<&WordFormPostings> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
@@ -121,7 +121,7 @@ fn begins(words: &Words) -> Vec<String> {
     begins
 }
 
-fn size(form: &WordForm) -> usize {
+fn size(form: &WordFormPostings) -> usize {
     let (postings, in_pieces) = (form.postings.pages, form.postings.in_pieces);
     6 + form.text.len() / 2 + 3 * postings as usize + 2 * in_pieces as usize
 }
@@ -134,7 +134,7 @@ fn shared(a: &str, b: &str) -> usize {
 fn encode<'w>(
     out: &mut Vec<u8>,
     class: &'w StemClass,
-    stored: &Postings,
+    stored: &PostingsFile,
     mut before: &'w str,
 ) -> io::Result<&'w str> {
     let each = class.forms.iter().map(|form| stored.read(form.postings));

@@ -43,12 +43,12 @@ const COUNTED: [usize; 7] = [
 ];
 
 /// For each field, the number of occurrences of a word on one page.
-pub(super) type Counts = [u16; FIELDS];
+pub(super) type FieldOccurrenceCounts = [u16; FIELDS];
 /// The length of each field of a page, in words.
-pub(super) type Lengths = [u32; FIELDS];
+pub(super) type FieldLengths = [u32; FIELDS];
 
 /// Returns the fields that have a word and count for its frequency, as bits.
-pub(super) fn counted_fields(counts: &Counts) -> u16 {
+pub(super) fn counted_fields(counts: &FieldOccurrenceCounts) -> u16 {
     let fields = COUNTED.into_iter().chain([BESIDE]);
     let fields = fields.filter(|field| counts[*field] > 0);
     fields.map(|field| 1 << field).sum()
@@ -69,10 +69,12 @@ pub(super) fn frequency(pages: impl Iterator<Item = u16>) -> u32 {
 
 /// The mean lengths of the fields over all pages.
 #[derive(Debug)]
-pub(super) struct MeanLengths([f32; FIELDS]);
+pub(super) struct MeanFieldLengths([f32; FIELDS]);
 
-impl MeanLengths {
-    pub(super) fn of<'l>(pages: impl ExactSizeIterator<Item = &'l Lengths>) -> MeanLengths {
+impl MeanFieldLengths {
+    pub(super) fn of<'l>(
+        pages: impl ExactSizeIterator<Item = &'l FieldLengths>,
+    ) -> MeanFieldLengths {
         let count = pages.len().max(1) as f64;
         let mut sums = [0_u64; FIELDS];
         for lengths in pages {
@@ -80,15 +82,15 @@ impl MeanLengths {
                 *sum += u64::from(*length);
             }
         }
-        MeanLengths(sums.map(|sum| (sum as f64 / count).max(1.0) as f32))
+        MeanFieldLengths(sums.map(|sum| (sum as f64 / count).max(1.0) as f32))
     }
 
     /// Returns the weight of a word on a page. `factors` are multiplied with the weights of the
     /// fields.
     pub(super) fn weight(
         &self,
-        counts: &Counts,
-        lengths: &Lengths,
+        counts: &FieldOccurrenceCounts,
+        lengths: &FieldLengths,
         factors: &[f32; FIELDS],
     ) -> f32 {
         let of_field = |field: usize| {
@@ -101,14 +103,19 @@ impl MeanLengths {
 
     /// Returns the number of occurrences of a word in title and text, divided by the relative
     /// length of the text. Plain BM25 is computed from this number.
-    pub(super) fn text(&self, counts: &Counts, lengths: &Lengths, factors: &[f32; FIELDS]) -> f32 {
+    pub(super) fn text(
+        &self,
+        counts: &FieldOccurrenceCounts,
+        lengths: &FieldLengths,
+        factors: &[f32; FIELDS],
+    ) -> f32 {
         let is_in_title = factors[TITLE] >= 1.0;
         let title = if is_in_title { counts[TITLE] } else { 0 };
         let often = f32::from(title) + f32::from(counts[BODY]);
         often / self.norm(BODY, lengths, WEIGHTS.text_alone.length)
     }
 
-    fn norm(&self, field: usize, lengths: &Lengths, part: f32) -> f32 {
+    fn norm(&self, field: usize, lengths: &FieldLengths, part: f32) -> f32 {
         1.0 - part + part * lengths[field] as f32 / self.0[field]
     }
 }
@@ -142,7 +149,7 @@ pub(super) fn text_byte(often: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::{
-        ANCHORS, BESIDE, BODY, FIELDS, FIRST_STEP, LEAD, MeanLengths, STEPS, TITLE, byte,
+        ANCHORS, BESIDE, BODY, FIELDS, FIRST_STEP, LEAD, MeanFieldLengths, STEPS, TITLE, byte,
         counted_fields, frequency, text_byte,
     };
 
@@ -186,7 +193,7 @@ mod tests {
     #[test]
     fn a_word_of_a_short_field_weighs_more() {
         let (short, long) = ([2; FIELDS], [12; FIELDS]);
-        let means = MeanLengths::of([&short, &long].into_iter());
+        let means = MeanFieldLengths::of([&short, &long].into_iter());
         for field in [TITLE, BODY, ANCHORS] {
             let mut counts = [0; FIELDS];
             counts[field] = 1;

@@ -35,7 +35,7 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
         let undecided_rows = audit
             .undecided
-            .get(crate::audit::findings::ROW_LOST)
+            .get(crate::audit::audit_findings::ROW_LOST)
             .copied();
         assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };

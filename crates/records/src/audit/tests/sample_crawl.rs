@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
     Timestamp,
 };
 use crawl_weburl::canonicalize;
@@ -71,7 +71,7 @@ impl Sent {
         .to_string()
     }
 
-    fn keep(&self, archive: &mut Archive, encoder: &mut Encoder) {
+    fn keep(&self, archive: &mut ArchiveWriter, encoder: &mut CaptureEncoder) {
         let mut headers = HeaderMap::new();
         for (name, value) in self.fields {
             headers.append(
@@ -186,8 +186,8 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
     if more.no_archive {
         return;
     }
-    let mut archive = Archive::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    let mut encoder = Encoder::default();
+    let mut archive = ArchiveWriter::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let mut encoder = CaptureEncoder::default();
     for sent in sent
         .iter()
         .filter(|sent| sent.purpose != "page" && sent.status > 0)

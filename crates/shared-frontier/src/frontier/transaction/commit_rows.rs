@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::Fingerprint;
-use crawl_frontier::parts::{CommittedCounts, EntryMove, LeaseChanges, QueueChange, QueuedUrl};
+use crawl_frontier::parts::{
+    CommittedUrlCounts, LeaseChanges, OriginQueueChanges, QueueEntryChange, QueuedUrl,
+};
 use crawl_weburl::Origin;
 
 use super::{Change, SharedTransaction};
@@ -25,7 +27,7 @@ struct Sums {
     totals: StateCountChanges,
     /// The queue changes of each origin. An origin with an unchanged queue has an entry too, if the
     /// database may lack the origin's row.
-    queues: BTreeMap<Origin, QueueChange>,
+    queues: BTreeMap<Origin, OriginQueueChanges>,
 }
 
 impl SharedTransaction<'_> {
@@ -84,7 +86,7 @@ impl SharedTransaction<'_> {
         }
         let origin = url.origin();
         let queued = || self.frontier.memory().leases.origin_queue(&origin);
-        let new_queue = || QueueChange {
+        let new_queue = || OriginQueueChanges {
             queued: queued().map_or(0, |(_, queued)| queued),
             id: key.origin as u64,
             origin: origin.clone(),
@@ -98,7 +100,7 @@ impl SharedTransaction<'_> {
         queue.queued += u64::from(new.is_some());
         queue.queued = queue.queued.saturating_sub(u64::from(old.is_some()));
         let attempt = now.attempt();
-        queue.moves.push(EntryMove {
+        queue.moves.push(QueueEntryChange {
             fingerprint,
             old,
             new: new.map(|_| QueuedUrl {
@@ -168,9 +170,9 @@ impl SharedTransaction<'_> {
     }
 }
 
-fn changed_totals(totals: CommittedCounts, changes: StateCountChanges) -> CommittedCounts {
+fn changed_totals(totals: CommittedUrlCounts, changes: StateCountChanges) -> CommittedUrlCounts {
     let [pending, deferred, fetched, failed, excluded] = changes;
-    CommittedCounts {
+    CommittedUrlCounts {
         pending: totals.pending.saturating_add_signed(pending),
         deferred: totals.deferred.saturating_add_signed(deferred),
         fetched: totals.fetched.saturating_add_signed(fetched),

@@ -1,8 +1,8 @@
 //! Reopens URLs that were settled by a worker whose directory is lost.
 
-use crawl_frontier::parts::{QueuePlace, RecordState, UrlRecord, depth_and_hops};
-use crawl_frontier::worker_frontier::ReopenedUrls;
-use crawl_frontier::{Admission, Exclusion, FrontierError, RequestedState};
+use crawl_frontier::parts::{QueuedUrlFields, RecordState, UrlRecord, depth_and_hops};
+use crawl_frontier::worker_frontier::ReopenLostResult;
+use crawl_frontier::{Admission, FrontierError, NotFetchedReason, RequestedState};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
@@ -15,14 +15,14 @@ const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
     /// Implements [`crawl_frontier::worker_frontier::WorkerTransaction::reopen_lost`].
-    pub(super) fn look_for_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+    pub(super) fn look_for_lost(&mut self, most: usize) -> Result<ReopenLostResult, FrontierError> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(MAX_BUCKETS).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
         let rows = tables.read(Sql::BucketsToReopen, params)?;
-        let mut result = ReopenedUrls {
+        let mut result = ReopenLostResult {
             is_more: rows.len() == MAX_BUCKETS,
-            ..ReopenedUrls::default()
+            ..ReopenLostResult::default()
         };
         let mut remaining = most;
         for row in &rows {
@@ -43,7 +43,7 @@ impl SharedTransaction<'_> {
         &mut self,
         mut bucket: BucketToReopen,
         most: usize,
-        result: &mut ReopenedUrls,
+        result: &mut ReopenLostResult,
     ) -> Result<usize, FrontierError> {
         let BucketToReopen { worker, last, .. } = bucket;
         let tables = &self.frontier.tables;
@@ -86,7 +86,7 @@ impl SharedTransaction<'_> {
         }
         let record = UrlRecord {
             state: RecordState::Pending { attempt: 1 },
-            place: QueuePlace {
+            place: QueuedUrlFields {
                 retried: false,
                 ..record.place
             },
@@ -111,7 +111,7 @@ fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord
 }
 
 /// Returns an admission that excludes the URL for the same reason as before.
-fn excluded(url: &CanonicalUrl, exclusion: Exclusion, record: &UrlRecord) -> Admission {
+fn excluded(url: &CanonicalUrl, exclusion: NotFetchedReason, record: &UrlRecord) -> Admission {
     let place = record.place;
     let (depth, hops_off) = depth_and_hops(place.depth);
     Admission {

@@ -34,7 +34,7 @@ pub(in crate::bench) struct WebPlan {
 
 /// The requests that the hosts received.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReceivedRequests {
+pub(super) struct ReceivedRequestCounts {
     pub(super) connections: u64,
     pub(super) pages: u64,
     /// Pages requested in each second since the web began.
@@ -43,7 +43,7 @@ pub(super) struct ReceivedRequests {
     pub(super) least_gap: Option<Duration>,
 }
 
-impl ReceivedRequests {
+impl ReceivedRequestCounts {
     /// Returns pages per second, without the first and last tenth of the time.
     pub(super) fn rate(&self) -> f64 {
         let seconds = &self.pages_by_second;
@@ -62,7 +62,7 @@ impl ReceivedRequests {
 pub(in crate::bench) struct GeneratedWeb {
     plan: WebPlan,
     addresses: Vec<SocketAddr>,
-    visits: Arc<Mutex<ReceivedRequests>>,
+    visits: Arc<Mutex<ReceivedRequestCounts>>,
     /// Ends the server when it is dropped. Nothing is ever sent on this channel.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -84,7 +84,7 @@ impl GeneratedWeb {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let visits = Arc::new(Mutex::new(ReceivedRequests::default()));
+        let visits = Arc::new(Mutex::new(ReceivedRequestCounts::default()));
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&visits);
         let thread = thread::spawn(move || {
@@ -120,7 +120,7 @@ impl GeneratedWeb {
         u64::from(self.plan.hosts) * u64::from(self.plan.pages_a_host)
     }
 
-    pub(super) fn visits(&self) -> ReceivedRequests {
+    pub(super) fn visits(&self) -> ReceivedRequestCounts {
         lock(&self.visits).clone()
     }
 }
@@ -139,7 +139,7 @@ struct Server {
     plan: WebPlan,
     pages: GeneratedPages,
     began: Instant,
-    visits: Arc<Mutex<ReceivedRequests>>,
+    visits: Arc<Mutex<ReceivedRequestCounts>>,
 }
 
 /// When the last answer of a host ended. `None` before its first answer.
@@ -294,7 +294,7 @@ fn address(host: u32) -> Ipv4Addr {
     )
 }
 
-fn lock(visits: &Mutex<ReceivedRequests>) -> MutexGuard<'_, ReceivedRequests> {
+fn lock(visits: &Mutex<ReceivedRequestCounts>) -> MutexGuard<'_, ReceivedRequestCounts> {
     // The counters are valid even if another thread panicked while it held the lock.
     visits.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -306,7 +306,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpStream};
     use std::time::Duration;
 
-    use super::{GeneratedWeb, ReceivedRequests, WebPlan, address, page_number, target};
+    use super::{GeneratedWeb, ReceivedRequestCounts, WebPlan, address, page_number, target};
 
     #[test]
     fn each_host_has_an_address_of_its_own() {
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_middle() {
-        let mut visits = ReceivedRequests::default();
+        let mut visits = ReceivedRequestCounts::default();
         assert_eq!(visits.rate(), 0.0);
         visits.pages_by_second = vec![7];
         assert_eq!(visits.rate(), 7.0);

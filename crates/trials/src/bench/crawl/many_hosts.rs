@@ -10,10 +10,10 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use xtask::workspace::Workspace;
 
-use super::contender::{Contender, MissingContender};
-use super::generated_web::{GeneratedWeb, ReceivedRequests, WebPlan};
+use super::compared_program::{ComparedProgram, MissingProgramReason};
+use super::generated_web::{GeneratedWeb, ReceivedRequestCounts, WebPlan};
 use crate::bench::measured_program::{
-    BuildProfile, ProcessCost, Program, build, cost_until_end, pinned,
+    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
 };
 
 /// The crawler's default gap between two requests to one host.
@@ -77,7 +77,7 @@ struct Crawled {
     name: String,
     plan: WebPlan,
     cost: ProcessCost,
-    visits: ReceivedRequests,
+    visits: ReceivedRequestCounts,
     /// Bytes on disk: first those of the crawler's state, then those of all other files.
     disk: [u64; 2],
 }
@@ -150,7 +150,7 @@ impl Bench<'_> {
         Ok(Bench {
             workspace,
             dir: workspace.target.join("bench-hosts"),
-            crawl: build(workspace, BuildProfile::of(is_dev), Program::Crawl)?,
+            crawl: build(workspace, BuildProfile::of(is_dev), MeasuredProgram::Crawl)?,
         })
     }
 
@@ -177,9 +177,9 @@ impl Bench<'_> {
         args: &str,
         limit: Duration,
     ) -> Result<Option<Crawled>> {
-        let program = match Contender::Wget2.install(self.workspace) {
+        let program = match ComparedProgram::Wget2.install(self.workspace) {
             Ok(program) => program.unwrap_or_default(),
-            Err(MissingContender(why)) => {
+            Err(MissingProgramReason(why)) => {
                 eprintln!("absent: wget2: {why}");
                 return Ok(None);
             }
@@ -194,7 +194,7 @@ impl Bench<'_> {
             dir.join("out").display(),
             seeds.display()
         );
-        let environment = Contender::Wget2.environment(self.workspace)?;
+        let environment = ComparedProgram::Wget2.environment(self.workspace)?;
         let name = format!("wget2, {threads} threads");
         self.run(&name, plan, &web, (&argv, &environment), limit)
             .map(Some)
@@ -355,7 +355,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        Crawled, ProcessCost, ReceivedRequests, WebPlan, growth_table, hosts_table, polite_table,
+        Crawled, ProcessCost, ReceivedRequestCounts, WebPlan, growth_table, hosts_table,
+        polite_table,
     };
 
     fn crawled(name: &str, hosts: u32, seconds: u64, mebibytes: u64) -> Crawled {
@@ -371,7 +372,7 @@ mod tests {
                 cpu: Duration::from_millis(500),
                 peak_kib: mebibytes << 10,
             },
-            visits: ReceivedRequests {
+            visits: ReceivedRequestCounts {
                 connections: 9,
                 pages: 1_000,
                 pages_by_second: vec![80; 12],

@@ -4,13 +4,13 @@
 //! All programs read the same site from the same nginx, one after the other, on the same
 //! processors. nginx's log shows what each program fetched.
 
-mod contender;
+mod compared_program;
+mod documentation_sites;
 mod generated_pages;
 mod generated_web;
 mod many_hosts;
 mod minimum_cost;
-mod server_log;
-mod site;
+mod server_log_summary;
 mod tls;
 mod tls_hosts;
 mod tls_minimum_cost;
@@ -22,27 +22,29 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use contender::{Contender, MissingContender};
+use compared_program::{ComparedProgram, MissingProgramReason};
 use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
+use documentation_sites::DocumentationSite;
 pub(super) use generated_web::{GeneratedWeb, WebPlan};
 pub(super) use many_hosts::{
     CrawlGrowthArgs, ManyHostsArgs, PoliteCrawlArgs, growth, hosts, polite,
 };
 pub(super) use minimum_cost::{MinimumCostArgs, fetch_all};
-use server_log::ServedAnswers;
-use site::Site;
+use server_log_summary::ServerLogSummary;
 pub(super) use tls::{TlsArgs, tls};
 pub(super) use tls_minimum_cost::{TlsMinimumCostArgs, fetch_all_over_tls};
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-use super::measured_program::{BuildProfile, ProcessCost, Program, build, cost_until_end, pinned};
+use super::measured_program::{
+    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
+};
 
 #[derive(Args)]
 pub(crate) struct CrawlArgs {
     /// Site to crawl
     #[arg(long, value_enum, default_value_t = Site::Docs)]
-    site: Site,
+    site: DocumentationSite,
     /// Serve pages in gzip, as most servers do
     #[arg(long)]
     gzip: bool,
@@ -52,7 +54,7 @@ pub(crate) struct CrawlArgs {
     folder: Option<PathBuf>,
     /// Programs to compare, in this order; `floor` fetches the URLs that earlier ones found
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = contender::USUAL)]
-    programs: Vec<Contender>,
+    programs: Vec<ComparedProgram>,
     /// Numbers of processors per program, one run for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2")]
     threads: Vec<usize>,
@@ -70,24 +72,33 @@ pub(crate) struct CrawlArgs {
 /// The result of one run of a contender.
 struct Run {
     cost: ProcessCost,
-    served: ServedAnswers,
+    served: ServerLogSummary,
     is_ended: bool,
 }
 
 pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
     let folder = args.folder.as_ref().unwrap_or(&workspace.target);
-    let is_floor_wanted = args.programs.contains(&Contender::Floor);
-    let floor =
-        is_floor_wanted.then(|| build(workspace, BuildProfile::of(args.dev), Program::Trials));
+    let is_floor_wanted = args.programs.contains(&ComparedProgram::Floor);
+    let floor = is_floor_wanted.then(|| {
+        build(
+            workspace,
+            BuildProfile::of(args.dev),
+            MeasuredProgram::Trials,
+        )
+    });
     let mut bench = Bench {
         workspace,
         dir: folder.join("bench-crawl"),
-        crawl: build(workspace, BuildProfile::of(args.dev), Program::Crawl)?,
+        crawl: build(
+            workspace,
+            BuildProfile::of(args.dev),
+            MeasuredProgram::Crawl,
+        )?,
         floor: floor.transpose()?.unwrap_or_default(),
         limit: Duration::from_secs(args.seconds),
         root: args.site.lay_out(workspace, args.gzip)?,
         is_gzipped: args.gzip,
-        found: ServedAnswers::default(),
+        found: ServerLogSummary::default(),
     };
     let mut absent = Vec::new();
     let mut rows = Vec::new();
@@ -95,7 +106,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &CrawlArgs) -> Result<()> {
         for &contender in &args.programs {
             let program = match contender.install(workspace) {
                 Ok(program) => program,
-                Err(MissingContender(why)) => {
+                Err(MissingProgramReason(why)) => {
                     absent.push(format!("absent: {}: {why}\n", contender.name()));
                     continue;
                 }
@@ -129,11 +140,16 @@ struct Bench<'a> {
     root: PathBuf,
     is_gzipped: bool,
     /// The pages that the contenders have received so far, for the contender `floor` to fetch.
-    found: ServedAnswers,
+    found: ServerLogSummary,
 }
 
 impl Bench<'_> {
-    fn run(&mut self, contender: Contender, program: Option<&Path>, threads: usize) -> Result<Run> {
+    fn run(
+        &mut self,
+        contender: ComparedProgram,
+        program: Option<&Path>,
+        threads: usize,
+    ) -> Result<Run> {
         let name = contender.name();
         let _ = fs::remove_dir_all(&self.dir);
         let server = self.dir.join("server");
@@ -147,17 +163,17 @@ impl Bench<'_> {
             dir: server,
             log: NginxLog::File(log.clone()),
             endpoint: NginxEndpoint::Ipv4,
-            log_line: server_log::LINE,
+            log_line: server_log_summary::LINE,
             sends_gzip: self.is_gzipped,
         })
         .context("cannot start nginx")?;
         let out = self.dir.join("out");
         fs::create_dir_all(&out)?;
         let ours = match contender {
-            Contender::Floor => &self.floor,
+            ComparedProgram::Floor => &self.floor,
             _ => &self.crawl,
         };
-        if contender == Contender::Floor {
+        if contender == ComparedProgram::Floor {
             if self.found.pages.is_empty() {
                 bail!("the floor fetches what the others found: name one before it");
             }
@@ -172,8 +188,8 @@ impl Bench<'_> {
             .with_context(|| format!("cannot run {name}"))?;
         eprintln!("{name} took {:.1} s", cost.wall.as_secs_f64());
         drop(nginx);
-        let served = ServedAnswers::read(&fs::read_to_string(&log)?);
-        if contender != Contender::Floor {
+        let served = ServerLogSummary::read(&fs::read_to_string(&log)?);
+        if contender != ComparedProgram::Floor {
             self.found.pages.extend(served.pages.iter().cloned());
         }
         Ok(Run {
@@ -184,9 +200,9 @@ impl Bench<'_> {
     }
 }
 
-fn table(rows: &[(Contender, usize, Run)], known: usize) -> String {
+fn table(rows: &[(ComparedProgram, usize, Run)], known: usize) -> String {
     let rate = |run: &Run| run.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
-    let of = |contender: Contender, threads: usize| {
+    let of = |contender: ComparedProgram, threads: usize| {
         let row = rows
             .iter()
             .find(|row| row.0 == contender && row.1 == threads);
@@ -208,8 +224,8 @@ fn table(rows: &[(Contender, usize, Run)], known: usize) -> String {
             contender.name(),
             if run.is_ended { " (ended)" } else { "" },
             rate(run),
-            ratio(of(Contender::Floor, *threads)),
-            ratio(of(Contender::Wget2, *threads)),
+            ratio(of(ComparedProgram::Floor, *threads)),
+            ratio(of(ComparedProgram::Wget2, *threads)),
             run.cost.cpu.as_secs_f64() * 1e3 / pages.max(1) as f64,
             run.cost.peak_kib >> 10,
             100.0 * pages as f64 / known.max(1) as f64,
@@ -224,7 +240,7 @@ fn table(rows: &[(Contender, usize, Run)], known: usize) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{Contender, ProcessCost, Run, ServedAnswers, table};
+    use super::{ComparedProgram, ProcessCost, Run, ServerLogSummary, table};
 
     #[test]
     fn rows_are_reported_as_ratios_in_the_same_run() {
@@ -234,7 +250,7 @@ mod tests {
                 cpu: Duration::from_secs(1),
                 peak_kib: 2048,
             },
-            served: ServedAnswers {
+            served: ServerLogSummary {
                 pages: (0..pages).map(|n| format!("/{n}.html")).collect(),
                 requests: 7,
                 connections: 3,
@@ -242,9 +258,9 @@ mod tests {
             is_ended: false,
         };
         let rows = [
-            (Contender::Ours, 2, run(2, 100)),
-            (Contender::Wget2, 2, run(1, 100)),
-            (Contender::Floor, 2, run(1, 200)),
+            (ComparedProgram::Ours, 2, run(2, 100)),
+            (ComparedProgram::Wget2, 2, run(1, 100)),
+            (ComparedProgram::Floor, 2, run(1, 200)),
         ];
         let text = table(&rows, 200);
         let ours = text.lines().nth(2).unwrap();

@@ -15,12 +15,12 @@ use clap::{Args, ValueEnum};
 use crawl_testweb::Nginx;
 use xtask::workspace::Workspace;
 
-use super::contender::{Contender, MissingContender};
-use super::tls_hosts::{TlsHosts, TlsServedAnswers};
+use super::compared_program::{ComparedProgram, MissingProgramReason};
+use super::tls_hosts::{TlsHosts, TlsServerLogSummary};
 use crate::bench::measured_program::{
-    BuildProfile, ProcessCost, Program, build, cost_until_end, pinned,
+    BuildProfile, MeasuredProgram, ProcessCost, build, cost_until_end, pinned,
 };
-use crate::bench::slow_name_server::{Kind, NameServer};
+use crate::bench::slow_name_server::{NameServer, NameServerBehaviour};
 
 /// The address of wget2's name server. wget2 has no flag for another port, and only root may listen
 /// on this one.
@@ -42,7 +42,7 @@ pub(crate) struct TlsArgs {
     http: Http,
     /// Programs to compare
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = PROGRAMS)]
-    programs: Vec<Contender>,
+    programs: Vec<ComparedProgram>,
     /// Runs of each, alternating; the median CPU time counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
@@ -52,11 +52,11 @@ pub(crate) struct TlsArgs {
 }
 
 /// The programs that this benchmark can run.
-const PROGRAMS: [Contender; 4] = [
-    Contender::Ours,
-    Contender::OursWarc,
-    Contender::Wget2,
-    Contender::Floor,
+const PROGRAMS: [ComparedProgram; 4] = [
+    ComparedProgram::Ours,
+    ComparedProgram::OursWarc,
+    ComparedProgram::Wget2,
+    ComparedProgram::Floor,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,7 +68,7 @@ enum Http {
 /// The result of a run.
 struct Run {
     cost: ProcessCost,
-    served: TlsServedAnswers,
+    served: TlsServerLogSummary,
 }
 
 pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
@@ -79,8 +79,8 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     let dir = workspace.target.join("bench-tls");
     let bench = Bench {
         workspace,
-        crawl: build(workspace, profile, Program::Crawl)?,
-        floor: build(workspace, profile, Program::Trials)?,
+        crawl: build(workspace, profile, MeasuredProgram::Crawl)?,
+        floor: build(workspace, profile, MeasuredProgram::Trials)?,
         hosts: TlsHosts::create(&dir.join("hosts"), args.hosts, args.pages)?,
         http: args.http,
         dir,
@@ -90,7 +90,7 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
     for &contender in &args.programs {
         match bench.prepare(contender) {
             Ok(prepared) => measured.push((contender, prepared, Vec::new())),
-            Err(MissingContender(why)) => absent += &format!("absent: {contender}: {why}\n"),
+            Err(MissingProgramReason(why)) => absent += &format!("absent: {contender}: {why}\n"),
         }
     }
     for _ in 0..args.runs.max(1) {
@@ -127,22 +127,24 @@ struct Prepared {
 }
 
 impl Bench<'_> {
-    fn prepare(&self, contender: Contender) -> Result<Prepared, MissingContender> {
-        let absent = |error: anyhow::Error| MissingContender(format!("{error:#}"));
+    fn prepare(&self, contender: ComparedProgram) -> Result<Prepared, MissingProgramReason> {
+        let absent = |error: anyhow::Error| MissingProgramReason(format!("{error:#}"));
         let names = |address| {
             let addresses = self.hosts.addresses().collect();
-            NameServer::start(address, addresses, Kind::Fast).map_err(absent)
+            NameServer::start(address, addresses, NameServerBehaviour::Fast).map_err(absent)
         };
         let program = contender.install(self.workspace)?;
         let (program, names) = match contender {
-            Contender::Wget2 => (program.unwrap_or_default(), Some(names(PLAIN_NAME_SERVER)?)),
-            Contender::Floor => (self.floor.clone(), None),
+            ComparedProgram::Wget2 => {
+                (program.unwrap_or_default(), Some(names(PLAIN_NAME_SERVER)?))
+            }
+            ComparedProgram::Floor => (self.floor.clone(), None),
             _ => (self.crawl.clone(), Some(names("127.0.0.1:0")?)),
         };
         Ok(Prepared { program, names })
     }
 
-    fn run(&self, contender: Contender, prepared: &Prepared) -> Result<Run> {
+    fn run(&self, contender: ComparedProgram, prepared: &Prepared) -> Result<Run> {
         eprintln!("running {contender}");
         let nginx = self.hosts.serve(self.workspace, self.http == Http::H2)?;
         let out = self.dir.join("out");
@@ -162,7 +164,12 @@ impl Bench<'_> {
         Ok(Run { cost, served })
     }
 
-    fn command(&self, contender: Contender, prepared: &Prepared, nginx: &Nginx) -> Result<Command> {
+    fn command(
+        &self,
+        contender: ComparedProgram,
+        prepared: &Prepared,
+        nginx: &Nginx,
+    ) -> Result<Command> {
         let (out, root) = (self.dir.join("out"), self.hosts.root());
         let (program, out, root) = (prepared.program.display(), out.display(), root.display());
         let list = self.dir.join("list");
@@ -179,8 +186,8 @@ impl Bench<'_> {
             ))
         };
         let argv = match contender {
-            Contender::Ours => ours(" --warc off")?,
-            Contender::Floor => {
+            ComparedProgram::Ours => ours(" --warc off")?,
+            ComparedProgram::Floor => {
                 fs::write(&list, self.hosts.urls(nginx).join("\n"))?;
                 format!(
                     "{program} bench tls-floor --urls {} --ca-file {root} --address 127.0.0.1:{}",
@@ -188,7 +195,7 @@ impl Bench<'_> {
                     nginx.port()
                 )
             }
-            Contender::Wget2 => {
+            ComparedProgram::Wget2 => {
                 fs::write(&list, self.hosts.seeds(nginx).join("\n"))?;
                 let http2 = if self.http == Http::H2 {
                     ""
@@ -220,7 +227,7 @@ impl Bench<'_> {
         );
         let unshare = ["unshare", "--mount", "sh", "-c", &script].map(OsString::from);
         let mut command = self.on_all_processors(unshare)?;
-        command.envs(Contender::Wget2.environment(self.workspace)?);
+        command.envs(ComparedProgram::Wget2.environment(self.workspace)?);
         Ok(command)
     }
 
@@ -230,11 +237,11 @@ impl Bench<'_> {
     }
 }
 
-fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
+fn table(rows: &[(ComparedProgram, Run)], all_pages: u64) -> String {
     let rate = |run: &Run| run.served.served.pages.len() as f64 / run.cost.wall.as_secs_f64();
     let cpu =
         |run: &Run| run.cost.cpu.as_secs_f64() * 1e3 / run.served.served.pages.len().max(1) as f64;
-    let ratio = |run: &Run, base: Contender, value: &dyn Fn(&Run) -> f64| {
+    let ratio = |run: &Run, base: ComparedProgram, value: &dyn Fn(&Run) -> f64| {
         let base = rows.iter().find(|row| row.0 == base);
         base.map_or("-".to_owned(), |(_, base)| {
             format!("{:.2}", value(run) / value(base))
@@ -245,7 +252,7 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
                     | resumed |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for (contender, run) in rows {
-        let TlsServedAnswers {
+        let TlsServerLogSummary {
             served,
             resumed,
             http2,
@@ -254,10 +261,10 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
             "| {contender} | {:.0} | {} | {:.3} ms | {} | {} | {} MiB | {} | {:.1} % | {} | {http2} \
              | {} | {resumed} |\n",
             rate(run),
-            ratio(run, Contender::Wget2, &rate),
+            ratio(run, ComparedProgram::Wget2, &rate),
             cpu(run),
-            ratio(run, Contender::Wget2, &cpu),
-            ratio(run, Contender::Floor, &cpu),
+            ratio(run, ComparedProgram::Wget2, &cpu),
+            ratio(run, ComparedProgram::Floor, &cpu),
             run.cost.peak_kib >> 10,
             served.pages.len(),
             100.0 * served.pages.len() as f64 / all_pages.max(1) as f64,
@@ -272,8 +279,8 @@ fn table(rows: &[(Contender, Run)], all_pages: u64) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::super::server_log::ServedAnswers;
-    use super::{Contender, ProcessCost, Run, TlsServedAnswers, table};
+    use super::super::server_log_summary::ServerLogSummary;
+    use super::{ComparedProgram, ProcessCost, Run, TlsServerLogSummary, table};
 
     #[test]
     fn programs_are_reported_relative_to_wget2_and_the_floor() {
@@ -283,8 +290,8 @@ mod tests {
                 cpu: Duration::from_millis(cpu),
                 peak_kib: 2048,
             },
-            served: TlsServedAnswers {
-                served: ServedAnswers {
+            served: TlsServerLogSummary {
+                served: ServerLogSummary {
                     pages: (0..100).map(|page| format!("h/{page}")).collect(),
                     requests: 110,
                     connections: 12,
@@ -294,9 +301,9 @@ mod tests {
             },
         };
         let rows = [
-            (Contender::Ours, run(1, 300)),
-            (Contender::Wget2, run(2, 600)),
-            (Contender::Floor, run(1, 200)),
+            (ComparedProgram::Ours, run(1, 300)),
+            (ComparedProgram::Wget2, run(2, 600)),
+            (ComparedProgram::Floor, run(1, 200)),
         ];
         let row = |rows| {
             table(rows, 200)

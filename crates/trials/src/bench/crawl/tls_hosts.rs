@@ -16,7 +16,7 @@ use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use super::generated_pages::{GeneratedPages, ROBOTS, path};
-use super::server_log::ServedAnswers;
+use super::server_log_summary::ServerLogSummary;
 
 /// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
 /// [`ServedAnswers::read`] parses.
@@ -33,8 +33,8 @@ pub(super) struct TlsHosts {
 
 /// The answers in nginx's log for one program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct TlsServedAnswers {
-    pub(super) served: ServedAnswers,
+pub(super) struct TlsServerLogSummary {
+    pub(super) served: ServerLogSummary,
     /// Number of connections whose TLS session was resumed.
     pub(super) resumed: usize,
     /// Number of requests over HTTP/2.
@@ -99,8 +99,8 @@ impl TlsHosts {
     }
 
     /// Returns the answers in the log of a server that has ended.
-    pub(super) fn served(&self) -> Result<TlsServedAnswers> {
-        Ok(TlsServedAnswers::read(&fs::read_to_string(self.log())?))
+    pub(super) fn served(&self) -> Result<TlsServerLogSummary> {
+        Ok(TlsServerLogSummary::read(&fs::read_to_string(self.log())?))
     }
 
     fn log(&self) -> PathBuf {
@@ -144,8 +144,8 @@ impl TlsHosts {
     }
 }
 
-impl TlsServedAnswers {
-    fn read(log: &str) -> TlsServedAnswers {
+impl TlsServerLogSummary {
+    fn read(log: &str) -> TlsServerLogSummary {
         let mut resumed = HashSet::new();
         let mut http2 = 0;
         let mut rest_of_log = String::with_capacity(log.len());
@@ -163,8 +163,8 @@ impl TlsServedAnswers {
             rest_of_log.push_str(rest);
             rest_of_log.push('\n');
         }
-        TlsServedAnswers {
-            served: ServedAnswers::read(&rest_of_log),
+        TlsServerLogSummary {
+            served: ServerLogSummary::read(&rest_of_log),
             resumed: resumed.len(),
             http2,
         }
@@ -201,13 +201,13 @@ fn write_pages(folder: &Path, pages: &GeneratedPages, host: u32, count: u32) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::TlsServedAnswers;
+    use super::TlsServerLogSummary;
 
     #[test]
     fn resumed_connections_count_once() {
         let log = ". HTTP/2.0 1 200 text/html a/\nr HTTP/1.1 2 200 text/html b/\n\
                    r HTTP/1.1 2 404 text/html b/c d\n";
-        let read = TlsServedAnswers::read(log);
+        let read = TlsServerLogSummary::read(log);
         assert_eq!((read.resumed, read.http2), (1, 1));
         assert_eq!((read.served.requests, read.served.connections), (3, 2));
         assert_eq!(read.served.pages.iter().collect::<Vec<_>>(), ["a/", "b/"]);

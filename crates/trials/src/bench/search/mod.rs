@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use crawl_index::{IndexWriter, SearchIndex, SearchOptions};
+use crawl_index::{IndexSearcher, IndexWriter, SearchOptions};
 
 use baseline::{Bm25Baseline, WordEquality};
 use corpus::Corpus;
@@ -145,7 +145,7 @@ fn documentation(
     let started = Instant::now();
     index(&corpus, &dir)?;
     let indexing = started.elapsed();
-    let ours = SearchIndex::open(&dir)?;
+    let ours = IndexSearcher::open(&dir)?;
     let bodies = || {
         let pages = corpus.pages.iter();
         pages.map(|page| (page.url.as_str(), page.text.as_str()))
@@ -194,7 +194,7 @@ fn index(corpus: &Corpus, dir: &Path) -> Result<()> {
     Ok(writer.close()?)
 }
 
-fn search(index: &SearchIndex, query: &str) -> Result<Vec<String>> {
+fn search(index: &IndexSearcher, query: &str) -> Result<Vec<String>> {
     let answer = index.search(query, &SearchOptions::default())?;
     Ok(answer.results.into_iter().map(|hit| hit.url).collect())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 /// The use of a set of queries: tuning or measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QuerySet {
+pub(super) enum QuerySetUse {
     /// For tuning the ranking.
     Tune,
     /// Only for measurements.
@@ -14,7 +14,7 @@ pub(super) enum QuerySet {
 /// A query and its relevant pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JudgedQuery {
-    pub(super) set: QuerySet,
+    pub(super) set: QuerySetUse,
     /// The kind of query, such as `howto` or `typo`. The heads of the files list all kinds.
     pub(super) kind: String,
     pub(super) query: String,
@@ -54,8 +54,8 @@ fn row(line: &str) -> Result<JudgedQuery> {
         bail!("{} cells, not 4", cells.len());
     };
     let set = match set {
-        "tune" => QuerySet::Tune,
-        "held-out" => QuerySet::HeldOut,
+        "tune" => QuerySetUse::Tune,
+        "held-out" => QuerySetUse::HeldOut,
         other => bail!("no set is called {other:?}"),
     };
     let pages = pages.split(' ').map(page).collect::<Result<Vec<_>>>()?;
@@ -85,7 +85,7 @@ fn page(cell: &str) -> Result<(String, RelevanceGrade)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{QuerySet, RelevanceGrade, parse};
+    use super::{QuerySetUse, RelevanceGrade, parse};
 
     const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
     const GIT: &str = include_str!("../../../queries/git-docs.tsv");
@@ -111,17 +111,17 @@ mod tests {
         assert!(
             measured
                 .iter()
-                .all(|judged| judged.set == QuerySet::HeldOut)
+                .all(|judged| judged.set == QuerySetUse::HeldOut)
         );
         let held_out = HELD_OUT.map(|text| parse(text).unwrap());
         for judged in held_out.iter().flatten() {
-            assert_eq!(judged.set, QuerySet::HeldOut, "{}", judged.query);
+            assert_eq!(judged.set, QuerySetUse::HeldOut, "{}", judged.query);
         }
         let others_halved = other_sets.iter().map(Vec::as_slice);
         for halved in [&python[..], halved_git].into_iter().chain(others_halved) {
             assert!(halved.len() >= 60, "{}", halved.len());
             for (n, judged) in halved.iter().enumerate() {
-                let set = [QuerySet::Tune, QuerySet::HeldOut][n % 2];
+                let set = [QuerySetUse::Tune, QuerySetUse::HeldOut][n % 2];
                 assert_eq!(judged.set, set, "{}", judged.query);
             }
         }

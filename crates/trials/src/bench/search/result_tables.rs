@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_index::export::StaticSearchReport;
 
-use super::queries::{JudgedQuery, QuerySet, RelevanceGrade};
+use super::queries::{JudgedQuery, QuerySetUse, RelevanceGrade};
 use super::ranking_quality::{RankingQuality, mean, percentile};
 
 /// The measured answers and times of one search, on one set of documentation.
@@ -51,9 +51,9 @@ impl SearchMeasurements {
         );
         text.push_str("| queries | search | MRR@10 | recall@10 | nDCG@10 | MRR against the stronger baseline |\n");
         text.push_str("|---|---|---|---|---|---|\n");
-        self.rows(&mut text, "tune", |judged| judged.set == QuerySet::Tune);
+        self.rows(&mut text, "tune", |judged| judged.set == QuerySetUse::Tune);
         self.rows(&mut text, "held-out", |judged| {
-            judged.set == QuerySet::HeldOut
+            judged.set == QuerySetUse::HeldOut
         });
         self.rows(&mut text, "all", |_| true);
         self.kinds(&mut text);

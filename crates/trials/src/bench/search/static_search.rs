@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use crawl_index::SearchIndex;
+use crawl_index::IndexSearcher;
 use crawl_index::export::{ExportError, StaticSearchReport, StaticSearchWriter};
 use serde::Deserialize;
 
@@ -39,7 +39,7 @@ struct Row {
 /// Fails if the export or Node fails.
 pub(super) fn run_queries(
     workspace: &Workspace,
-    index: &SearchIndex,
+    index: &IndexSearcher,
     dir: &Path,
     queries: &[JudgedQuery],
 ) -> Result<MeasuredBundle> {

@@ -19,40 +19,40 @@ const SECTOR_BYTES: usize = 512;
 
 /// A file or folder, identified by a number that stays the same if it is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct FileNode(pub(super) usize);
+pub(super) struct FileNodeId(pub(super) usize);
 
 /// The parent of the recorded folder.
-pub(super) const ROOT: FileNode = FileNode(0);
+pub(super) const ROOT: FileNodeId = FileNodeId(0);
 
 /// A change of a file or folder, or a sync that makes earlier changes durable.
 #[derive(Debug)]
 pub(super) enum DiskChange {
     Write {
-        file: FileNode,
+        file: FileNodeId,
         at: u64,
         bytes: Vec<u8>,
     },
     SetLength {
-        file: FileNode,
+        file: FileNodeId,
         length: u64,
     },
     Link {
-        folder: FileNode,
+        folder: FileNodeId,
         name: String,
-        node: FileNode,
+        node: FileNodeId,
     },
     Unlink {
-        folder: FileNode,
+        folder: FileNodeId,
         name: String,
     },
     Rename {
-        from: (FileNode, String),
-        to: (FileNode, String),
-        node: FileNode,
+        from: (FileNodeId, String),
+        to: (FileNodeId, String),
+        node: FileNodeId,
     },
     /// Changes of this file, or of this folder's entries, that ended before `begun` are durable.
     Sync {
-        node: FileNode,
+        node: FileNodeId,
         begun: usize,
     },
 }
@@ -61,7 +61,7 @@ pub(super) enum DiskChange {
 #[derive(Default)]
 pub(super) struct DiskChangeLog {
     list: Vec<(usize, DiskChange)>,
-    folders: HashSet<FileNode>,
+    folders: HashSet<FileNodeId>,
 }
 
 /// The files and folders below a folder, at one moment.
@@ -88,7 +88,7 @@ impl DiskChangeLog {
         self.list.push((ended, change));
     }
 
-    pub(super) fn add_folder(&mut self, node: FileNode) {
+    pub(super) fn add_folder(&mut self, node: FileNodeId) {
         self.folders.insert(node);
     }
 
@@ -117,7 +117,7 @@ impl DiskChangeLog {
 
     fn held(&self, cut: usize, mut dice: Option<&mut SeededRandom>) -> FolderImage {
         let changes = self.before(cut);
-        let mut synced: HashMap<FileNode, usize> = HashMap::new();
+        let mut synced: HashMap<FileNodeId, usize> = HashMap::new();
         for (_, change) in changes {
             if let DiskChange::Sync { node, begun } = change {
                 let last_sync = synced.entry(*node).or_default();
@@ -125,9 +125,9 @@ impl DiskChangeLog {
             }
         }
         let is_synced =
-            |node: &FileNode, ended: usize| synced.get(node).is_some_and(|at| ended < *at);
+            |node: &FileNodeId, ended: usize| synced.get(node).is_some_and(|at| ended < *at);
         let entries = entries(changes, is_synced, dice.as_deref_mut());
-        let mut files: BTreeMap<FileNode, Vec<(bool, &DiskChange)>> = BTreeMap::new();
+        let mut files: BTreeMap<FileNodeId, Vec<(bool, &DiskChange)>> = BTreeMap::new();
         for (ended, change) in changes {
             if let DiskChange::Write { file, .. } | DiskChange::SetLength { file, .. } = change {
                 let is_safe = is_synced(file, *ended);
@@ -191,15 +191,15 @@ impl Fate {
     }
 }
 
-type Entries = HashMap<FileNode, BTreeMap<String, FileNode>>;
+type Entries = HashMap<FileNodeId, BTreeMap<String, FileNodeId>>;
 
 /// Returns the entries of all folders after the cut. Without `dice`, no change is lost.
 fn entries(
     changes: &[(usize, DiskChange)],
-    is_synced: impl Fn(&FileNode, usize) -> bool,
+    is_synced: impl Fn(&FileNodeId, usize) -> bool,
     mut dice: Option<&mut SeededRandom>,
 ) -> Entries {
-    let mut unsafe_ones: BTreeMap<FileNode, Vec<usize>> = BTreeMap::new();
+    let mut unsafe_ones: BTreeMap<FileNodeId, Vec<usize>> = BTreeMap::new();
     for (at, (ended, change)) in changes.iter().enumerate() {
         let (folder, is_safe) = match change {
             DiskChange::Link { folder, .. } | DiskChange::Unlink { folder, .. } => {

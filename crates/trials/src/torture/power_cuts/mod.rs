@@ -7,7 +7,7 @@
 //! another third of the cases, the cut damages a commit.
 
 mod disk_model;
-mod recording;
+mod recorded_disk_changes;
 mod system_calls;
 #[cfg(test)]
 mod tests;
@@ -24,9 +24,9 @@ use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use self::disk_model::FolderImage;
-use self::recording::Recording;
-use super::check;
-use super::program_run::{Program, ProgramEnd};
+use self::recorded_disk_changes::RecordedDiskChanges;
+use super::check_crawl;
+use super::program_run::{CrawlCommand, ProgramEnd};
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use crate::simulate::fresh_seed;
@@ -183,12 +183,12 @@ impl Lab {
     fn go_on(
         &self,
         web: &RandomWeb,
-        recording: &Recording,
+        recording: &RecordedDiskChanges,
         dir: &Path,
         mut dice: SeededRandom,
         kind: Cut,
     ) -> Result<Tally> {
-        let draw = |recording: &Recording, dice: &mut SeededRandom| {
+        let draw = |recording: &RecordedDiskChanges, dice: &mut SeededRandom| {
             let cut = recording.moment(dice);
             let promised = recording.promised(cut, "pages.jsonl");
             (recording.changes.image(cut, dice), promised)
@@ -215,7 +215,7 @@ impl Lab {
         image.write(&dir.join("cut"))?;
         let program = self.program(web, dir, &image)?;
         finish(&program, web)?;
-        let pages = check::after_power_cut(web, &program, &promised)?;
+        let pages = check_crawl::after_power_cut(web, &program, &promised)?;
         fs::remove_dir_all(dir)?;
         Ok(Tally {
             cuts: 1,
@@ -228,7 +228,12 @@ impl Lab {
     }
 
     /// Starts or resumes a crawl in a new folder, and records it.
-    fn record(&self, web: &RandomWeb, dir: &Path, before: &FolderImage) -> Result<Recording> {
+    fn record(
+        &self,
+        web: &RandomWeb,
+        dir: &Path,
+        before: &FolderImage,
+    ) -> Result<RecordedDiskChanges> {
         let program = self.program(web, dir, before)?;
         let trace = dir.join("trace");
         let variable = ("LD_LIBRARY_PATH", self.libraries.clone().into());
@@ -236,22 +241,22 @@ impl Lab {
             program.started_by(self.strace.clone(), system_calls::options(&trace), variable);
         finish(&recorded, web)?;
         let trace = fs::read_to_string(&trace).context("the trace")?;
-        let recording = Recording::read(&trace, dir, CRAWL, before)?;
+        let recording = RecordedDiskChanges::read(&trace, dir, CRAWL, before)?;
         let actual = FolderImage::read(&program.output(), CRAWL)?;
         let same = recording.changes.end().ensure_same(&actual);
         same.context("the recording does not lead to what the crawl left")?;
         Ok(recording)
     }
 
-    fn program(&self, web: &RandomWeb, dir: &Path, image: &FolderImage) -> Result<Program> {
+    fn program(&self, web: &RandomWeb, dir: &Path, image: &FolderImage) -> Result<CrawlCommand> {
         fs::create_dir_all(dir.join("home"))?;
         image.write(dir)?;
-        Ok(Program::new(&self.program, dir, web))
+        Ok(CrawlCommand::new(&self.program, dir, web))
     }
 }
 
 /// Runs a crawl to its end.
-fn finish(program: &Program, web: &RandomWeb) -> Result<()> {
+fn finish(program: &CrawlCommand, web: &RandomWeb) -> Result<()> {
     match program.live(web, None)?.end {
         ProgramEnd::Finished => Ok(()),
         ProgramEnd::Killed(_) => bail!("somebody else killed the crawl"),

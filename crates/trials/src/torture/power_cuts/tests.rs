@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::random::SeededRandom;
 use super::disk_model::{FileContent, FolderImage};
-use super::recording::Recording;
+use super::recorded_disk_changes::RecordedDiskChanges;
 
 fn image(files: &[(&str, &str)]) -> FolderImage {
     let mut image = FolderImage::default();
@@ -39,8 +39,8 @@ fn shown(image: &FolderImage) -> String {
     files.collect::<Vec<_>>().join(" ")
 }
 
-fn recording(before: &[(&str, &str)], trace: &str) -> Recording {
-    Recording::read(trace, Path::new("/d"), "c", &image(before)).unwrap()
+fn recording(before: &[(&str, &str)], trace: &str) -> RecordedDiskChanges {
+    RecordedDiskChanges::read(trace, Path::new("/d"), "c", &image(before)).unwrap()
 }
 
 /// Checks that a power cut at the end of a trace may leave exactly the `expected` states, in the
@@ -180,7 +180,7 @@ fn an_unsupported_call_is_an_error() {
         "1 rename(\"c/a\", \"/elsewhere\") = 0\n",
     ] {
         let trace = format!("{open}{call}");
-        let read = Recording::read(&trace, Path::new("/d"), "c", &image(&[("a", "")]));
+        let read = RecordedDiskChanges::read(&trace, Path::new("/d"), "c", &image(&[("a", "")]));
         let error = format!("{:#}", read.err().unwrap());
         assert!(error.contains("does not follow"), "{error}");
     }

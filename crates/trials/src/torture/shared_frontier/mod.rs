@@ -9,7 +9,7 @@
 //! crawl. Commands are sometimes killed and then repeated. When the crawl ends, the web's own log,
 //! the rows, the archives and the engine are compared with what the web requires.
 
-mod check;
+mod check_shared_crawl;
 mod network_proxy;
 mod postgres_pair;
 mod worker;
@@ -28,11 +28,11 @@ use nix::sys::signal::Signal;
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-use self::network_proxy::{NetworkState, Ports};
-use self::postgres_pair::{PostgresPair, PostgresPrograms};
+use self::network_proxy::{EnginePorts, NetworkState};
+use self::postgres_pair::{PostgresFolders, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
-use super::breaches::Tally;
-use super::program_run::KillInterval;
+use super::check_results::CheckedCounts;
+use super::program_run::KillTimeBounds;
 use super::random::SeededRandom;
 use super::random_web::RandomWeb;
 use super::{Args, build};
@@ -137,7 +137,7 @@ struct Rack<'a> {
     dice: SeededRandom,
     faults: Vec<InjectedFault>,
     /// Kills of workers, and ends of workers that failed but can be resumed.
-    deaths: Vec<KillInterval>,
+    deaths: Vec<KillTimeBounds>,
     /// Number of times a worker ended in such a way that the same command resumes it.
     ends: u32,
 }
@@ -166,7 +166,7 @@ struct Sum {
     moves: Moves,
     ends: u32,
     faults: Vec<InjectedFaultKind>,
-    tally: Tally,
+    tally: CheckedCounts,
 }
 
 pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -176,7 +176,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         Some(program) => program.clone(),
         None => build(workspace, args.release)?,
     };
-    let programs = PostgresPrograms::new(debian_packages::postgres(workspace)?);
+    let programs = PostgresFolders::new(debian_packages::postgres(workspace)?);
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
     let began = Instant::now();
@@ -203,7 +203,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
 /// Runs one crawl from its first start to the final check.
 fn torment(
-    programs: &PostgresPrograms,
+    programs: &PostgresFolders,
     program: &Path,
     dir: &Path,
     (seed, (groups, most)): (u64, (usize, usize)),
@@ -219,7 +219,7 @@ fn torment(
     let engines: Vec<PostgresPair<'_>> = (0..groups)
         .map(|group| PostgresPair::start(programs, &dir.join(format!("engines-{group}"))))
         .collect::<Result<_>>()?;
-    let ports: Vec<Ports> = engines.iter().map(PostgresPair::ports).collect();
+    let ports: Vec<EnginePorts> = engines.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
     let mut rack = Rack {
         crawl: WorkerSettings {
@@ -324,7 +324,7 @@ impl Rack<'_> {
                     // ends.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
-                        self.deaths.push(KillInterval { before, after });
+                        self.deaths.push(KillTimeBounds { before, after });
                         worker.starts_at = now + Duration::from_millis(100);
                     }
                     _ => bail!(
@@ -405,7 +405,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    fn ports(&self) -> Vec<Ports> {
+    fn ports(&self) -> Vec<EnginePorts> {
         self.engines.iter().map(PostgresPair::ports).collect()
     }
 
@@ -451,7 +451,7 @@ impl Rack<'_> {
                     lost = self.crawl.lose(worker)?;
                 }
                 over = self.crawl.web.web.now_us();
-                self.deaths.push(KillInterval {
+                self.deaths.push(KillTimeBounds {
                     before: from,
                     after: over,
                 });

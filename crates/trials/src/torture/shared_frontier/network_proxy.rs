@@ -17,12 +17,12 @@ pub(super) enum NetworkState {
 }
 
 /// The ports of a group's two engines.
-pub(super) type Ports = [u16; 2];
+pub(super) type EnginePorts = [u16; 2];
 
 /// The network of one worker: proxies that run until the program ends.
 pub(super) struct WorkerNetwork {
     /// For each group, the proxy's ports, through which the worker reaches the group's engines.
-    pub(super) ports: Vec<Ports>,
+    pub(super) ports: Vec<EnginePorts>,
     shared: Arc<Shared>,
 }
 
@@ -40,7 +40,7 @@ struct State {
 
 impl WorkerNetwork {
     /// Creates a network in front of groups of engines at these ports.
-    pub(super) fn to(groups: &[Ports]) -> Result<WorkerNetwork> {
+    pub(super) fn to(groups: &[EnginePorts]) -> Result<WorkerNetwork> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 network: NetworkState::Whole,

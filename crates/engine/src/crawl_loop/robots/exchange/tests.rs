@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use crawl_fetcher::robots::TdmReservationFile;
-use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
+use crawl_fetcher::robots::TdmReservationCopy;
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
-use crawl_policy::usage::UsagePurpose;
+use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{HostPatternMap, Origin};
@@ -11,9 +11,9 @@ use crawl_weburl::{HostPatternMap, Origin};
 use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
 use super::super::super::worker_coordination::WorkerCoordination;
-use super::super::{RobotsAvailability, RobotsFollowUp, RobotsStates};
+use super::super::{RobotsAvailability, RobotsFollowUpRequest, RobotsStates};
 use super::{RobotsReaction, RobotsStep};
-use crate::config::{Config, ResourcePolicy};
+use crate::config::{Config, EmbeddedResourcePolicy};
 use crate::simulated::scripted_servers::{answer, failure, moved};
 
 fn origin() -> Origin {
@@ -29,7 +29,7 @@ fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
 
 fn scope(excluded: Option<&str>) -> RunScope {
     let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
-    let mut scope = RunScope::new(scope, ResourcePolicy::Off);
+    let mut scope = RunScope::new(scope, EmbeddedResourcePolicy::Off);
     let mut hosts = HostPatternMap::default();
     if let Some(host) = excluded {
         hosts.insert(host, ()).unwrap();
@@ -45,7 +45,7 @@ fn request() -> FetchRequest {
 /// Handles a result for the robots.txt of `origin()`, in a crawl without other workers.
 fn fetched(
     robots: &mut RobotsStates,
-    result: &Result<Exchange, Failure>,
+    result: &Result<Exchange, ExchangeFailure>,
     scope: &RunScope,
 ) -> RobotsReaction {
     let (of, shared) = (origin(), WorkerCoordination::default());
@@ -85,7 +85,7 @@ fn a_pending_hop_to_a_host_that_was_excluded_since_is_dropped() {
     let mut states = robots(|_| {});
     for excluded in ["a.example", "b.example"] {
         let to = Origin::parse("http://b.example").unwrap().robots_url();
-        states.set_pending_fetch(&origin(), RobotsFollowUp::Hop(to, 1));
+        states.set_pending_fetch(&origin(), RobotsFollowUpRequest::Hop(to, 1));
         let scope = scope(Some(excluded));
         let job = states.pending_job(origin(), &scope);
         assert!(matches!(job, Ok(None)), "{excluded}");
@@ -150,7 +150,7 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
     let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
     assert!(is_in_force(&reaction.unwrap()));
     let held = states.load(&of).unwrap().unwrap();
-    assert_eq!(held.copy.tdmrep, TdmReservationFile::None);
+    assert_eq!(held.copy.tdmrep, TdmReservationCopy::None);
     // The copy is dropped, so robots.txt must be fetched again.
     states.drop_copy(&of);
     let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_scheduler::Tick;
 
@@ -167,7 +167,7 @@ impl InvariantChecker {
         now: Tick,
         number: usize,
         job: &Job,
-        result: &Result<Exchange, Failure>,
+        result: &Result<Exchange, ExchangeFailure>,
     ) {
         let host = self.seen.get(&number).map(|seen| seen.host.clone());
         let delay = self.delay(now, &host.unwrap_or_default());
@@ -192,7 +192,7 @@ impl InvariantChecker {
             let wait = wait.map(|wait| wait.min(self.politeness.max_retry_after));
             seen.wait_until = Some(now + wait.unwrap_or(self.politeness.wait_first));
         }
-        let has_failed = |failure: &Failure| failure.kind == FailureKind::ConnectRefused;
+        let has_failed = |failure: &ExchangeFailure| failure.kind == FailureKind::ConnectRefused;
         if result.as_ref().is_err_and(has_failed) && self.politeness.per_host == 1 {
             let until = now + PAUSE.max(10 * delay);
             let of = match job {

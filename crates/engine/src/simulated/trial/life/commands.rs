@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Happening, Life, World};
-use crate::control::{Command, CommandAnswer, CommandRefusal, PostedCommand};
+use super::{Happening, PersistentTrialState, ProgramLife};
+use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand};
 use crate::messages::Event;
 
 /// A command that was sent, and the channel for its answer.
-pub(super) type Posted = (
-    Command,
+pub(super) type UnansweredCommand = (
+    CrawlCommand,
     oneshot::Receiver<Result<CommandAnswer, CommandRefusal>>,
 );
 
-impl Life {
+impl ProgramLife {
     /// Posts the commands that are due at this number of events.
-    pub(super) fn post_due_commands(&mut self, world: &mut World<'_>) {
+    pub(super) fn post_due_commands(&mut self, world: &mut PersistentTrialState<'_>) {
         let events = self.events;
         let all = std::mem::take(&mut self.fate.commands);
         let (due, later) = all.into_iter().partition(|(after, _)| *after <= events);
@@ -27,9 +27,9 @@ impl Life {
     }
 
     /// Posts a command. A pause ends after a drawn time.
-    pub(super) fn post(&mut self, world: &mut World<'_>, command: Command) {
+    pub(super) fn post(&mut self, world: &mut PersistentTrialState<'_>, command: CrawlCommand) {
         world.trace.note(self.now, || format!("{command:?}"));
-        if command == Command::Pause {
+        if command == CrawlCommand::Pause {
             let pause = Duration::from_millis(world.dice.below(100_000));
             self.after(pause, Happening::Resumes);
         }
@@ -41,7 +41,7 @@ impl Life {
     }
 
     /// Reports to the checker which commands were carried out.
-    pub(super) fn read_answers(&mut self, world: &mut World<'_>) {
+    pub(super) fn read_answers(&mut self, world: &mut PersistentTrialState<'_>) {
         let now = self.now;
         self.posted.retain_mut(|(command, answered)| {
             let answer = answered.try_recv();

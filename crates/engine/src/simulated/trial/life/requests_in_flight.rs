@@ -2,28 +2,32 @@
 
 use std::sync::atomic::Ordering;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind};
 use crawl_scheduler::{Permit, SpentPermit, Tick};
 use tracing::Span;
 
 use super::super::super::scripted_servers::failure;
-use super::{Due, Happening, Life, World};
+use super::{Due, Happening, PersistentTrialState, ProgramLife};
 use crate::crawl_loop::request_rows;
 use crate::messages::Job;
 
-pub(super) struct Flight {
+pub(super) struct SimulatedInFlightRequest {
     /// The number that the checker gave the request. `None` if the request was not sent.
     seen: Option<usize>,
     job: Job,
     spent: SpentPermit,
-    result: Result<Exchange, Failure>,
+    result: Result<Exchange, ExchangeFailure>,
     span: Span,
 }
 
-impl Life {
+impl ProgramLife {
     /// Handles the end of a request.
-    pub(super) fn landed(&mut self, world: &mut World<'_>, flight: Flight) {
-        let Flight {
+    pub(super) fn landed(
+        &mut self,
+        world: &mut PersistentTrialState<'_>,
+        flight: SimulatedInFlightRequest,
+    ) {
+        let SimulatedInFlightRequest {
             seen,
             job,
             spent,
@@ -48,7 +52,13 @@ impl Life {
         self.handle(world, request_rows::ended(job, spent, result, span));
     }
 
-    pub(super) fn send(&mut self, world: &mut World<'_>, permit: Permit, job: Job, span: Span) {
+    pub(super) fn send(
+        &mut self,
+        world: &mut PersistentTrialState<'_>,
+        permit: Permit,
+        job: Job,
+        span: Span,
+    ) {
         let now = self.now;
         let (seen, result) = match self.may_send() {
             true => {
@@ -67,7 +77,7 @@ impl Life {
             Ok(exchange) => exchange.ended,
             Err(failure) => failure.ended,
         };
-        let flight = Flight {
+        let flight = SimulatedInFlightRequest {
             seen,
             job,
             spent: permit.spend(),
@@ -95,7 +105,7 @@ impl Life {
             Happening::Ended(flight) if due.at > at => {
                 let started = flight.spent.issued();
                 let result = Err(failure(FailureKind::GivenUp, started, at.max(started)));
-                let flight = Box::new(Flight { result, ..*flight });
+                let flight = Box::new(SimulatedInFlightRequest { result, ..*flight });
                 let happening = Happening::Ended(flight);
                 Due {
                     at,

@@ -13,11 +13,11 @@ use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::super::super::START;
-use super::{Happening, Life, World};
+use super::{Happening, PersistentTrialState, ProgramLife};
 use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{SharedNews, SharedRequest};
-use crate::sharing::SharingState;
+use crate::sharing::SharingThreadState;
 
 /// How often a worker that is cut off tries to reach the database.
 pub(in super::super) const RECONNECTS: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ type SendEvent = Box<dyn Fn(Event) -> bool + Send>;
 pub(in super::super) struct SimulatedSharing {
     frontier: Arc<MemoryWorker>,
     guard: Arc<dyn SendDeadline>,
-    links: SharingState<SendEvent>,
+    links: SharingThreadState<SendEvent>,
     /// Events that the thread has sent and that are not passed on yet.
     sent: Arc<Mutex<Vec<Event>>>,
     clock: VirtualClock,
@@ -106,7 +106,7 @@ impl SimulatedSharing {
         let lease = config.shared.as_ref().unwrap().lease;
         SimulatedSharing {
             guard: frontier.send_guard(),
-            links: SharingState::new(Arc::clone(&frontier) as _, config, send),
+            links: SharingThreadState::new(Arc::clone(&frontier) as _, config, send),
             frontier,
             sent,
             clock,
@@ -131,8 +131,8 @@ impl SimulatedSharing {
     }
 }
 
-impl Life {
-    pub(super) fn begin_sharing(&mut self, world: &mut World<'_>) {
+impl ProgramLife {
+    pub(super) fn begin_sharing(&mut self, world: &mut PersistentTrialState<'_>) {
         let Some(sharing) = &self.sharing else { return };
         let heartbeat = sharing.heartbeat;
         self.after(heartbeat, Happening::Beats);
@@ -191,7 +191,7 @@ impl Life {
         sharing.map_or(at, |sharing| at.max(sharing.frozen_until))
     }
 
-    pub(super) fn suffer(&mut self, world: &mut World<'_>, trouble: Trouble) {
+    pub(super) fn suffer(&mut self, world: &mut PersistentTrialState<'_>, trouble: Trouble) {
         let Some(sharing) = &mut self.sharing else {
             return;
         };
@@ -214,7 +214,7 @@ impl Life {
     }
 
     /// Sends a request of the crawl loop to the sharing thread.
-    pub(super) fn share(&mut self, world: &mut World<'_>, request: SharedRequest) {
+    pub(super) fn share(&mut self, world: &mut PersistentTrialState<'_>, request: SharedRequest) {
         let at = self.now + self.delay(world);
         let sharing = self.sharing.as_mut().unwrap();
         sharing.last_request = sharing.last_request.max(at);
@@ -223,7 +223,7 @@ impl Life {
     }
 
     /// Handles an event in the sharing thread or in its connection.
-    pub(super) fn shares(&mut self, world: &mut World<'_>, happening: Happening) {
+    pub(super) fn shares(&mut self, world: &mut PersistentTrialState<'_>, happening: Happening) {
         let now = self.now;
         let Some(sharing) = &mut self.sharing else {
             return;
@@ -274,7 +274,7 @@ impl Life {
     }
 
     /// Reports to the checker which buckets (sets of hosts) this worker took.
-    fn note_taken(&mut self, world: &mut World<'_>) {
+    fn note_taken(&mut self, world: &mut PersistentTrialState<'_>) {
         let Some(sharing) = &mut self.sharing else {
             return;
         };
@@ -300,7 +300,7 @@ impl Life {
     }
 
     /// Schedules the arrival of the thread's events in the crawl loop, in order.
-    fn pass_on(&mut self, world: &mut World<'_>) {
+    fn pass_on(&mut self, world: &mut PersistentTrialState<'_>) {
         let sent = self
             .sharing
             .as_ref()

@@ -1,0 +1,33 @@
+//! Languages of pages, such as `de` or `de-AT`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crawl_scope::LanguageRange;
+
+use super::BadValue;
+use super::text_serde::as_string;
+
+/// A language of pages to keep, such as `de`, which includes `de-AT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LanguagePattern(pub(crate) LanguageRange);
+
+impl FromStr for LanguagePattern {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<LanguagePattern, BadValue> {
+        let range = text.parse();
+        let example = "it looks like `de` or `de-AT`";
+        range
+            .map(LanguagePattern)
+            .map_err(|why| BadValue::new(format!("{why}: {example}")))
+    }
+}
+
+impl fmt::Display for LanguagePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+as_string!(LanguagePattern);

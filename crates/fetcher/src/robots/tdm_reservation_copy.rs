@@ -1,0 +1,39 @@
+//! The file of the TDM Reservation Protocol, fetched along with a robots.txt.
+
+use bytes::Bytes;
+
+use crate::exchange::Exchange;
+use crate::failure::ExchangeFailure;
+use crate::robots::fetch_result::decoded;
+
+/// The path of the file on its origin (TDM Reservation Protocol, section 6).
+pub const TDMREP_PATH: &str = "/.well-known/tdmrep.json";
+
+/// The copy of an origin's `/.well-known/tdmrep.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TdmReservationCopy {
+    /// Not fetched.
+    #[default]
+    NotAsked,
+    /// The file does not exist, or its answer could not be used.
+    None,
+    /// The file, decoded.
+    File(Bytes),
+}
+
+impl TdmReservationCopy {
+    /// Interprets the result of a request for the file. `None` if the request may succeed at
+    /// another time: 429, 5xx, no answer, or a demand for a signed request.
+    #[must_use]
+    pub fn of(result: &Result<Exchange, ExchangeFailure>) -> Option<TdmReservationCopy> {
+        let exchange = result.as_ref().ok()?;
+        match exchange.status {
+            _ if exchange.challenged => None,
+            200..=299 => {
+                Some(decoded(exchange).map_or(TdmReservationCopy::None, TdmReservationCopy::File))
+            }
+            429 | 500.. => None,
+            _ => Some(TdmReservationCopy::None),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The deadline of a worker's permission to send requests to hosts that other workers may take
+//! over.
+
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use tokio::time::sleep_until;
+
+/// Sets the deadline until which requests may be sent and may run.
+pub trait SendDeadlineSource: Send + Sync {
+    /// Returns the current deadline, which may be extended later.
+    fn ends_at(&self) -> Instant;
+}
+
+/// Waits for the guard's deadline, and resolves to this deadline once it has passed. Never resolves
+/// without a guard.
+///
+/// Every poll reads the clock, because after a freeze of the process an answer may wake the task
+/// before its timers fire.
+pub(crate) async fn until_over(guard: Option<&dyn SendDeadlineSource>) -> Instant {
+    let Some(guard) = guard else {
+        return pending().await;
+    };
+    let mut timer = pin!(sleep_until(guard.ends_at().into()));
+    poll_fn(|context| {
+        loop {
+            let ends_at = guard.ends_at();
+            if Instant::now() >= ends_at {
+                return Poll::Ready(ends_at);
+            }
+            if timer.deadline() != ends_at.into() {
+                timer.as_mut().reset(ends_at.into());
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Until(Mutex<Instant>);
+
+    impl SendDeadlineSource for Until {
+        fn ends_at(&self) -> Instant {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_extended_guard_holds_until_its_new_deadline() {
+        let begun = Instant::now();
+        let guard = Until(Mutex::new(begun + Duration::from_millis(20)));
+        let later = begun + Duration::from_millis(60);
+        let over = until_over(Some(&guard));
+        let put_off = async { *guard.0.lock().unwrap() = later };
+        assert_eq!(tokio::join!(over, put_off).0, later);
+        assert!(Instant::now() >= later);
+        // After the deadline, the guard's future resolves immediately. Without a guard, the future
+        // never resolves.
+        until_over(Some(&guard)).await;
+        let mut without = pin!(until_over(None));
+        let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));
+        assert!(polled.await);
+    }
+}

@@ -1,0 +1,630 @@
+//! The last pass over an index: updates each page with the facts that depend on all pages, such as
+//! link texts and duplicates.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use foldhash::fast::RandomState;
+use tantivy::Searcher;
+
+use crate::canonical_urls::{CanonicalUrlMap, RedirectLookUp};
+use crate::cross_page_facts::{CrossPageFactsCollector, CrossPageFactsFile};
+use crate::error::{IndexError, guarded};
+use crate::index_document::power_of_two;
+use crate::index_writer::{CommitOutcome, IndexWriter};
+use crate::schema::{GIVES_WAY, IndexFields, LEAVING};
+use crate::stored_page_reader::{each_stored, marked_as, page_at, searcher};
+use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexedPage;
+use crawl_index_entry::url_key;
+
+/// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
+/// a fault of the site.
+/// Beyond the limit: the pages stay, and the run reports it.
+const MAX_LEAVING_PERCENT: u64 = 10;
+
+/// The result of [`IndexWriter::reconcile`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReconcileReport {
+    /// The number of pages that a search can find.
+    pub pages: u64,
+    /// The number of pages that are left out because another page has the same text.
+    pub duplicates: u64,
+    /// The number of pages that were removed because they have expired.
+    pub expired: u64,
+    /// The number of pages that were removed for a reason that may be a fault of the site.
+    pub left: u64,
+    /// The number of pages, by reason, that are kept although they should be removed. They are kept
+    /// because they are more than a tenth of all pages, so the cause may be a fault of the site.
+    pub kept: BTreeMap<String, u64>,
+    /// The number of pages in `kept`, by reason, for which the entry that would have removed the
+    /// page is pending or was applied since the writer was opened.
+    pub kept_anew: BTreeMap<String, u64>,
+    /// The number of pages that are replaced by the page that their canonical URL leads to.
+    pub gave_way: u64,
+    /// The number of pages that name a canonical URL outside of the crawl.
+    pub canonical_elsewhere: u64,
+    /// The number of pages that were written again.
+    pub rewritten: u64,
+}
+
+impl ReconcileReport {
+    fn changed(&self) -> bool {
+        self.expired + self.left + self.rewritten > 0
+    }
+}
+
+impl IndexWriter {
+    /// Commits, then computes the facts about each page that depend on all pages, such as link
+    /// texts and duplicates, and removes pages that have expired at `now` (seconds since 1970 UTC).
+    /// Then commits again.
+    ///
+    /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use
+    /// doesn't depend on their number.
+    ///
+    /// # Errors
+    /// If the disk fails or the index is damaged.
+    pub fn reconcile(&mut self, note: &str, now: i64) -> Result<ReconcileReport, IndexError> {
+        let done = self.reconcile_unless(note, now, &|| false)?;
+        Ok(done.unwrap_or_default())
+    }
+
+    /// Reconciles the index like [`IndexWriter::reconcile`], but calls `is_stopped` before each
+    /// page. Returns `None` if stopped because `is_stopped` returned true. In this case drop the
+    /// writer without committing, because only some of the pages have been updated.
+    ///
+    /// # Errors If the disk fails or the index is damaged.
+    pub fn reconcile_unless(
+        &mut self,
+        note: &str,
+        now: i64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<ReconcileReport>, IndexError> {
+        if self.commit(note)? == CommitOutcome::Stopped {
+            return Ok(None);
+        }
+        let no_redirects: &RedirectLookUp<'_> = &|_| Ok(HashMap::new());
+        self.reconcile_with(&(), no_redirects, note, now, is_stopped)
+    }
+
+    /// Reconciles the index and also applies pending entries, whose pages are thus written only
+    /// once, in their final form. Unlike [`IndexWriter::reconcile_unless`], doesn't commit first.
+    /// `note` must cover the pending entries. `redirects` is called if a page names a canonical URL
+    /// that is not indexed. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
+    /// that name another URL take about 200 bytes of memory each.
+    ///
+    /// # Errors If the disk fails, the index is damaged, or the entries can't be read.
+    pub fn reconcile_with(
+        &mut self,
+        pending: &dyn PendingEntrySource,
+        redirects: &RedirectLookUp<'_>,
+        note: &str,
+        now: i64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<ReconcileReport>, IndexError> {
+        let dir = self.dir().to_path_buf();
+        let done = guarded(&dir, || {
+            reconcile(self, (pending, redirects), now, is_stopped)
+        })?;
+        let is_due = |done: &ReconcileReport| done.changed() || self.note() != Some(note);
+        let is_due = done.as_ref().is_some_and(is_due);
+        if is_due && self.commit(note)? == CommitOutcome::Stopped {
+            return Ok(None);
+        }
+        Ok(done)
+    }
+}
+
+/// A source of entries that are not in the index yet, such as a log. The entries can be read
+/// repeatedly.
+pub trait PendingEntrySource {
+    /// Passes each entry to `visit`, in order, until `visit` returns `Break`.
+    ///
+    /// # Errors
+    /// The visitor's error, an I/O error, or an error for a damaged source.
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError>;
+}
+
+/// Visits an entry and returns whether to continue.
+pub type EntryVisitor<'a> = dyn FnMut(IndexEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
+
+/// A source without entries.
+impl PendingEntrySource for () {
+    fn each(&self, _visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The last pending entry of each URL, by URL key. Earlier entries of the URL are ignored.
+type LatestEntries = HashMap<u64, Latest, RandomState>;
+
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    /// The position of the entry among all pending entries, from 0.
+    number: u32,
+    /// True if the entry adds a page that names no other URL as canonical.
+    is_put: bool,
+}
+
+/// The result of a survey of the pending entries: facts for their pages, and the last entry of each
+/// URL.
+struct Pending {
+    survey: CrossPageFactsCollector,
+    latest: LatestEntries,
+    /// The URLs and reasons of entries that would remove a page for a reason that may be a fault of
+    /// the site.
+    doubtful: Vec<(String, String)>,
+    /// Maps each page whose entry names another URL as canonical to that URL.
+    named: BTreeMap<String, String>,
+}
+
+/// The result of a survey of all pages.
+struct Surveyed {
+    facts: CrossPageFactsFile,
+    latest: LatestEntries,
+    leaving: Leaving,
+    /// Maps each page that is replaced because of its canonical URL to the page that replaces it.
+    behind: HashMap<String, String>,
+}
+
+/// The input of a pass over all pages: those in the index, and those in pending entries.
+struct AllPages<'a> {
+    dir: &'a Path,
+    fields: &'a IndexFields,
+    searcher: &'a Searcher,
+    pending: &'a dyn PendingEntrySource,
+    redirects: &'a RedirectLookUp<'a>,
+    is_stopped: &'a dyn Fn() -> bool,
+    now: i64,
+}
+
+impl AllPages<'_> {
+    fn is_over(&self, page: &IndexedPage) -> bool {
+        page.until.is_some_and(|until| until <= self.now)
+    }
+
+    /// Collects the facts that depend on all pages. Returns `None` if stopped by `is_stopped`.
+    fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
+        let Some(pending) = self.survey_pending()? else {
+            return Ok(None);
+        };
+        let Pending {
+            mut survey,
+            latest,
+            doubtful,
+            named,
+        } = pending;
+        let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
+        let (behind, has_returned) = self.yielding_pages(named, &latest, &leaving)?;
+        let stands = |page: &IndexedPage| !self.is_over(page) && !behind.contains_key(&page.url);
+        if has_returned {
+            let walk = self.each_pending(|number, entry| match entry {
+                IndexEntry::Put(page)
+                    if page.gives_way_to.is_some()
+                        && is_latest(&latest, url_key(&page.url), number)
+                        && stands(&page) =>
+                {
+                    survey.page(&page).map_err(IndexError::disk(self.dir))
+                }
+                _ => Ok(()),
+            })?;
+            if walk.is_break() {
+                return Ok(None);
+            }
+        }
+        let walk = self.each_stored(&latest, |page| {
+            let leaves = page.gives_way_to.is_none() && leaving.goes(&page.url);
+            match stands(&page) && !leaves {
+                true => survey.page(&page).map_err(IndexError::disk(self.dir)),
+                false => Ok(()),
+            }
+        })?;
+        if walk.is_break() {
+            return Ok(None);
+        }
+        for url in leaving.kept_of_pending(&latest) {
+            if let Some(page) = self.page_at(url)? {
+                survey.page(&page).map_err(IndexError::disk(self.dir))?;
+            }
+        }
+        let facts = survey.finish().map_err(IndexError::disk(self.dir))?;
+        Ok(Some(Surveyed {
+            facts,
+            latest,
+            leaving,
+            behind,
+        }))
+    }
+
+    /// Returns the pages that would be removed for a reason that may be a fault of the site: by a
+    /// pending entry, or by an entry applied earlier.
+    fn leaving(
+        &self,
+        latest: &LatestEntries,
+        doubtful: Vec<(String, String)>,
+    ) -> Result<Leaving, IndexError> {
+        let mut pages = Vec::new();
+        for (url, why) in doubtful {
+            let page = self.page_at(&url)?;
+            if page.is_some_and(|page| page.would_be_lost(&why)) {
+                pages.push((url, why));
+            }
+        }
+        let marked = marked_as(LEAVING, self.searcher, self.fields);
+        for page in marked.map_err(IndexError::of(self.dir))? {
+            if let Some(why) = page.leaving
+                && !latest.contains_key(&url_key(&page.url))
+            {
+                pages.push((page.url, why));
+            }
+        }
+        let mut leaving = Leaving {
+            pages: HashMap::default(),
+            stay: false,
+        };
+        let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
+        for (url, why) in pages {
+            // If the page named in the reason stays in the index, the content can still be found
+            // there.
+            let moved = match why.split_once(": ") {
+                Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
+                    Some(latest) => latest.is_put,
+                    None => {
+                        let page = self.page_at(to)?;
+                        page.is_some_and(|page| page.gives_way_to.is_none())
+                    }
+                },
+                _ => false,
+            };
+            leaving
+                .pages
+                .insert(url_key(&url), Leaves { url, why, moved });
+        }
+        let lost = leaving.pages.values().filter(|page| !page.moved).count() as u64;
+        leaving.stay = lost * 100 > self.searcher.num_docs() * MAX_LEAVING_PERCENT;
+        Ok(leaving)
+    }
+
+    fn page_at(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
+        page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
+    }
+
+    /// Surveys the pending pages, using only the last entry of each URL. `None` if stopped by
+    /// `is_stopped`.
+    fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
+        let mut latest = LatestEntries::default();
+        let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
+            Some(surveyed) => surveyed,
+            None => return Ok(None),
+        };
+        if !has_repeats {
+            return Ok(Some(Pending { latest, ..pending }));
+        }
+        // Some URLs have several entries. Survey again, counting only the last entry of each.
+        let last_entries = latest.clone();
+        let again = self.survey_latest(&mut latest, Some(&last_entries))?;
+        Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
+    }
+
+    /// Surveys the pending entries, and stores the latest entry of each URL in `latest`. If `known`
+    /// is given, only surveys the entries that `known` lists as the latest of their URLs. Also
+    /// returns whether any URL has several entries. `None` if stopped by `is_stopped`.
+    fn survey_latest(
+        &self,
+        latest: &mut LatestEntries,
+        known: Option<&LatestEntries>,
+    ) -> Result<Option<(Pending, bool)>, IndexError> {
+        let mut pending = Pending {
+            survey: CrossPageFactsCollector::new(self.dir),
+            latest: LatestEntries::default(),
+            doubtful: Vec::new(),
+            named: BTreeMap::new(),
+        };
+        let mut has_repeats = false;
+        let walk = self.each_pending(|number, entry| {
+            let key = url_key(entry.url());
+            let is_put = matches!(&entry, IndexEntry::Put(page) if page.gives_way_to.is_none());
+            has_repeats |= latest.insert(key, Latest { number, is_put }).is_some();
+            if known.is_some_and(|known| !is_latest(known, key, number)) {
+                return Ok(());
+            }
+            if let Some(why) = entry.doubtful_reason() {
+                pending
+                    .doubtful
+                    .push((entry.url().to_owned(), why.into_owned()));
+            }
+            match entry {
+                IndexEntry::Put(page) if self.is_over(&page) => Ok(()),
+                IndexEntry::Put(page) => match page.gives_way_to {
+                    Some(to) => {
+                        pending.named.insert(page.url, to);
+                        Ok(())
+                    }
+                    None => {
+                        let surveyed = pending.survey.page(&page);
+                        surveyed.map_err(IndexError::disk(self.dir))
+                    }
+                },
+                IndexEntry::Drop { .. } => Ok(()),
+            }
+        })?;
+        Ok(walk.is_continue().then_some((pending, has_repeats)))
+    }
+
+    /// Returns the replacements: maps each page that is replaced because of its canonical URL to
+    /// the page that replaces it. Also returns whether any page of `pending_named` is not replaced.
+    fn yielding_pages(
+        &self,
+        pending_named: BTreeMap<String, String>,
+        latest: &LatestEntries,
+        leaving: &Leaving,
+    ) -> Result<(HashMap<String, String>, bool), IndexError> {
+        let pending_urls: Vec<String> = pending_named.keys().cloned().collect();
+        let mut canonicals = CanonicalUrlMap::default();
+        canonicals.named = pending_named;
+        let stored = marked_as(GIVES_WAY, self.searcher, self.fields);
+        for page in stored.map_err(IndexError::of(self.dir))? {
+            if let Some(to) = &page.gives_way_to
+                && !latest.contains_key(&url_key(&page.url))
+                && !self.is_over(&page)
+            {
+                canonicals.named.insert(page.url, to.clone());
+            }
+        }
+        canonicals
+            .named
+            .retain(|url, _| leaving.reason_to_keep(url).is_none());
+        let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
+        canonicals.look_up_redirects(&mut is_indexed, self.redirects)?;
+        let behind = canonicals.resolve(&mut is_indexed)?;
+        let has_returned = pending_urls.iter().any(|url| !behind.contains_key(url));
+        Ok((behind, has_returned))
+    }
+
+    /// Returns whether the index will contain a page under this URL that isn't replaced by another
+    /// page.
+    fn is_indexed(
+        &self,
+        url: &str,
+        latest: &LatestEntries,
+        leaving: &Leaving,
+    ) -> Result<bool, IndexError> {
+        if leaving.reason_to_keep(url).is_some() {
+            return Ok(true);
+        }
+        if leaving.goes(url) {
+            return Ok(false);
+        }
+        match latest.get(&url_key(url)) {
+            Some(latest) => Ok(latest.is_put),
+            None => {
+                let page = self.page_at(url)?;
+                Ok(page.is_some_and(|page| page.gives_way_to.is_none() && !self.is_over(&page)))
+            }
+        }
+    }
+
+    /// Visits each page of the index whose URL has no pending entry. Stops early if `is_stopped`
+    /// returns true.
+    fn each_stored(
+        &self,
+        latest: &LatestEntries,
+        mut visit: impl FnMut(IndexedPage) -> Result<(), IndexError>,
+    ) -> Result<ControlFlow<()>, IndexError> {
+        each_stored(
+            self.dir,
+            self.fields,
+            self.searcher,
+            self.is_stopped,
+            |page| match latest.contains_key(&url_key(&page.url)) {
+                true => Ok(()),
+                false => visit(page),
+            },
+        )
+    }
+
+    fn each_pending(
+        &self,
+        mut visit: impl FnMut(u32, IndexEntry) -> Result<(), IndexError>,
+    ) -> Result<ControlFlow<()>, IndexError> {
+        let mut number = 0;
+        self.pending.each(&mut |entry| {
+            if (self.is_stopped)() {
+                return Ok(ControlFlow::Break(()));
+            }
+            visit(number, entry)?;
+            number += 1;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
+/// Runs both passes: surveys all pages, then writes those that changed. Returns `None` if stopped
+/// because `is_stopped` returned true.
+fn reconcile(
+    writer: &mut IndexWriter,
+    (pending, redirects): (&dyn PendingEntrySource, &RedirectLookUp<'_>),
+    now: i64,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<ReconcileReport>, IndexError> {
+    let searcher = searcher(writer.dir(), writer.inner.index())?;
+    let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
+    let all = AllPages {
+        dir: &dir,
+        fields: &fields,
+        searcher: &searcher,
+        pending,
+        redirects,
+        is_stopped,
+        now,
+    };
+    let Some(surveyed) = all.survey()? else {
+        return Ok(None);
+    };
+    let mut settling = Settling {
+        all: &all,
+        surveyed: &surveyed,
+        writer,
+        done: ReconcileReport::default(),
+    };
+    // Changes that are not committed yet don't affect the segments that `searcher` reads.
+    let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
+    if all.each_stored(&surveyed.latest, stored)?.is_break() {
+        return Ok(None);
+    }
+    let walk = all.each_pending(|number, entry| {
+        match is_latest(&surveyed.latest, url_key(entry.url()), number) {
+            true => settling.settle(entry, true),
+            false => Ok(()),
+        }
+    })?;
+    let done = settling.done;
+    Ok(walk.is_continue().then_some(done))
+}
+
+/// The second pass over all pages: writes each page whose facts have changed.
+struct Settling<'a> {
+    all: &'a AllPages<'a>,
+    surveyed: &'a Surveyed,
+    writer: &'a mut IndexWriter,
+    done: ReconcileReport,
+}
+
+impl Settling<'_> {
+    /// Updates a page. `is_new` is true if the entry is pending, false if the page is stored.
+    fn settle(&mut self, entry: IndexEntry, is_new: bool) -> Result<(), IndexError> {
+        let url = entry.url().to_owned();
+        let stays = self.surveyed.leaving.reason_to_keep(&url);
+        let Some(mut page) = self.kept(entry, stays)? else {
+            let leaves = self.surveyed.leaving.goes(&url);
+            self.done.left += u64::from(leaves);
+            self.writer.drop_url(&url);
+            return Ok(());
+        };
+        if let Some(why) = stays {
+            let name = why.split(':').next().unwrap_or_default();
+            *self.done.kept.entry(name.to_owned()).or_default() += 1;
+            if is_new || self.writer.marked.contains(&url_key(&url)) {
+                *self.done.kept_anew.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        let before = page.clone();
+        if page.gives_way_to.is_some() {
+            page.leaving = stays.map(str::to_owned);
+        }
+        self.take_facts(&mut page)?;
+        let is_as_it_was = before.leaving == page.leaving
+            && before.same_as == page.same_as
+            && before.newest == page.newest
+            && before.newer_versions == page.newer_versions
+            && before.version == page.version
+            && before.anchors == page.anchors
+            && power_of_two(before.linked_from) == power_of_two(page.linked_from);
+        if is_as_it_was && !is_new {
+            return Ok(());
+        }
+        self.done.rewritten += 1;
+        self.writer.put(&page)
+    }
+
+    /// Returns the page to keep under a URL; `None` if the URL is removed.
+    fn kept(
+        &mut self,
+        entry: IndexEntry,
+        stays: Option<&str>,
+    ) -> Result<Option<Box<IndexedPage>>, IndexError> {
+        let leaving = &self.surveyed.leaving;
+        match (entry, stays) {
+            (IndexEntry::Put(page), _)
+                if page.gives_way_to.is_none() && leaving.goes(&page.url) =>
+            {
+                Ok(None)
+            }
+            (IndexEntry::Put(page), _) if self.all.is_over(&page) => {
+                self.done.expired += 1;
+                Ok(None)
+            }
+            (IndexEntry::Put(page), _) => Ok(Some(page)),
+            (IndexEntry::Drop { url, .. }, Some(why)) => {
+                let page = self.all.page_at(&url)?;
+                let page = page.filter(|page| !self.all.is_over(page));
+                Ok(page.map(|page| {
+                    Box::new(IndexedPage {
+                        leaving: Some(why.to_owned()),
+                        ..page
+                    })
+                }))
+            }
+            (IndexEntry::Drop { .. }, None) => Ok(None),
+        }
+    }
+
+    /// Sets the fields of a page that depend on all pages, and counts the page in the report.
+    fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
+        let disk = || IndexError::disk(self.all.dir);
+        let all_facts = &self.surveyed.facts;
+        let facts = all_facts.of(&page.url).map_err(disk())?;
+        page.version = all_facts.version_of(&page.url).map_err(disk())?;
+        page.newest = facts.newest;
+        page.newer_versions = facts.newer_versions;
+        page.anchors = facts.anchors;
+        page.linked_from = facts.linked_from;
+        let canonical = self.surveyed.behind.get(&page.url);
+        let counted = match (canonical, &facts.same_as) {
+            (Some(_), _) => &mut self.done.gave_way,
+            (None, Some(_)) => &mut self.done.duplicates,
+            (None, None) => &mut self.done.pages,
+        };
+        *counted += 1;
+        page.same_as = canonical.cloned().or(facts.same_as);
+        self.done.canonical_elsewhere += u64::from(page.canonical.is_some());
+        Ok(())
+    }
+}
+
+fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
+    latest
+        .get(&key)
+        .is_some_and(|latest| latest.number == number)
+}
+
+/// The pages that would be removed for a reason that may be a fault of the site.
+struct Leaving {
+    pages: HashMap<u64, Leaves, RandomState>,
+    /// True if the pages are kept in the index because there are too many of them. Pages that have
+    /// moved are removed anyway.
+    stay: bool,
+}
+
+struct Leaves {
+    url: String,
+    why: String,
+    /// True if the page can be found under another URL that stays in the index.
+    moved: bool,
+}
+
+impl Leaving {
+    fn goes(&self, url: &str) -> bool {
+        let page = self.pages.get(&url_key(url));
+        page.is_some_and(|page| page.moved || !self.stay)
+    }
+
+    fn reason_to_keep(&self, url: &str) -> Option<&str> {
+        let page = self.pages.get(&url_key(url))?;
+        (self.stay && !page.moved).then_some(&page.why)
+    }
+
+    /// Returns the URLs of pages that are kept although a pending entry would remove them.
+    fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
+        let stay = self.pages.values().filter(|page| self.stay && !page.moved);
+        let is_dropped = |page: &&Leaves| {
+            let entry = latest.get(&url_key(&page.url));
+            // Skip pages that name a canonical URL. The survey reads these from their pending
+            // entries.
+            entry.is_some_and(|_| !page.why.starts_with("canonical: "))
+        };
+        let pending = stay.filter(is_dropped);
+        pending.map(|page| page.url.as_str())
+    }
+}

@@ -1,0 +1,47 @@
+//! Chooses the words of a phrase that decide the rank of the pages with the phrase.
+
+use super::{PlanningBudget, QueryPlanner, Unit};
+use crate::query::QueryTerm;
+use crate::words::{Stemmer, Word, WordRelation, words};
+
+impl QueryPlanner<'_> {
+    /// Returns the words of a phrase that decide the rank of the pages with the phrase. Empty for
+    /// an excluded phrase, and for phrases in titles or in a script without spaces, because such
+    /// phrases are ranked as a whole.
+    pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
+        let all = words(&term.text, &Stemmer::none());
+        let is_paired =
+            |word: &Word| matches!(word.kind, WordRelation::Character | WordRelation::Pair);
+        if term.is_not || term.in_title || all.iter().any(is_paired) {
+            return Ok(Vec::new());
+        }
+        let mut units = Vec::new();
+        for word in all.iter().filter(|word| word.kind == WordRelation::Plain) {
+            if !PlanningBudget::take(&self.budget.words) {
+                break;
+            }
+            let pages = self.lexicon.pages_with(&word.text)?;
+            units.push(Unit {
+                is_in_phrase: true,
+                is_name: has_parts(word, &all),
+                is_common: self.is_common(pages, self.common_part()),
+                shared_in: self.lexicon.shared_in(&word.text, self.pages)?,
+                idf: self.idf(pages),
+                written: word.text.clone(),
+                forms: vec![(word.text.clone(), 1.0)],
+                ..Unit::default()
+            });
+        }
+        Ok(units)
+    }
+}
+
+/// Returns whether a word consists of several parts, which are in `all`.
+pub(super) fn has_parts(word: &Word, all: &[Word]) -> bool {
+    let is_part = |part: &&Word| {
+        part.kind == WordRelation::Part
+            && word.range.start <= part.range.start
+            && part.range.end <= word.range.end
+    };
+    all.iter().filter(is_part).count() > 1
+}

@@ -1,0 +1,171 @@
+//! The findings of an audit in progress.
+
+use std::collections::BTreeMap;
+
+use super::{Breach, CitedRow, SETTLING_MS};
+
+/// Maximum number of breaches listed individually.
+const MAX_LISTED: usize = 20;
+/// Maximum number of places with lost rows that `crawl audit` tells apart.
+/// Beyond the limit: counted as one.
+const MAX_LOST: usize = 10_000;
+
+/// The row file that a line number refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CitedRowFile {
+    Requests,
+    Pages,
+    Excluded,
+}
+
+impl CitedRowFile {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CitedRowFile::Requests => "requests.jsonl",
+            CitedRowFile::Pages => "pages.jsonl",
+            CitedRowFile::Excluded => "excluded.jsonl",
+        }
+    }
+}
+
+/// The result of one check.
+#[derive(Debug)]
+pub(super) enum CheckResult {
+    Kept,
+    /// The rule may be broken. The text names the information that is missing to decide.
+    Undecided(&'static str),
+    /// A rule is broken. The first text is the name of the rule, and the second describes the
+    /// breach.
+    Broke(&'static str, String),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct AuditFindings {
+    pub(super) checked: BTreeMap<String, u64>,
+    pub(super) undecided: BTreeMap<String, u64>,
+    pub(super) by_rule: BTreeMap<String, u64>,
+    pub(super) breaches: Vec<Breach>,
+    /// The gaps in `requests.jsonl` where rows are missing, in line order.
+    lost: Vec<Lost>,
+}
+
+/// A gap with missing rows: malformed lines, or the end of the file if later rows are missing. A
+/// missing row may have been a robots.txt response.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// The number of the last malformed line of the gap.
+    line: u64,
+    /// When the request in the row before the gap ended, in milliseconds since 1970. The lost
+    /// requests ended at that time or later.
+    after: u64,
+}
+
+pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
+
+impl AuditFindings {
+    /// Records that `line` is malformed. `after` is when the request in the row before it ended.
+    pub(super) fn lose(&mut self, line: u64, after: u64) {
+        // If the clock was set back, lower the times of earlier gaps so that `lost` stays sorted by
+        // time.
+        for lost in self
+            .lost
+            .iter_mut()
+            .rev()
+            .take_while(|lost| lost.after > after)
+        {
+            lost.after = after;
+        }
+        let count = self.lost.len();
+        match self.lost.last_mut() {
+            // Gaps may be merged, because that can only leave more checks undecided.
+            Some(last) if last.after == after || count == MAX_LOST => last.line = line,
+            _ => self.lost.push(Lost { line, after }),
+        }
+    }
+
+    /// Returns whether a robots.txt response that the crawl knew at `moment` may be lost. Considers
+    /// only lines after line `behind`, or all lines if `behind` is `None`.
+    pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
+        let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
+        let first = self.lost.get(first);
+        first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
+    }
+
+    /// Turns a breach into an undecided check if a robots.txt response may be lost whose row came
+    /// after line `behind` and which the crawl knew at `moment`.
+    pub(super) fn unless_lost(
+        &self,
+        judged: CheckResult,
+        behind: Option<u64>,
+        moment: u64,
+    ) -> CheckResult {
+        match judged {
+            CheckResult::Broke(..) if self.lacks_answer(behind, moment) => {
+                CheckResult::Undecided(ROW_LOST)
+            }
+            judged => judged,
+        }
+    }
+
+    /// Counts a check that could be decided.
+    pub(super) fn checked(&mut self, kind: &str) {
+        count(&mut self.checked, kind);
+    }
+
+    /// Counts a check that could not be decided. `why` names the information that is missing.
+    pub(super) fn undecided(&mut self, why: &str) {
+        count(&mut self.undecided, why);
+    }
+
+    /// Counts the result of a check of the kind `kind`. Records a breach if the rule was broken.
+    pub(super) fn settle(
+        &mut self,
+        kind: &str,
+        host: &str,
+        judged: CheckResult,
+        rows: &[(CitedRowFile, u64)],
+    ) {
+        match judged {
+            CheckResult::Kept => self.checked(kind),
+            CheckResult::Undecided(why) => self.undecided(why),
+            CheckResult::Broke(rule, words) => {
+                self.checked(kind);
+                self.breach(rule, host, words, None, rows);
+            }
+        }
+    }
+
+    pub(super) fn breach(
+        &mut self,
+        rule: &str,
+        host: &str,
+        what: String,
+        asked_and_kept: Option<(u64, u64)>,
+        rows: &[(CitedRowFile, u64)],
+    ) {
+        count(&mut self.by_rule, rule);
+        if self.breaches.len() < MAX_LISTED {
+            let mut rows = rows.to_vec();
+            // A row may be cited twice, because the response that demands a delay may also be the
+            // previous request.
+            rows.dedup();
+            self.breaches.push(Breach {
+                rule: rule.to_owned(),
+                host: host.to_owned(),
+                what,
+                asked_ms: asked_and_kept.map(|(asked, _)| asked),
+                kept_ms: asked_and_kept.map(|(_, kept)| kept),
+                rows: rows.iter().map(|row| CitedRow::of(*row)).collect(),
+            });
+        }
+    }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, kind: &str) {
+    match counts.get_mut(kind) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(kind.to_owned(), 1);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Searches for links to broken pages, and to redirects that lead to broken pages.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, SpellingStepPolicy};
+
+use super::redirect_targets::{MAX_CHAIN, RedirectTargets};
+use super::{BrokenLink, BrokenPage};
+use crate::recognize_directory::stored_settings;
+
+/// The targets to search for, and the links found.
+#[derive(Debug)]
+pub(super) struct BrokenLinkSearch {
+    goals: HashMap<String, Goal>,
+    /// The links to each broken page.
+    links: Vec<BTreeSet<BrokenLink>>,
+    /// The spelling rules of the crawl.
+    naming: SpellingStepPolicies,
+}
+
+#[derive(Clone, Debug)]
+struct Goal {
+    /// The index of the broken page that a target leads to.
+    page: usize,
+    /// The redirects from the target to the broken page, starting with the target itself. Empty if
+    /// the target is the broken page.
+    through: Vec<String>,
+}
+
+impl BrokenLinkSearch {
+    pub(super) fn new(dir: &Path, pages: &[BrokenPage], redirects: &RedirectTargets) -> BrokenLinkSearch {
+        let backwards = redirects.backwards();
+        let mut goals = HashMap::new();
+        for (page, broken) in pages.iter().enumerate() {
+            let goal = Goal {
+                page,
+                through: Vec::new(),
+            };
+            let mut open = vec![(broken.url.as_str(), goal)];
+            while let Some((url, goal)) = open.pop() {
+                goals.insert(url.to_owned(), goal.clone());
+                let before = backwards.get(url).into_iter().flatten();
+                for from in before.filter(|from| !goals.contains_key(**from)) {
+                    let chain = [(*from).to_owned()].into_iter();
+                    let through = chain.chain(goal.through.iter().cloned()).collect();
+                    if goal.through.len() < MAX_CHAIN {
+                        open.push((from, Goal { page, through }));
+                    }
+                }
+            }
+        }
+        BrokenLinkSearch {
+            goals,
+            links: vec![BTreeSet::new(); pages.len()],
+            naming: naming(dir),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.goals.is_empty()
+    }
+
+    /// Adds a link of a page if it leads to a broken page.
+    pub(super) fn link(
+        &mut self,
+        page: &str,
+        to: &CanonicalUrl,
+        rel: impl FnOnce() -> Option<String>,
+        text: Option<&str>,
+    ) {
+        let goal = match self.goals.get(to.as_str()) {
+            Some(goal) => goal,
+            None => {
+                let named = self.naming.apply(to);
+                match named.and_then(|named| self.goals.get(named.as_str())) {
+                    Some(goal) => goal,
+                    None => return,
+                }
+            }
+        };
+        self.links[goal.page].insert(BrokenLink {
+            page: page.to_owned(),
+            text: text.map(str::to_owned),
+            rel: rel(),
+            through: goal.through.clone(),
+        });
+    }
+
+    /// Adds links that the search may have missed. For each target, adds a link from the page that
+    /// first led to it (`via`), unless such a link was found, or `may_stand(via)` returns false
+    /// because the page can't contain one any more.
+    pub(super) fn add_vias(
+        &mut self,
+        pages: &[BrokenPage],
+        redirects: &RedirectTargets,
+        may_stand: impl Fn(&str) -> bool,
+    ) {
+        let goals = &self.goals;
+        for goal in goals.values() {
+            let via = match goal.through.first() {
+                Some(redirect) => redirects.via(redirect),
+                None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
+            };
+            // Skip a page that is itself a target. If the page redirects, it is a part of the
+            // chain, and the page that led to it is handled in another iteration.
+            let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
+            let (page, through) = match (page, goal.through.split_first()) {
+                (Some(page), _) => (page, &goal.through[..]),
+                // The target is a seed that redirects, and nothing links to the seed. So list the
+                // seed itself.
+                (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
+                _ => continue,
+            };
+            let links = &mut self.links[goal.page];
+            let is_known = |link: &BrokenLink| link.page == page && link.through == through;
+            if !links.iter().any(is_known) {
+                links.insert(BrokenLink {
+                    page: page.to_owned(),
+                    through: through.to_vec(),
+                    ..BrokenLink::default()
+                });
+            }
+        }
+    }
+
+    /// Returns the links to each broken page.
+    pub(super) fn into_links(self) -> impl Iterator<Item = Vec<BrokenLink>> {
+        let links = self.links.into_iter();
+        links.map(|links| links.into_iter().collect())
+    }
+}
+
+/// Reads the spelling rules from the crawl's `crawl.toml`. `SpellingRules::apply` skips rules that
+/// are set to `evidence`.
+pub(crate) fn naming(dir: &Path) -> SpellingStepPolicies {
+    let table = stored_settings(dir);
+    let names = table.get("names");
+    let when = |key: &str, usual: SpellingStepPolicy| match names.and_then(|names| names.get(key)?.as_str())
+    {
+        Some("on") => SpellingStepPolicy::On,
+        Some("off") => SpellingStepPolicy::Off,
+        Some("evidence") => SpellingStepPolicy::Evidence,
+        _ => usual,
+    };
+    let usual = SpellingStepPolicies::default();
+    SpellingStepPolicies {
+        default_documents: when("default-documents", usual.default_documents),
+        tracking: when("tracking-parameters", usual.tracking),
+        session_ids: when("session-ids", usual.session_ids),
+        order: when("parameter-order", usual.order),
+        empty: when("empty-parameters", usual.empty),
+    }
+}

@@ -1,0 +1,185 @@
+//! Totals of hosts from rows.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+
+use crawl_archive::rows::{ExcludedRow, RequestRow};
+use crawl_weburl::canonicalize;
+use expect_test::{Expect, expect};
+
+use super::HostReportCollector;
+
+/// The start and end of a request, the required delay, and the wait demanded by the response. All
+/// in milliseconds.
+type Times = (u64, u64, u64, Option<u64>);
+
+fn request(url: &str, host: &str, times: Times) -> RequestRow {
+    let (start, end, gap_asked, wait_asked) = times;
+    RequestRow {
+        url: url.to_owned(),
+        host: host.to_owned(),
+        address: None,
+        purpose: "page".to_owned(),
+        start,
+        end,
+        status: Some(200),
+        failure: None,
+        gap_asked,
+        why: "delay".to_owned(),
+        wait_asked,
+        after: None,
+        signed: false,
+        challenged: false,
+        unmet_signature: None,
+        method: None,
+        via: None,
+        worker: None,
+    }
+}
+
+fn excluded(url: &str) -> ExcludedRow {
+    ExcludedRow {
+        url: url.to_owned(),
+        reason: "robots".to_owned(),
+        rule: None,
+        line: None,
+        found_on: None,
+        label: None,
+        round: Some(1),
+        at: None,
+    }
+}
+
+fn check(per_host: u32, requests: &[Times], expect: Expect) {
+    let mut hosts = HostReportCollector::new(per_host);
+    for times in requests {
+        hosts.request(&request("http://e.example/a", "e.example", *times));
+    }
+    let [host] = &hosts.finish()[..] else {
+        panic!("one host");
+    };
+    let (gaps, waits) = (&host.gaps, &host.waits);
+    expect.assert_eq(&format!(
+        "{} gaps, least {:?} (asked {:?}), most asked {:?}, short {}; {} waits, longest {}, asked {}, given {}, short {}",
+        gaps.count, gaps.least_seen_ms, gaps.asked_then_ms, gaps.most_asked_ms, gaps.short,
+        waits.count, waits.longest_asked_ms, waits.asked_ms, waits.given_ms, waits.short,
+    ));
+}
+
+#[test]
+fn a_host_has_one_name_in_all_rows() {
+    // A host key has no port, except on loopback (docs/rows.md).
+    let check = |urls: &[&str], expected: &[&str]| {
+        let mut hosts = HostReportCollector::new(1);
+        for url in urls {
+            hosts.excluded(&excluded(url));
+            let key = canonicalize(None, url).unwrap().host_key();
+            hosts.request(&request(url, key.as_str(), (0, 1, 0, None)));
+        }
+        let hosts = hosts.finish();
+        let names: Vec<_> = hosts.iter().map(|host| host.host.as_str()).collect();
+        assert_eq!(names, expected);
+        assert!(hosts.iter().all(|host| host.excluded == host.requests));
+    };
+    let ports = [
+        "http://e.example/",
+        "https://E.example./",
+        "http://e.example:8080/a",
+    ];
+    check(&ports, &["e.example"]);
+    let loopback = [
+        "http://127.0.0.1/",
+        "http://127.0.0.1:8080/",
+        "https://localhost/",
+    ];
+    check(
+        &loopback,
+        &["127.0.0.1:80", "127.0.0.1:8080", "localhost:443"],
+    );
+}
+
+#[test]
+fn gaps_are_from_end_to_start() {
+    check(
+        1,
+        &[(0, 100, 0, None)],
+        expect![
+            "0 gaps, least None (asked None), most asked None, short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+    check(
+        1,
+        &[
+            (0, 100, 0, None),
+            (1100, 1200, 1000, None),
+            (3000, 3100, 1000, None),
+        ],
+        expect![
+            "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+    check(
+        1,
+        &[(0, 100, 0, None), (1099, 1200, 1000, None)],
+        expect![
+            "1 gaps, least Some(999) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+    check(
+        1,
+        &[(0, 100, 0, None), (1050, 1200, 1000, None)],
+        expect![
+            "1 gaps, least Some(950) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+}
+
+#[test]
+fn places_in_flight_have_gaps_of_their_own() {
+    // The rows are not in the order in which the requests ended: the request of the first row ended
+    // last.
+    let requests = [
+        (10, 20, 0, None),
+        (1020, 1030, 1000, None),
+        (0, 1500, 0, None),
+        (2030, 2040, 1000, None),
+        (2500, 2600, 1000, None),
+    ];
+    check(
+        2,
+        &requests,
+        expect![
+            "3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+    check(
+        2,
+        &[(0, 10, 0, None), (0, 10, 0, None), (500, 510, 1000, None)],
+        expect![
+            "1 gaps, least Some(490) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
+        ],
+    );
+}
+
+#[test]
+fn waits_demanded_and_given() {
+    check(
+        1,
+        &[
+            (0, 100, 0, Some(5000)),
+            (5100, 5200, 5000, None),
+            (6200, 6300, 1000, Some(3_600_000)),
+        ],
+        expect![
+            "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(5000), short 0; 2 waits, longest 3600000, asked 3605000, given 5000, short 0"
+        ],
+    );
+    check(
+        1,
+        &[(0, 100, 0, Some(5000)), (2100, 2200, 1000, None)],
+        expect![
+            "1 gaps, least Some(2000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 5000, asked 5000, given 2000, short 1"
+        ],
+    );
+}

@@ -1,0 +1,171 @@
+//! Translates the tokens of rows (statuses, failures, outcomes) into words.
+
+use crate::host_coverage::UNFINISHED_RUN;
+
+/// The detail of a TLS failure if the certificate has no trusted root.
+const UNKNOWN_ISSUER: &str = "unknown issuer";
+
+/// Describes a status with its number: `not found (404)`.
+#[must_use]
+pub fn status_words(status: u16) -> String {
+    let reason = http::StatusCode::from_u16(status).ok();
+    match reason.and_then(|status| status.canonical_reason()) {
+        Some("OK") => format!("ok ({status})"),
+        Some(reason) => format!("{} ({status})", reason.to_lowercase()),
+        None => format!("status {status}"),
+    }
+}
+
+/// Describes the outcome of a page request. `outcome` is a key of `by_outcome`.
+#[must_use]
+pub fn outcome_words(outcome: &str) -> String {
+    match outcome {
+        "ok" => "fetched (2xx)".to_owned(),
+        "unmodified" => "unchanged since the last visit (304)".to_owned(),
+        "redirect" => "redirect (3xx)".to_owned(),
+        "client_error" => "client error (4xx)".to_owned(),
+        "server_error" => "server error (5xx)".to_owned(),
+        "other" => "other status".to_owned(),
+        "unwanted_type" => "unwanted content type".to_owned(),
+        other => failure_words(other),
+    }
+}
+
+/// Describes a failure, or the error of a row. Keeps the detail after the first colon.
+#[must_use]
+pub fn failure_words(failure: &str) -> String {
+    if let Some((robots, why)) = failure.split_once("robots.txt: ") {
+        return format!("{robots}robots.txt: {}", failure_words(why));
+    }
+    let (token, detail) = match failure.split_once(':') {
+        Some((token, detail)) => (token, Some(detail)),
+        None => (failure, None),
+    };
+    if token == "tls_failed"
+        && let Some(why) = detail.and_then(certificate_words)
+    {
+        return format!("certificate error: {why}");
+    }
+    // The detail is a sentence of its own, such as `no answer within 3 s`.
+    if let ("first_byte_timeout", Some(detail)) = (token, detail) {
+        return detail.trim_start().to_owned();
+    }
+    let words = match token {
+        "redirect_without_target" => "redirect without a target",
+        "redirect_malformed" => "redirect to something that isn't a URL",
+        "no_such_name" => "host name not found",
+        "no_address" => "host name has no address",
+        "dns_timeout" => "name server did not answer",
+        "dns_failed" => "name lookup failed",
+        "connect_refused" => "connection refused",
+        "connect_unreachable" => "host unreachable",
+        "connect_timeout" => "connection timed out",
+        "connect_reset" => "connection reset",
+        "connect_failed" => "connection failed",
+        "tls_failed" => "TLS failed",
+        "first_byte_timeout" => "no answer in time",
+        "short_body" => "body cut short by the server",
+        "body_truncated" => "body longer than the limit",
+        _ if is_token(token) => return failure.replacen(token, &token.replace('_', " "), 1),
+        _ => return failure.to_owned(),
+    };
+    match detail {
+        Some(detail) => format!("{words}:{detail}"),
+        None => words.to_owned(),
+    }
+}
+
+/// Describes the defect of a certificate, from the detail of a TLS failure. `None` if the
+/// certificate is not the cause.
+fn certificate_words(detail: &str) -> Option<&str> {
+    let detail = detail.trim();
+    match detail.split_once("invalid peer certificate: ") {
+        Some((_, why)) => Some(why),
+        None => (detail == UNKNOWN_ISSUER).then_some(detail),
+    }
+}
+
+/// Describes the response of a broken page: its status, its error, or both if the status alone is
+/// not an error.
+#[must_use]
+pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
+    match (status, error) {
+        (Some(status), Some(error)) if status < 400 => {
+            format!("{}, {}", status_words(status), failure_words(error))
+        }
+        (Some(status), _) => status_words(status),
+        (None, Some(error)) => failure_words(error),
+        (None, None) => "no answer".to_owned(),
+    }
+}
+
+/// Describes the evidence of a verdict: a status, a failure, or plain words.
+#[must_use]
+pub fn evidence_words(evidence: &str) -> String {
+    match evidence.parse() {
+        Ok(status) => status_words(status),
+        Err(_) if evidence == UNFINISHED_RUN => "the last run has not ended".to_owned(),
+        Err(_) => failure_words(evidence),
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{answer_words, evidence_words, failure_words, outcome_words, status_words};
+
+    #[test]
+    fn a_person_reads_words() {
+        assert_eq!(status_words(404), "not found (404)");
+        assert_eq!(status_words(200), "ok (200)");
+        assert_eq!(status_words(799), "status 799");
+        assert_eq!(failure_words("no_such_name"), "host name not found");
+        assert_eq!(
+            failure_words("connect_refused: os error 111"),
+            "connection refused: os error 111"
+        );
+        assert_eq!(failure_words("too_many_redirects"), "too many redirects");
+        for (failure, words) in [
+            (
+                "first_byte_timeout: no answer within 3 s",
+                "no answer within 3 s",
+            ),
+            ("tls_failed", "TLS failed"),
+            (
+                "tls_failed: no shared version",
+                "TLS failed: no shared version",
+            ),
+            (
+                "tls_failed: unknown issuer",
+                "certificate error: unknown issuer",
+            ),
+            (
+                "tls_failed: client error: invalid peer certificate: certificate expired",
+                "certificate error: certificate expired",
+            ),
+        ] {
+            assert_eq!(failure_words(failure), words);
+        }
+        assert_eq!(
+            failure_words("robots.txt answered 503"),
+            "robots.txt answered 503"
+        );
+        assert_eq!(
+            failure_words("http://a.example/robots.txt: connect_refused"),
+            "http://a.example/robots.txt: connection refused"
+        );
+        assert_eq!(outcome_words("client_error"), "client error (4xx)");
+        assert_eq!(outcome_words("login_page"), "login page");
+        assert_eq!(
+            answer_words(Some(302), Some("too_many_redirects")),
+            "found (302), too many redirects"
+        );
+        assert_eq!(answer_words(None, None), "no answer");
+        assert_eq!(evidence_words("410"), "gone (410)");
+        assert_eq!(evidence_words("max-pages"), "max-pages");
+    }
+}

@@ -1,0 +1,105 @@
+//! The checks of links, from faults.
+
+use super::{of_links, reason, template_note};
+use crate::broken::key;
+use crate::faults::{PageFault, FaultKind, FaultReport};
+use crate::html::{TableCell, SiteOrigin, checks};
+
+fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
+    PageFault {
+        page: Some(format!("https://e.example{page}")),
+        to: format!("https://e.example{to}"),
+        kind,
+        why: why.to_owned(),
+        text: Some("<b>the link</b>".to_owned()),
+        status: None,
+        error: None,
+        element: None,
+    }
+}
+
+fn faults(faults: Vec<PageFault>) -> FaultReport {
+    FaultReport {
+        faults,
+        graded: (0..40)
+            .map(|page| key(&format!("https://e.example/p{page}")))
+            .collect(),
+        kinds: FaultKind::ALL.to_vec(),
+        ..FaultReport::default()
+    }
+}
+
+#[test]
+fn links_are_grouped_by_target_with_the_pages_to_fix() {
+    let mut all: Vec<PageFault> = (0..7)
+        .map(|page| {
+            fault(
+                &format!("/p{page}"),
+                "/gone",
+                FaultKind::Broken,
+                "not found (404)",
+            )
+        })
+        .collect();
+    all.push(fault(
+        "/p0",
+        "/old",
+        FaultKind::Redirect,
+        "moved to https://e.example/new",
+    ));
+    let html = checks(&of_links(&faults(all), None)).into_string();
+    assert_eq!(html.matches("class=\"check\"").count(), 2);
+    assert!(
+        html.contains("7 of 40 pages (17.5\u{a0}%) have a broken link"),
+        "{html}"
+    );
+    assert!(html.contains("not found (404)") && html.contains("<summary>4 more pages</summary>"));
+    assert!(html.contains("“&lt;b&gt;the link&lt;/b&gt;”"));
+    assert!(html.contains("href=\"https://e.example/new\""));
+    // Broken links come first. The two kinds without faults have grade A, but no section.
+    assert!(html.find("id=\"broken-links\"") < html.find("id=\"redirects\""));
+    assert_eq!(html.matches("g gA").count(), 2);
+}
+
+#[test]
+fn kinds_that_were_not_searched_for_have_no_grade() {
+    let mut some = faults(Vec::new());
+    some.kinds = vec![FaultKind::Fragment];
+    let graded = of_links(&some, None);
+    let ids: Vec<_> = graded.iter().map(|check| check.id).collect();
+    assert_eq!(ids, ["anchors"]);
+    // With a baseline, only the new faults are in the list.
+    some.known = 3;
+    assert!(of_links(&some, None)[0].measure.is_none());
+}
+
+#[test]
+fn the_reason_of_a_moved_page_is_a_link() {
+    let words = |why: &str| match reason(why, &SiteOrigin::default()) {
+        TableCell::Markup(markup) => markup.into_string(),
+        _ => String::new(),
+    };
+    assert_eq!(words("no element has the id é"), "no element has the id é");
+    assert!(words("moved to http://e.example/b").starts_with("<a href="));
+}
+
+#[test]
+fn a_link_on_every_page_is_probably_in_the_template() {
+    let all = (0..40).map(|page| {
+        let moved = "moved to https://e.example/new";
+        fault(&format!("/p{page}"), "/old", FaultKind::Redirect, moved)
+    });
+    let mut all: Vec<PageFault> = all.collect();
+    all.push(fault("/p0", "/old2", FaultKind::Redirect, "moved to x"));
+    let html = checks(&of_links(&faults(all), None)).into_string();
+    assert!(html.contains("<strong>on every page: probably in the template</strong>"));
+    assert!(html.contains("<summary>40 pages</summary>"), "{html}");
+    assert_eq!(html.matches("in the template").count(), 1);
+    assert!(html.contains("2 moved addresses on 40 of 40 pages"));
+    assert!(html.contains("2 moved addresses on 40 pages."));
+    assert_eq!(
+        template_note(37, 40).unwrap(),
+        "on 37 of 40 pages: probably in the template"
+    );
+    assert_eq!((template_note(35, 40), template_note(2, 2)), (None, None));
+}
