@@ -1,6 +1,6 @@
 //! The names of the archive's folder and of its two index files.
 
-/// The folder in a crawl's directory that belongs to its [`Archive`](crate::Archive).
+/// The folder in a crawl's directory that belongs to its [`ArchiveWriter`](crate::ArchiveWriter).
 pub const FOLDER: &str = "archive";
 /// The capture log: index lines in the order in which they were written.
 pub const CAPTURES: &str = "captures.cdxj";

@@ -39,7 +39,7 @@ pub struct Capture<'a> {
     /// The body as received, in its content coding but without its transfer coding.
     pub body: &'a [u8],
     /// The reason why the body is incomplete. `None` if it is complete.
-    pub truncated: Option<TruncationReason>,
+    pub truncated: Option<WarcTruncation>,
     /// The reason why the payload counts as already archived, if it does. Ignored if the body is
     /// truncated, because the digest of a part doesn't identify the payload.
     pub revisit: Option<RevisitProfile<'a>>,
@@ -92,7 +92,7 @@ impl TlsVersion {
 
 /// The reason why a body is incomplete (WARC 1.1 section 5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TruncationReason {
+pub enum WarcTruncation {
     /// The body is longer than the maximum to keep.
     Length,
     /// The body didn't end within the maximum time.
@@ -103,14 +103,14 @@ pub enum TruncationReason {
     Withheld,
 }
 
-impl TruncationReason {
+impl WarcTruncation {
     pub(crate) fn id(self) -> &'static str {
         match self {
-            TruncationReason::Length => "length",
-            TruncationReason::Time => "time",
-            TruncationReason::Disconnect => "disconnect",
+            WarcTruncation::Length => "length",
+            WarcTruncation::Time => "time",
+            WarcTruncation::Disconnect => "disconnect",
             // WARC 1.1 has no value for a body that was withheld.
-            TruncationReason::Withheld => "unspecified",
+            WarcTruncation::Withheld => "unspecified",
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip members. This
-//! does no I/O, so any thread can do it. An [`Archive`] owns the files in a crawl's `archive/`
+//! An [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip members. This
+//! does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a crawl's `archive/`
 //! folder: it appends gzip members, begins new files, syncs them, and reports their lengths. The
 //! caller commits these lengths in a transaction. On open, files are truncated to the committed
-//! lengths, so that no record is torn or listed twice. [`RowFile`] and [`LogFile`] do the same for
+//! lengths, so that no record is torn or listed twice. [`RowFileWriter`] and [`RowLogWriter`] do the same for
 //! JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads records back.
 //!
 //! The crate never reads HTML, does no network I/O, reads no clock and generates ids only on
@@ -99,7 +99,7 @@ pub use bounded_read::{
 };
 pub use capture::{
     Capture, CaptureMetadata, CapturedRequest, RecordIds, RevisitOriginal, RevisitProfile,
-    TlsVersion, TruncationReason,
+    TlsVersion, WarcTruncation,
 };
 pub use capture_log_reader::{CaptureLine, CaptureLogReader};
 pub use capture_search::find_response;

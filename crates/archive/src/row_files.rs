@@ -46,9 +46,9 @@ impl RowFileWriter {
         RowFileWriter::open_on(&Disk::default(), path, committed)
     }
 
-    /// Opens or creates the file like [`RowFile::open`], on the given disk.
+    /// Opens or creates the file like [`RowFileWriter::open`], on the given disk.
     ///
-    /// # Errors The errors of [`RowFile::open`].
+    /// # Errors The errors of [`RowFileWriter::open`].
     pub fn open_on(
         disk: &Disk,
         path: &Path,
@@ -77,7 +77,7 @@ impl RowFileWriter {
     /// record.
     ///
     /// # Errors
-    /// Same as [`RowFile::append`].
+    /// Same as [`RowFileWriter::append`].
     pub fn append_page(
         &mut self,
         line: &SerializedPageRow,
@@ -153,7 +153,7 @@ impl RowFileWriter {
     }
 }
 
-/// A log of rows. Rows are written immediately (except by [`LogFile::hold_all`]) and never removed.
+/// A log of rows. Rows are written immediately (except by [`RowLogWriter::hold_all`]) and never removed.
 /// If a crash tore the last line, it is cut off on open.
 pub struct RowLogWriter {
     appender: Appender,
@@ -184,7 +184,7 @@ impl RowLogWriter {
         RowLogWriter::open_on(&Disk::default(), path)
     }
 
-    /// Opens or creates the log like [`LogFile::open`], on the given disk.
+    /// Opens or creates the log like [`RowLogWriter::open`], on the given disk.
     ///
     /// # Errors I/O errors.
     pub fn open_on(disk: &Disk, path: &Path) -> Result<RowLogWriter, ArchiveError> {
@@ -241,10 +241,10 @@ impl RowLogWriter {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the rows of requests like [`LogFile::append_all`]. Rows that are already serialised
+    /// Writes the rows of requests like [`RowLogWriter::append_all`]. Rows that are already serialised
     /// are not serialised again.
     ///
-    /// # Errors The errors of [`LogFile::append_all`].
+    /// # Errors The errors of [`RowLogWriter::append_all`].
     pub fn append_requests<'l>(
         &mut self,
         lines: impl IntoIterator<Item = &'l SerializedRequestRow>,
@@ -286,7 +286,7 @@ impl RowLogWriter {
         Ok(())
     }
 
-    /// Holds rows in memory until the next append or [`LogFile::flush_held`]. A crash before that
+    /// Holds rows in memory until the next append or [`RowLogWriter::flush_held`]. A crash before that
     /// loses these rows.
     ///
     /// # Errors
@@ -300,7 +300,7 @@ impl RowLogWriter {
 
     /// Writes the held rows in one write. If this fails, they stay held.
     ///
-    /// # Errors The errors of [`LogFile::append_all`].
+    /// # Errors The errors of [`RowLogWriter::append_all`].
     pub fn flush_held(&mut self) -> Result<(), ArchiveError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
@@ -323,7 +323,7 @@ impl RowLogWriter {
     /// lines, not on the length of the log.
     ///
     /// # Errors I/O errors. A line that is not a row is not an error, but is counted in
-    /// [`LastRows::unreadable`].
+    /// [`LastLogRows::unreadable`].
     pub fn tail<T: DeserializeOwned>(
         &mut self,
         count: usize,

@@ -10,7 +10,7 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 
 /// Assigns a different path to each URL. Paths stay distinct on file systems that ignore case or
 /// store accents differently, and no file has the same path as a folder. Paths depend on the set of
-/// URLs, but not on the order of [`UrlFileNames::add`].
+/// URLs, but not on the order of [`UrlFilePathAssigner::add`].
 ///
 /// ```
 /// use crawl_archive::UrlFileNames;
@@ -24,7 +24,7 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// ```
 #[derive(Debug, Default)]
 pub struct UrlFilePathAssigner {
-    /// The URLs that [`UrlFileNames::settle`] will name, each with its preferred path.
+    /// The URLs that [`UrlFilePathAssigner::settle`] will name, each with its preferred path.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
 }
@@ -38,7 +38,7 @@ impl UrlFilePathAssigner {
 
     /// Assigns the final path of each added URL, in the order of URLs. If the preferred path is
     /// already taken by a file or a folder, a number is added before the extension. Call this once,
-    /// after all calls of [`UrlFileNames::add`].
+    /// after all calls of [`UrlFilePathAssigner::add`].
     pub fn settle(&mut self) {
         // For each path, in the form of [`folded`]: the number of URLs and folders that use the
         // path.
@@ -66,7 +66,7 @@ impl UrlFilePathAssigner {
         }
     }
 
-    /// Returns the path of a URL that [`UrlFileNames::settle`] has named.
+    /// Returns the path of a URL that [`UrlFilePathAssigner::settle`] has named.
     #[must_use]
     pub fn get(&self, url: &str) -> Option<&str> {
         self.by_url.get(url).map(|name| &**name)

@@ -64,7 +64,7 @@ pub struct CaptureLocation {
 /// The archive folder of one crawl, open for writing.
 ///
 /// Appended records only count after two steps: [`sync`](Archive::sync), and then a commit (by the
-/// caller) of the lengths that [`marks`](Archive::marks) returns. The next [`open`](Archive::open)
+/// caller) of the lengths that [`marks`](ArchiveWriter::marks) returns. The next [`open`](ArchiveWriter::open)
 /// truncates all files to the committed lengths.
 pub struct ArchiveWriter {
     disk: Disk,
@@ -108,9 +108,9 @@ impl ArchiveWriter {
         ArchiveWriter::open_on(&Disk::default(), dir, options, marks)
     }
 
-    /// Opens or creates the archive like [`Archive::open`], on the given disk.
+    /// Opens or creates the archive like [`ArchiveWriter::open`], on the given disk.
     ///
-    /// # Errors The errors of [`Archive::open`].
+    /// # Errors The errors of [`ArchiveWriter::open`].
     pub fn open_on(
         disk: &Disk,
         dir: &Path,
@@ -283,7 +283,7 @@ impl ArchiveWriter {
     }
 }
 
-/// Returns the current lengths of an archive's files, by the paths that [`Archive::marks`] uses.
+/// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`] uses.
 /// Only for a directory without a running crawl, in which all bytes are committed.
 ///
 /// # Errors I/O errors.

@@ -12,7 +12,7 @@
 
 #[path = "archive/odd_captures.rs"]
 mod odd_captures;
-#[path = "archive/sample.rs"]
+#[path = "archive/sample_captures.rs"]
 mod sample;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crawl_archive::{ArchiveWriter, ArchiveOptions, CaptureEncoder, WarcReader, Warcinfo};
+use crawl_archive::{ArchiveOptions, ArchiveWriter, CaptureEncoder, WarcReader, Warcinfo};
 
 use crate::odd_captures::{odd_captures, odd_urls};
 use crate::sample::Sample;

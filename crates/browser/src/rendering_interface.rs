@@ -113,7 +113,7 @@ pub struct RenderingResult {
     pub final_url: String,
     /// The virtual time that passed for the page.
     pub page_time: Duration,
-    /// Number of requests that were passed to [`PageRequests`].
+    /// Number of requests that were passed to [`PageRequestHandler`].
     pub requests: u32,
     /// Number of refused requests, including those in `withheld`.
     pub refused: u32,
@@ -124,7 +124,7 @@ pub struct RenderingResult {
     /// navigations are refused.
     pub navigation: Option<String>,
     /// Number of connections that reached the refusing proxy while the page was rendered: requests
-    /// that the browser did not pass to [`PageRequests`].
+    /// that the browser did not pass to [`PageRequestHandler`].
     pub wall_hits: u32,
     /// The screenshot as PNG, or the reason why it could not be taken. `None` if screenshots are
     /// disabled.

@@ -100,7 +100,7 @@ pub struct Clause {
     pub shares_address: bool,
     /// How often the command is run.
     pub plan: RunPlan,
-    /// The robots.txt of every host. May contain the placeholders of [`Page::body`].
+    /// The robots.txt of every host. May contain the placeholders of [`ClausePage::body`].
     pub robots: &'static str,
     /// Pages with specific content. The clause's other paths get generated pages.
     pub pages: &'static [ClausePage],
@@ -108,7 +108,7 @@ pub struct Clause {
     /// determine the reply.
     pub special: Option<fn(&ClauseRequestContext<'_>) -> Option<ScriptedReply>>,
     /// Paths that the crawler must request before the clause can be judged. If the crawler skips
-    /// one, the outcome is [`Outcome::NotShown`](crate::Outcome::NotShown).
+    /// one, the outcome is [`ClauseOutcome::NotShown`](crate::ClauseOutcome::NotShown).
     pub shows: &'static [&'static str],
     /// Paths that the crawler must not request.
     pub never: &'static [&'static str],

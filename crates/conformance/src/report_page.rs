@@ -60,7 +60,7 @@ impl ConformanceReport {
                             td { (judged.title) }
                             td { (judged.source) }
                             td { (judged.level.name()) }
-                            @if judged.verdict.outcome == Outcome::Fail {
+                            @if judged.verdict.outcome == ClauseOutcome::Fail {
                                 td.fail { a href={ "#" (judged.id) } { "FAIL" } }
                             } @else {
                                 td { (word(judged.verdict.outcome)) }

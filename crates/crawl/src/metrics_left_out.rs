@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crawl_engine::Progress;
+use crawl_engine::ProgressSnapshot;
 use tokio::sync::watch;
 
 use crate::error::{CommandError, left_out};
@@ -21,7 +21,7 @@ impl MetricsServer {
         match *self {}
     }
 
-    pub(crate) fn follow(&self, _progress: watch::Receiver<Progress>) {
+    pub(crate) fn follow(&self, _progress: watch::Receiver<ProgressSnapshot>) {
         match *self {}
     }
 }

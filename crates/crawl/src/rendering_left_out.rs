@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_engine::{NoBrowser, Renderer};
+use crawl_engine::{NoBrowserRenderer, Renderer};
 
 use crate::error::{CommandError, left_out};
 use crate::values::BrowserSettings;
@@ -16,7 +16,7 @@ pub(crate) fn renderer(_terms: BrowserSettings) -> Result<Arc<dyn Renderer>, Com
 pub(crate) fn renderer_of_replay(
     _terms: BrowserSettings,
 ) -> Result<Arc<dyn Renderer>, CommandError> {
-    Ok(Arc::new(NoBrowser {
+    Ok(Arc::new(NoBrowserRenderer {
         why: "this build of crawl can't run a browser".to_owned(),
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawl_engine::OpenFrontier;
+use crawl_engine::SharedFrontierOpener;
 
 use crate::error::{CommandError, left_out};
 
@@ -18,6 +18,6 @@ pub(crate) fn opener(
     _worker: &str,
     _lease: Duration,
     _settings: String,
-) -> OpenFrontier {
+) -> SharedFrontierOpener {
     std::sync::Arc::new(|_| Err("this build doesn't include --frontier".into()))
 }

@@ -85,7 +85,7 @@ impl DocumentKind {
     /// Markdown that contain no modification date.
     ///
     /// # Errors
-    /// [`Unreadable`] if the document is broken or encrypted, or if this program was built without
+    /// [`DocumentConversionError`] if the document is broken or encrypted, or if this program was built without
     /// a reader for its kind.
     pub fn to_html(
         self,

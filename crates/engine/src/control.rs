@@ -233,7 +233,7 @@ pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, CommandRefu
 #[derive(Clone, Debug)]
 pub struct Commander(mpsc::Sender<PostedCommand>);
 
-/// Returns both ends of a command channel. The receiver is for [`Controls`](crate::Controls).
+/// Returns both ends of a command channel. The receiver is for [`ControlChannels`](crate::ControlChannels).
 #[must_use]
 pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
@@ -297,9 +297,9 @@ pub struct ControlChannels {
     pub commands: mpsc::Receiver<PostedCommand>,
     /// Receives each row of `pages.jsonl`, with its archive position, once its page is committed.
     /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. The run
-    /// ends only once the consumer has taken all rows, unless the stop is [`StopRequest::Now`] or
+    /// ends only once the consumer has taken all rows, unless the stop is [`StopUrgency::Now`] or
     /// the receiver is dropped. Each row is sent at most once: rows that a crash or
-    /// `StopRequest::Now` prevented from being sent are only in `pages.jsonl`.
+    /// `StopUrgency::Now` prevented from being sent are only in `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
     /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
     pub free_space: FreeSpaceMeter,

@@ -18,7 +18,7 @@ pub struct FreeSpaceMeter(Arc<MeasureFree>);
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpaceMeter {
-    /// Returns a `FreeSpace` that asks the file system how many bytes this process may still write.
+    /// Returns a `FreeSpaceMeter` that asks the file system how many bytes this process may still write.
     #[must_use]
     pub fn of_file_system() -> FreeSpaceMeter {
         FreeSpaceMeter::measured_by(|path| {
@@ -28,7 +28,7 @@ impl FreeSpaceMeter {
         })
     }
 
-    /// Returns a `FreeSpace` that measures with the given function.
+    /// Returns a `FreeSpaceMeter` that measures with the given function.
     pub fn measured_by(
         measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static,
     ) -> FreeSpaceMeter {

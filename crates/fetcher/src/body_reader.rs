@@ -12,7 +12,7 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::client_error::{self, ClassifiedError};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// How many bytes of a body are read before the body has to reserve [`BodyMemory`]. Most pages are
+/// How many bytes of a body are read before the body has to reserve [`BodyMemoryReservation`]. Most pages are
 /// shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
 /// Maximum memory to reserve for an announced length before the bytes arrive.

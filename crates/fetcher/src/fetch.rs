@@ -242,7 +242,7 @@ impl Fetcher {
     }
 
     /// Sends one request. The permit is spent whatever the outcome. Every error of the server, the
-    /// network or the URL is returned as a [`Failure`].
+    /// network or the URL is returned as a [`ExchangeFailure`].
     pub async fn fetch(
         &self,
         permit: Permit,

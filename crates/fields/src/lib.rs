@@ -1,8 +1,8 @@
 //! Fields that the user's rules extract from pages.
 //!
-//! [`Rules::compile`] checks and compiles the rules of a settings file. [`Rules::extract`] applies
+//! [`CompiledRules::compile`] checks and compiles the rules of a settings file. [`CompiledRules::extract`] applies
 //! them to a page, which html5ever parses into a tree of bounded size and depth. Extraction never
-//! fails: [`Extract::cut`] names the first limit that a page exceeded, and [`Extract::failed`]
+//! fails: [`ExtractedFields::cut`] names the first limit that a page exceeded, and [`ExtractedFields::failed`]
 //! contains the fields whose text can't be converted to their type. The crate does no I/O.
 //!
 //! ```
@@ -75,4 +75,4 @@ pub use rule_error::RuleError;
 #[cfg(feature = "tree")]
 pub use rules::CompiledRules;
 #[cfg(not(feature = "tree"))]
-pub use rules_left_out::{PageSelector, Rules, tree_listing};
+pub use rules_left_out::{CompiledRules, PageCssSelector, tree_listing};

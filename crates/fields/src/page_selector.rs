@@ -4,7 +4,7 @@ use crate::css_selector_matching::CssSelectorList;
 use crate::page_tree::PageTree;
 use crate::rule_work_budget::RuleWorkBudget;
 
-/// A CSS selector to test pages with. See [`PageSelector::is_on`].
+/// A CSS selector to test pages with. See [`PageCssSelector::is_on`].
 #[derive(Clone, Debug)]
 pub struct PageCssSelector(CssSelectorList);
 

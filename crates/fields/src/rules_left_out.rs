@@ -2,7 +2,7 @@
 //! can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
-use crate::page_facts::{Extract, NoMatchReason, PageFacts};
+use crate::page_facts::{ExtractedFields, NoMatchReason, PageToMatch};
 use crate::rule_error::RuleError;
 
 /// The compiled rules of a crawl. Always empty in a build without the feature `tree`.
@@ -42,19 +42,19 @@ impl CompiledRules {
 
     /// Returns false, because there are no rules.
     #[must_use]
-    pub fn may_match(&self, _: &PageFacts<'_>) -> bool {
+    pub fn may_match(&self, _: &PageToMatch<'_>) -> bool {
         false
     }
 
     /// Returns no extracts, because there are no rules.
     #[must_use]
-    pub fn extract(&self, _: &str, _: &PageFacts<'_>) -> Vec<Extract> {
+    pub fn extract(&self, _: &str, _: &PageToMatch<'_>) -> Vec<ExtractedFields> {
         Vec::new()
     }
 
     /// Returns no conditions, because there are no rules.
     #[must_use]
-    pub fn conditions(&self, _: &str, _: &PageFacts<'_>) -> Vec<(&'static str, bool)> {
+    pub fn conditions(&self, _: &str, _: &PageToMatch<'_>) -> Vec<(&'static str, bool)> {
         Vec::new()
     }
 

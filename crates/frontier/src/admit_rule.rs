@@ -35,11 +35,11 @@ pub struct QueuedUrlFields {
 pub struct QueueRank {
     /// 1 for a retry, else 0.
     pub round: u8,
-    /// The priority of the URL's [`QueuePlace`]; 0 for a retry.
+    /// The priority of the URL's [`QueuedUrlFields`]; 0 for a retry.
     pub priority: u8,
-    /// The distance of the URL's [`QueuePlace`]; 0 for a retry.
+    /// The distance of the URL's [`QueuedUrlFields`]; 0 for a retry.
     pub depth: u32,
-    /// The `seq` of the URL's [`QueuePlace`].
+    /// The `seq` of the URL's [`QueuedUrlFields`].
     pub seq: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct QueuedUrl {
 pub(crate) struct DeferredUrl {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
-    /// A distance, as in [`QueuePlace::depth`].
+    /// A distance, as in [`QueuedUrlFields::depth`].
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
     pub(crate) exclusion: NotFetchedReason,
@@ -78,7 +78,7 @@ pub enum CurrentState {
     Leased,
     /// Deferred.
     Deferred {
-        /// A distance, as in [`QueuePlace::depth`].
+        /// A distance, as in [`QueuedUrlFields::depth`].
         depth: u32,
         /// The number of consecutive redirects on the path to the URL.
         redirects: u8,

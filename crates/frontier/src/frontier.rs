@@ -39,7 +39,7 @@ use crate::visit::LastVisit;
 ///    after a crash, and add up.
 /// 8. **`lease` and `release` are quick** and never wait for a commit in progress.
 /// 9. Stored bytes are returned unchanged and are never interpreted.
-/// 10. **Visits.** A URL that was settled with a [`Visit`] becomes pending again, as if new, when a
+/// 10. **Visits.** A URL that was settled with a [`LastVisit`] becomes pending again, as if new, when a
 ///     transaction requests due visits or that URL. It has the depth, priority, kind and `via` of
 ///     its last lease. The stored visit remains until the URL is settled with another. Admitting a
 ///     settled URL as a link doesn't make it pending.

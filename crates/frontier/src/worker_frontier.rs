@@ -116,7 +116,7 @@ pub trait WorkerFrontier: Frontier {
     /// Fails if this worker's leases expired or were taken over.
     ///
     /// # Errors
-    /// [`SharedError::LeaseLost`].
+    /// [`SharedFrontierError::LeaseLost`].
     fn check(&self) -> Result<(), FrontierError>;
 
     /// Returns the buckets (sets of hosts) that this worker owns, in ascending order.
@@ -329,7 +329,7 @@ pub trait IncomingCrawl {
     /// of the process with the id `worker.life`.
     ///
     /// # Errors
-    /// [`MoveError`].
+    /// [`CrawlMoveError`].
     fn finish(
         self: Box<Self>,
         worker: ImportedWorker,

@@ -145,7 +145,7 @@ pub struct SignatureAgentCard {
     pub web_bot_auth: AgentCardDetails,
 }
 
-/// The content of the member `web_bot_auth` of a [`Card`].
+/// The content of the member `web_bot_auth` of a [`SignatureAgentCard`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AgentCardDetails {

@@ -19,7 +19,7 @@ pub const LIFETIME: u64 = 60;
 /// keys. The signature is valid for [`LIFETIME`] seconds.
 ///
 /// # Errors
-/// [`BaseError`] if a requested component can't be covered.
+/// [`SignatureBaseError`] if a requested component can't be covered.
 pub fn signature_fields(
     key: &SigningKey,
     agent: &str,

@@ -9,10 +9,10 @@ use crate::message::component_id;
 /// The value of the parameter `tag` in signatures of Web Bot Auth.
 pub const TAG: &str = "web-bot-auth";
 /// Maximum components that a server may request.
-/// Beyond the limit: [`UnmetRequest::TooLarge`].
+/// Beyond the limit: [`SignatureRequestError::TooLarge`].
 const MAX_COMPONENTS: usize = 16;
 /// Maximum bytes of a requested label, nonce or component.
-/// Beyond the limit: [`UnmetRequest::TooLarge`].
+/// Beyond the limit: [`SignatureRequestError::TooLarge`].
 const MAX_TEXT_BYTES: usize = 256;
 /// The default label of a signature, used unless the server requests another one.
 const LABEL: &str = "sig1";
@@ -60,7 +60,7 @@ impl SignatureRequest {
     /// Auth, or that accepts any tag. `None` if there is no such member.
     ///
     /// # Errors
-    /// [`UnmetRequest`] if the requested signature exceeds a limit or has an algorithm other than
+    /// [`SignatureRequestError`] if the requested signature exceeds a limit or has an algorithm other than
     /// Ed25519.
     #[must_use]
     pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, SignatureRequestError>> {

@@ -226,7 +226,7 @@ pub struct SeenNonces {
 }
 
 impl SeenNonces {
-    /// Records the nonce of a verified signature. Changes the verdict to [`Fault::Replay`] if an
+    /// Records the nonce of a verified signature. Changes the verdict to [`SignatureFault::Replay`] if an
     /// earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a forger
     /// could make valid signatures look like replays.
     pub fn judge(&mut self, verdict: &mut SignatureVerdict) {

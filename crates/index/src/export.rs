@@ -1,10 +1,10 @@
 //! Exports the pages of an index in formats that other programs read.
 //!
 //! Each format is a sink. Pass it the pages one by one, for example from
-//! [`SearchIndex::each_page`](crate::SearchIndex::each_page), and finish it at the end.
+//! [`IndexSearcher::each_page`](crate::IndexSearcher::each_page), and finish it at the end.
 //! [`opensearch`] and [`meilisearch`] write JSON lines for other search engines.
 //! [`StaticSearchWriter`] writes a folder with a complete search that any static file server can
-//! serve. [`MarkdownFolder`] writes a file for each page. [`LlmsTxt`] and [`SitemapFolder`] list
+//! serve. [`MarkdownFolderWriter`] writes a file for each page. [`LlmsTxtWriter`] and [`SitemapFolderWriter`] list
 //! the pages.
 
 mod date;
@@ -45,7 +45,7 @@ pub struct JsonExportReport {
     pub records: u64,
     /// The number of pages that were left out, because another page replaces them (one with the
     /// same text, or the one at their canonical URL) or because they have expired. For
-    /// [`LlmsTxt`], includes pages that language models may not use.
+    /// [`LlmsTxtWriter`], includes pages that language models may not use.
     pub left_out: u64,
 }
 

@@ -230,7 +230,7 @@ impl Prior {
 }
 
 /// Collects all matching pages in any order, with their scores times their priors. The field is
-/// [`PageSearch::is_about_changes`].
+/// [`PageSearchRequest::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -23,7 +23,7 @@ const MARK: char = '\u{2}';
 /// stem have the same position.
 pub(crate) const STEM: char = '\u{1}';
 
-/// Marks `text` for [`PageTokenizer`], so that it is split into words of a language.
+/// Marks `text` for [`MarkedTextTokenizer`], so that it is split into words of a language.
 pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }

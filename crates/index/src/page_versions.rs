@@ -2,7 +2,7 @@
 //! by a version (`/14/create.html` and `/15/create.html`).
 //!
 //! A number in a URL can mean other things, such as a chapter. So titles and texts decide whether
-//! two pages are versions of one page, and [`UrlVersion`] only finds candidates.
+//! two pages are versions of one page, and [`VersionInUrl`] only finds candidates.
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};

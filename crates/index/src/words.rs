@@ -141,7 +141,7 @@ impl<'t> WordIterator<'t> {
     }
 
     /// Splits more text until a word is ready. Returns false at the end of the text. A stemmer may
-    /// panic on some texts, but only in this function and not in [`Words::pop`].
+    /// panic on some texts, but only in this function and not in [`WordIterator::pop`].
     pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
             // All words have been returned, so the cached forms are no longer in use.
@@ -161,7 +161,7 @@ impl<'t> WordIterator<'t> {
         self.pop()
     }
 
-    /// Returns the next word if it is ready: see [`Words::make_ready`].
+    /// Returns the next word if it is ready: see [`WordIterator::make_ready`].
     pub(crate) fn pop(&mut self) -> Option<BorrowedWord<'_>> {
         let word = self.ready.pop_front()?;
         let (text, stem) = match word.form {

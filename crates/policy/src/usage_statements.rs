@@ -175,8 +175,14 @@ impl UsageStatements {
 
 fn from_robots(robots: &AgentRules, path: &str, statements: &mut Vec<PageUsageStatement>) {
     for (kind, vocabulary) in [
-        (UsageLineVocabulary::ContentUsage, UsageVocabulary::ContentUsage),
-        (UsageLineVocabulary::ContentSignal, UsageVocabulary::ContentSignal),
+        (
+            UsageLineVocabulary::ContentUsage,
+            UsageVocabulary::ContentUsage,
+        ),
+        (
+            UsageLineVocabulary::ContentSignal,
+            UsageVocabulary::ContentSignal,
+        ),
         (UsageLineVocabulary::License, UsageVocabulary::RslLicense),
     ] {
         for line in robots.preferences(kind, path) {
@@ -211,7 +217,10 @@ fn from_headers(headers: &[(&str, &str)], statements: &mut Vec<PageUsageStatemen
 
 fn from_page(page: &PageDirectives, statements: &mut Vec<PageUsageStatement>) {
     let refuse = |purposes: &[UsagePurpose]| -> Vec<_> {
-        purposes.iter().map(|&p| (p, UsageStance::Refused)).collect()
+        purposes
+            .iter()
+            .map(|&p| (p, UsageStance::Refused))
+            .collect()
     };
     let ai = [UsagePurpose::AiInput, UsagePurpose::TrainAi];
     for (source, vocabulary, says) in [

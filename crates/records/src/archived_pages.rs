@@ -121,7 +121,12 @@ impl ArchivedPageLocator {
         let mut page = read_record(&self.dir, url, &warc, place.bytes)?;
         if let Some((distance, bytes)) = place.dom {
             let offset = place.offset.saturating_add(distance);
-            page.show(dom_at(&self.dir, url, &WarcRecordLocation { offset, ..warc }, bytes));
+            page.show(dom_at(
+                &self.dir,
+                url,
+                &WarcRecordLocation { offset, ..warc },
+                bytes,
+            ));
         }
         Some(page)
     }
@@ -168,7 +173,12 @@ pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPageBody> {
     Some(page)
 }
 
-fn read_record(dir: &Path, url: &str, warc: &WarcRecordLocation, bytes: u64) -> Option<ArchivedPageBody> {
+fn read_record(
+    dir: &Path,
+    url: &str,
+    warc: &WarcRecordLocation,
+    bytes: u64,
+) -> Option<ArchivedPageBody> {
     let record = read_place(dir, warc, bytes).ok()?;
     let http = record.http().filter(|_| record.url() == Some(url))?;
     let field = |name| http.field(name).map(String::from_utf8_lossy);

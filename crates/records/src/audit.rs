@@ -4,9 +4,9 @@
 //! rows of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the
 //! settings in force at the time of each request from `state/delays.jsonl` and `crawl.toml`.
 
+mod audit_findings;
 mod audited_settings;
 mod compiled_robots_cache;
-mod audit_findings;
 mod host_conduct_page;
 mod host_pace;
 mod operator_delays;
@@ -29,10 +29,10 @@ use crawl_archive::rows::RequestRow;
 use crawl_identity::KeyDirectory;
 use serde::{Deserialize, Serialize};
 
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{FileRows, excluded, pages, requests};
-use audit_findings::{CitedRowFile, AuditFindings};
+use audit_findings::{AuditFindings, CitedRowFile};
 use host_pace::HostRequestTrackers;
 use operator_delays::OperatorDelayLog;
 use robots_exchanges::RobotsExchangeLocator;
@@ -49,7 +49,7 @@ const ROUNDING_MS: u64 = 1;
 /// happened. Such an event is a robots.txt response, a change of the settings, or the start of
 /// quiet hours.
 const SETTLING_MS: u64 = 1000;
-// Keys of `Audit::undecided`, which are a part of the JSON format. The text format words them
+// Keys of `AuditReport::undecided`, which are a part of the JSON format. The text format words them
 // differently: see `undecided_words`.
 const JUST_THEN: &str = "rules that were answered just then";
 const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
@@ -106,7 +106,7 @@ pub struct AuditReport {
 /// A breach of a rule by the crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breach {
-    /// The rule, as in [`Audit::by_rule`].
+    /// The rule, as in [`AuditReport::by_rule`].
     pub rule: String,
     /// The host that the breach concerns.
     pub host: String,
@@ -173,7 +173,7 @@ struct AuditRun<'a> {
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Config`] and file system
-/// errors. A malformed line is not an error, but is listed in [`Audit::flaws`]. A malformed line of
+/// errors. A malformed line is not an error, but is listed in [`AuditReport::flaws`]. A malformed line of
 /// `requests.jsonl` may have been the robots.txt response that allows a request. In that case, an
 /// apparent breach of robots.txt is undecided.
 pub fn audit(dir: &Path, keys: &[KeyDirectory]) -> Result<AuditReport, RecordsError> {

@@ -1,8 +1,8 @@
 //! Finds broken pages and all links to them.
 
 mod archived_links;
-mod latest_rows;
 mod broken_link_search;
+mod latest_rows;
 mod redirect_targets;
 mod row_links;
 mod text;
@@ -12,13 +12,13 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{pages, waiting};
 pub(crate) use archived_links::CrawlArchive;
-pub(crate) use latest_rows::{LatestRows, key};
 use broken_link_search::BrokenLinkSearch;
 pub(crate) use broken_link_search::naming;
+pub(crate) use latest_rows::{LatestRows, key};
 use redirect_targets::RedirectTargets;
 pub use text::EveryLinkDisplay;
 

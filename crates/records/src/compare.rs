@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use self::round_request_totals::RoundRequestTotals;
 use crate::broken::{LatestRows, key};
-use crate::host_coverage::HostCoverage;
 use crate::error::RecordsError;
+use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;
 use crate::report::{CrawlReport, report};
 use crate::row_file_reader::{excluded, pages, waiting};
@@ -81,7 +81,7 @@ pub struct ComparedCrawlTotals {
     pub rounds: u32,
     /// Number of hosts by coverage verdict.
     pub coverage: BTreeMap<HostCoverage, u64>,
-    /// Defects of the records, as in [`Report::flaws`].
+    /// Defects of the records, as in [`CrawlReport::flaws`].
     #[serde(default)]
     pub flaws: Vec<String>,
 }
@@ -171,7 +171,7 @@ const MAX_RULES: usize = 1000;
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if a directory has no crawl; file system errors. A malformed line is
-/// not an error, but is listed in [`ComparedCrawl::flaws`].
+/// not an error, but is listed in [`ComparedCrawlTotals::flaws`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
     compare_round(a, b, None)
 }

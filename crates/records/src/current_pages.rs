@@ -6,8 +6,8 @@ use crawl_archive::rows::PageRow;
 use crawl_weburl::SpellingStepPolicies;
 
 use crate::broken::{LatestRows, naming};
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
 /// Selects the rows of `pages.jsonl` that show the state of each URL at its last visit.
@@ -78,7 +78,7 @@ impl CurrentRowSelector {
 mod tests {
     use serde_json::json;
 
-    use super::{CurrentRowSelector, CurrentRow};
+    use super::{CurrentRow, CurrentRowSelector};
     use crate::RecordsError;
     use crate::test_crawl::TestCrawl;
 

@@ -9,15 +9,15 @@ use std::path::Path;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
 use crawl_frontier::{
-    DiskOpenError, NotFetchedReason, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError,
-    KnownState, KnownUrlDetails, Reason, LastVisit,
+    DiskOpenError, FjallFrontier, FjallFrontierOptions, Frontier as _, FrontierError, KnownState,
+    KnownUrlDetails, LastVisit, NotFetchedReason, Reason,
 };
-use crawl_sample::{DRAW_KEY, SampleDrawResult, NOT_DRAWN};
+use crawl_sample::{DRAW_KEY, NOT_DRAWN, SampleDrawResult};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{delays, excluded, pages, requests, walk};
 pub use url_mentions::UrlMention;
 
@@ -113,7 +113,11 @@ pub struct UrlWalkSteps {
 
 impl SampleDrawPosition {
     /// Returns the place of a URL in the draw. `None` if the URL was found after the draw.
-    fn of(draw: &SampleDrawResult, url: &CanonicalUrl, known: &KnownUrlDetails) -> Option<SampleDrawPosition> {
+    fn of(
+        draw: &SampleDrawResult,
+        url: &CanonicalUrl,
+        known: &KnownUrlDetails,
+    ) -> Option<SampleDrawPosition> {
         let drawn = draw.stratum_of(url);
         let is_in_frame = match &known.state {
             KnownState::Deferred(why) => {
@@ -222,7 +226,11 @@ pub fn explain(
 }
 
 /// The stored state of a URL, its last visit, and the draw of the crawl's sample.
-type Stored = (Option<KnownUrlDetails>, Option<LastVisit>, Option<SampleDrawResult>);
+type Stored = (
+    Option<KnownUrlDetails>,
+    Option<LastVisit>,
+    Option<SampleDrawResult>,
+);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateAvailability> {
     let state = dir.join("state");
@@ -283,7 +291,12 @@ impl Explanation {
         Ok(())
     }
 
-    fn take_state(&mut self, known: Option<KnownUrlDetails>, visit: Option<LastVisit>, now: Timestamp) {
+    fn take_state(
+        &mut self,
+        known: Option<KnownUrlDetails>,
+        visit: Option<LastVisit>,
+        now: Timestamp,
+    ) {
         let Some(known) = known else {
             return;
         };

@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::unmatched_rule_search::FirstPagesByRule;
 use crate::error::RecordsError;
 use crate::number_format::{counted, grouped};
-use crate::round_row_filter::{RoundSelection, RoundRowFilter};
+use crate::round_row_filter::{RoundRowFilter, RoundSelection};
 use crate::row_file_reader::extracts;
 
 /// The file with the rules that the rows of `extracts.jsonl` come from.

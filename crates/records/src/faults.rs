@@ -1,10 +1,10 @@
 //! Faults of a site that its owner can fix: links to missing pages or missing places in a page,
 //! links to moved pages, and resources loaded without encryption.
 
-mod fault_baseline;
+mod broken_link_elements;
 mod broken_pages;
 mod csv;
-mod broken_link_elements;
+mod fault_baseline;
 mod formats;
 mod fragment_links;
 mod text_fragment;
@@ -23,14 +23,14 @@ use crate::reported_crawl::ReportedCrawl;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::status_words;
 
-pub use fault_baseline::FaultBaseline;
-use broken_pages::{broken_faults, unreachable_words};
 use broken_link_elements::{BrokenLinkElements, element_words};
+use broken_pages::{broken_faults, unreachable_words};
+pub use fault_baseline::FaultBaseline;
 use fragment_links::FragmentLinks;
 pub use unchecked_links::UncheckedLink;
 use unchecked_links::{UnfetchedReason, UnfetchedUrls};
 
-/// Prefix of the new address in [`Fault::why`] of a moved page.
+/// Prefix of the new address in [`PageFault::why`] of a moved page.
 pub(crate) const MOVED_TO: &str = "moved to ";
 /// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
@@ -46,7 +46,7 @@ pub struct FaultReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the links: `archive`, or a source of [`BrokenLinks`](crate::BrokenLinks).
+    /// The source of the links: `archive`, or a source of [`BrokenLinkReport`](crate::BrokenLinkReport).
     /// Without an archive, only links to broken pages are found.
     pub source: String,
     /// The number of faults of each kind.

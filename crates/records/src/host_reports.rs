@@ -9,8 +9,8 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
-use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrls, coverage};
 use crate::histograms::GapHistograms;
+use crate::host_coverage::{HostCoverage, HostOutcomeCounts, MissingUrls, coverage};
 
 pub(crate) use self::last_row_line_set::LastRowLineSet;
 
@@ -208,7 +208,7 @@ impl HostReportCollector {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
 
-    /// Adds a row of `pages.jsonl`. After the last one, call [`HostSums::take_last_rows`].
+    /// Adds a row of `pages.jsonl`. After the last one, call [`HostReportCollector::take_last_rows`].
     pub fn page(&mut self, row: &PageRow) {
         self.page_rows += 1;
         self.rounds = self.rounds.max(row.round);
@@ -290,7 +290,7 @@ impl HostReportCollector {
         self.finish_with_gaps().0
     }
 
-    /// Returns the report of each host like [`HostSums::finish`], and histograms of the delays of
+    /// Returns the report of each host like [`HostReportCollector::finish`], and histograms of the delays of
     /// all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();

@@ -1,17 +1,17 @@
 //! Self-contained HTML pages, which are built from checks, tables and plots. The pages load no
 //! fonts or other files. Their only script makes tables sortable, and they are complete without it.
 
+mod html_table;
 mod site_check;
 mod site_origin;
-mod html_table;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+pub(crate) use html_table::{HtmlTable, TableCell};
 pub(crate) use site_check::{ProblemShare, SiteCheckResult, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
-pub(crate) use html_table::{TableCell, HtmlTable};
 
 const STYLE: &str = include_str!("html/page.css");
 

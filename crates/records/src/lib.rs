@@ -2,7 +2,7 @@
 //! rules.
 //!
 //! [`pages`], [`requests`], [`excluded`] and [`links`] iterate over the row files. [`report()`]
-//! sums them up as a [`Report`], and [`write_report`] writes it to the directory as `report.json`.
+//! sums them up as a [`CrawlReport`], and [`write_report`] writes it to the directory as `report.json`.
 //! [`explain()`] collects everything that records and stored state contain about one URL.
 //! [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken pages
 //! with the links to them. [`changes()`] lists the pages that were new, changed or gone in the last
@@ -29,23 +29,23 @@ mod audit;
 mod bot_page;
 mod broken;
 mod compare;
-mod host_coverage;
-mod recognize_directory;
 mod current_pages;
 mod decoded_body;
 mod error;
 mod explain;
 mod extraction_report;
 mod faults;
-mod problem_grade;
 mod header_fields;
 mod histograms;
+mod host_coverage;
 mod host_reports;
 mod html;
 mod number_format;
 mod outcome;
 mod plan;
 mod plot_data;
+mod problem_grade;
+mod recognize_directory;
 mod report;
 mod report_files;
 mod report_page;
@@ -54,13 +54,13 @@ mod reported_crawl;
 mod round_changes;
 mod round_row_filter;
 mod row_file_reader;
+mod row_token_wording;
 mod rules_recheck;
 mod sample_report;
+mod site_fix_checks;
 mod site_report;
 #[cfg(test)]
 mod test_crawl;
-mod site_fix_checks;
-mod row_token_wording;
 mod walk_report;
 
 pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
@@ -68,48 +68,58 @@ pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_messa
 pub use bot_page::BotPageFacts;
 pub use broken::{BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken};
 pub use compare::{
-    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionDifference, HostDifference, RequestOrderComparison,
-    PageDifference, PageDifferences, compare, compare_round,
+    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionDifference, HostDifference,
+    PageDifference, PageDifferences, RequestOrderComparison, compare, compare_round,
 };
-pub use host_coverage::{HostCoverage, HostOutcomeCounts, MissingReason, MissingUrls, coverage};
-pub use recognize_directory::{seeds_of, stored_settings};
-pub use current_pages::{CurrentRowSelector, CurrentRow};
+pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
-pub use explain::{Explanation, SampleDrawPosition, StateAvailability, UrlMention, UrlWalkSteps, explain};
+pub use explain::{
+    Explanation, SampleDrawPosition, StateAvailability, UrlMention, UrlWalkSteps, explain,
+};
 pub use extraction_report::{
     ExtractRules, ExtractionReport, FieldCounts, RuleCounts, UnmatchedSelectorName, UnmetCondition,
     extract_rules, extraction,
 };
-pub use faults::{FaultBaseline, PageFault, FaultKind, FaultReport, UncheckedLink, faults};
-pub use host_reports::{DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps};
+pub use faults::{FaultBaseline, FaultKind, FaultReport, PageFault, UncheckedLink, faults};
+pub use host_coverage::{HostCoverage, HostOutcomeCounts, MissingReason, MissingUrls, coverage};
+pub use host_reports::{
+    DemandedWaits, HostReport, HostReportCollector, LastRobotsResponse, RequestGaps,
+};
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
-pub use plan::{CostPlan, BoundedEstimate, HostPlan, OriginRobotsStatements, PlanRule, PlanSettings, plan};
+pub use plan::{
+    BoundedEstimate, CostPlan, HostPlan, OriginRobotsStatements, PlanRule, PlanSettings, plan,
+};
+pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{
-    BrokenPageSummary, CrawlSettings, ExcludedCounts, LabelCounts, ReportedBrokenPage, OperatorSettings,
-    PageCounts, PendingCounts, CrawlReport, RequestCounts, SampleSettings, VisitCounts, report,
+    BrokenPageSummary, CrawlReport, CrawlSettings, ExcludedCounts, LabelCounts, OperatorSettings,
+    PageCounts, PendingCounts, ReportedBrokenPage, RequestCounts, SampleSettings, VisitCounts,
+    report,
 };
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
 pub use report_text::in_words;
 pub use reported_crawl::ReportedCrawl;
 pub use round_changes::{RoundChanges, changes};
-pub use round_row_filter::{RoundSelection, RoundRowFilter};
+pub use round_row_filter::{RoundRowFilter, RoundSelection};
 pub use row_file_reader::{
     FileRows, GATHERED_DELAYS, WORKERS, delays, excluded, extracts, links, pages, requests,
     waiting, walk,
+};
+pub use row_token_wording::{
+    answer_words, evidence_words, failure_words, outcome_words, status_words,
 };
 pub use rules_recheck::{
     RECHECK, RecheckTotals, page_urls, recheck_file, recheck_rows, write_recheck,
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
 pub use site_report::{
-    RobotsExcludedUrl, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement, PageWithoutAltTexts,
-    PagesShowingImage, RedirectChain, SharedText, SiteReport, VagueLinkText, site,
+    MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement, PageWithoutAltTexts,
+    PagesShowingImage, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
+    site,
 };
-pub use row_token_wording::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 pub use walk_report::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{

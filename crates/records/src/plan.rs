@@ -13,8 +13,8 @@ use crawl_archive::rows::{ExcludedRow, PageUsagePermissions, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use self::page_sizes::{HostBytesEstimate, PageSizes, PlannedPages};
-use crate::host_coverage::{MissingReason, MissingUrls};
 use crate::error::RecordsError;
+use crate::host_coverage::{MissingReason, MissingUrls};
 use crate::host_reports::{HostReport, host_key};
 use crate::report::report;
 use crate::row_file_reader::{excluded, requests};
@@ -211,7 +211,8 @@ fn host_plan(
     let mut excluded = host.excluded_by.clone();
     let planned_urls = excluded.remove(PLANNED).unwrap_or_default();
     let pages = planned_urls.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
-    let of_host = |origin: &&OriginRobotsStatements| host_key(&origin.origin).as_ref() == Some(&host.host);
+    let of_host =
+        |origin: &&OriginRobotsStatements| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
     let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {

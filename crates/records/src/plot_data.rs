@@ -8,11 +8,11 @@ use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 
-use crate::recognize_directory::stored_settings;
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeAxis};
 use crate::host_reports::origin_of;
 use crate::outcome::outcome;
+use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
 use crate::row_file_reader::{excluded, pages, requests};
 
@@ -154,7 +154,7 @@ pub(crate) struct PlotData {
     pub(crate) sizes: Histogram,
     /// Request durations, in milliseconds.
     pub(crate) response_times: Histogram,
-    /// The first hosts of [`Report::hosts_asked`], in the same order.
+    /// The first hosts of [`CrawlReport::hosts_asked`], in the same order.
     pub(crate) hosts: Vec<HostPlotData>,
     pub(crate) permissions: UsagePermissionCounts,
     pub(crate) links: LinkGraphCounts,

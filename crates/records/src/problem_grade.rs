@@ -3,7 +3,12 @@
 use std::fmt;
 
 /// The grades from B to E, each with the maximum percentage of items that have the problem.
-const LIMITS: [(ProblemGrade, u64); 4] = [(ProblemGrade::B, 1), (ProblemGrade::C, 5), (ProblemGrade::D, 20), (ProblemGrade::E, 50)];
+const LIMITS: [(ProblemGrade, u64); 4] = [
+    (ProblemGrade::B, 1),
+    (ProblemGrade::C, 5),
+    (ProblemGrade::D, 20),
+    (ProblemGrade::E, 50),
+];
 
 /// A grade from A (no item has the problem) to F.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +40,14 @@ impl ProblemGrade {
 }
 
 impl ProblemGrade {
-    const ALL: [ProblemGrade; 6] = [ProblemGrade::A, ProblemGrade::B, ProblemGrade::C, ProblemGrade::D, ProblemGrade::E, ProblemGrade::F];
+    const ALL: [ProblemGrade; 6] = [
+        ProblemGrade::A,
+        ProblemGrade::B,
+        ProblemGrade::C,
+        ProblemGrade::D,
+        ProblemGrade::E,
+        ProblemGrade::F,
+    ];
 
     /// Returns the average of some grades, rounded to the worse grade. So the average is A only if
     /// all grades are A. `None` without grades.
@@ -96,7 +108,14 @@ mod tests {
         use ProblemGrade::{A, B, C, F};
         let averages = [&[][..], &[A, A], &[A, A, B], &[B, C], &[A, F], &[F, F]];
         let averages = averages.map(ProblemGrade::average);
-        let expected = [None, Some(A), Some(B), Some(C), Some(ProblemGrade::D), Some(F)];
+        let expected = [
+            None,
+            Some(A),
+            Some(B),
+            Some(C),
+            Some(ProblemGrade::D),
+            Some(F),
+        ];
         assert_eq!(averages, expected);
     }
 

@@ -8,17 +8,17 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use crate::host_coverage::HostCoverage;
-use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::extraction_report::{ExtractionReport, extraction};
 use crate::histograms::GapHistograms;
+use crate::host_coverage::HostCoverage;
 use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
 use crate::outcome::outcome;
+use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::RoundSelection;
 use crate::row_file_reader::{excluded, pages, requests, waiting};
-use crate::sample_report::{SampleReport, LastSampledRows};
+use crate::sample_report::{LastSampledRows, SampleReport};
 use crate::walk_report::{WalkReport, WalkVisitCounter};
 
 pub use unfetched_counts::{ExcludedCounts, PendingCounts};
@@ -279,7 +279,7 @@ const MAX_FLAWS: usize = 100;
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors. A malformed line is
-/// not an error, but is listed in [`Report::flaws`].
+/// not an error, but is listed in [`CrawlReport::flaws`].
 pub fn report(dir: &Path) -> Result<CrawlReport, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
@@ -331,7 +331,11 @@ impl CrawlReport {
             .all(|coverage| *coverage == HostCoverage::Whole)
     }
 
-    fn read_pages(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
+    fn read_pages(
+        &mut self,
+        dir: &Path,
+        hosts: &mut HostReportCollector,
+    ) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         let mut sample = LastSampledRows::default();
         let mut broken = BrokenPageSummary::default();
@@ -348,7 +352,8 @@ impl CrawlReport {
         let (steps, is_torn) = WalkVisitCounter::read(dir, |row| self.sound(row))?;
         self.note_torn("walk.jsonl", is_torn);
         self.walk = steps.report(&sample);
-        let (mut last_pages, mut last_broken) = (PageCounts::default(), BrokenPageSummary::default());
+        let (mut last_pages, mut last_broken) =
+            (PageCounts::default(), BrokenPageSummary::default());
         let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
             last_pages.add(&row, is_failed);
             last_broken.add(row);
@@ -360,7 +365,11 @@ impl CrawlReport {
         Ok(())
     }
 
-    fn read_excluded(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
+    fn read_excluded(
+        &mut self,
+        dir: &Path,
+        hosts: &mut HostReportCollector,
+    ) -> Result<(), RecordsError> {
         let mut rows = excluded(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
@@ -374,7 +383,11 @@ impl CrawlReport {
         Ok(())
     }
 
-    fn read_waiting(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
+    fn read_waiting(
+        &mut self,
+        dir: &Path,
+        hosts: &mut HostReportCollector,
+    ) -> Result<(), RecordsError> {
         let mut is_finished = false;
         for row in waiting(dir)? {
             if let Some(row) = self.sound(row)? {
@@ -393,7 +406,11 @@ impl CrawlReport {
         Ok(())
     }
 
-    fn read_requests(&mut self, dir: &Path, hosts: &mut HostReportCollector) -> Result<(), RecordsError> {
+    fn read_requests(
+        &mut self,
+        dir: &Path,
+        hosts: &mut HostReportCollector,
+    ) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         // The worker that sent requests to each address. `None` if several workers did.
         let mut askers: HashMap<String, Option<String>> = HashMap::new();

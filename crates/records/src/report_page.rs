@@ -15,10 +15,10 @@ use std::fmt::Display;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use crate::host_coverage::HostCoverage;
 use crate::histograms::GapHistograms;
+use crate::host_coverage::HostCoverage;
 use crate::host_reports::HostReport;
-use crate::html::{TableCell, MAX_LISTED_HOSTS, HtmlTable, fold, link, page, scrolling_table};
+use crate::html::{HtmlTable, MAX_LISTED_HOSTS, TableCell, fold, link, page, scrolling_table};
 use crate::number_format::{counted, grouped, size};
 use crate::plot_data::PlotData;
 use crate::report::{BrokenPageSummary, CrawlReport};
@@ -80,9 +80,9 @@ pub(crate) fn page_of(
             (politeness_section(report, figures))
             (coverage_section(report))
         }
-        @if let Some(extraction) = &report.extraction { (extracted_fields::fields(extraction)) }
-        @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
-        @if let Some(walk) = &report.walk { (sample::walked(walk)) }
+        @if let Some(extraction) = &report.extraction { (extracted_fields_section::fields(extraction)) }
+        @if let Some(sample) = &report.sample { (sample_section::drawn(sample, report.crawl.sample.as_ref())) }
+        @if let Some(walk) = &report.walk { (sample_section::walked(walk)) }
         @if !plots.is_empty() || sketch.is_some() {
             h2 { "Plots" }
             div.plots { @for plot in &plots { (plot) } }
@@ -284,10 +284,10 @@ fn coverage_section(report: &CrawlReport) -> Markup {
         @else { p { "Missing URLs by reason: " (in_words(&missing)) "." } }
         ul class="key" {
             @for (coverage, meaning) in [
-                (Coverage::Whole, "everything found and allowed was answered"),
-                (Coverage::Partial, "something is missing"),
-                (Coverage::Blocked, "the host refused the crawl"),
-                (Coverage::Empty, "the host allowed nothing, or no page of it could be fetched"),
+                (HostCoverage::Whole, "everything found and allowed was answered"),
+                (HostCoverage::Partial, "something is missing"),
+                (HostCoverage::Blocked, "the host refused the crawl"),
+                (HostCoverage::Empty, "the host allowed nothing, or no page of it could be fetched"),
             ] {
                 li { (verdict(Some(coverage))) " " (meaning) }
             }

@@ -8,7 +8,7 @@ use crawl_weburl::safe_line;
 use crate::host_coverage::MissingUrls;
 use crate::host_reports::{HostReport, LastRobotsResponse, PENDING_REASON};
 use crate::number_format::{counted, grouped, size};
-use crate::report::{LabelCounts, OperatorSettings, CrawlReport, VisitCounts};
+use crate::report::{CrawlReport, LabelCounts, OperatorSettings, VisitCounts};
 use crate::row_token_wording::{evidence_words, failure_words, outcome_words, status_words};
 
 /// Maximum number of hosts listed individually. Those with the most requests come first.
@@ -160,7 +160,9 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
 
 /// Returns the settings about the operator and the purpose of the crawl, each with its label. Skips
 /// settings that are not set.
-pub(crate) fn operator_lines(operator: &OperatorSettings) -> impl Iterator<Item = (&'static str, &str)> {
+pub(crate) fn operator_lines(
+    operator: &OperatorSettings,
+) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
         ("operator", &operator.name),

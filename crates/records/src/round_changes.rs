@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
 use crate::number_format::grouped;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::pages;
 
 /// Pages that were new, changed or gone in the last round of a crawl.

@@ -186,7 +186,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{RoundSelection, RoundRowFilter};
+    use super::{RoundRowFilter, RoundSelection};
     use crate::row_file_reader::{excluded, links, pages};
 
     fn page(url: &str, round: u32, change: Option<&str>) -> String {

@@ -10,8 +10,8 @@ use crawl_archive::rows::RecheckRow;
 use crawl_archive::{Timestamp, replace_file};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::recognize_directory::holds_any;
 use crate::error::RecordsError;
+use crate::recognize_directory::holds_any;
 use crate::row_file_reader::{FileRows, excluded, pages, waiting};
 
 /// The name of the file in a crawl's directory that has the result of its last recheck.

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 use crawl_archive::rows::PageRow;
-use crawl_sample::{IntervalEstimate, InclusionProbability, RatioEstimator};
+use crawl_sample::{InclusionProbability, IntervalEstimate, RatioEstimator};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecordsError;
@@ -87,7 +87,7 @@ struct SampledPage {
     part: Part,
     status: Option<u16>,
     is_failed: bool,
-    /// Index in [`SampleRows::types`].
+    /// Index in [`LastSampledRows::types`].
     content_type: usize,
     bytes: u64,
     redirect: Option<u64>,
@@ -219,7 +219,8 @@ impl LastSampledRows {
                 }
             }
         }
-        let shares = |of: &RatioEstimator, parts: BTreeMap<String, Vec<InclusionProbability<'_>>>| {
+        let shares = |of: &RatioEstimator,
+                      parts: BTreeMap<String, Vec<InclusionProbability<'_>>>| {
             let share = |(name, pages): (String, Vec<InclusionProbability<'_>>)| {
                 let mut part = of.clone();
                 for probability in pages {
@@ -340,7 +341,7 @@ mod tests {
     use expect_test::expect;
     use serde_json::{Value, json};
 
-    use super::{SampleReport, LastSampledRows};
+    use super::{LastSampledRows, SampleReport};
 
     fn row(url: &str, sample: Value, more: Value) -> PageRow {
         let mut row = json!({"url": url, "status": 200, "fetched_at": "2026-11-20T23:59:59.123Z",

@@ -9,8 +9,8 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::broken::key;
-use crate::faults::{PageFault, FaultKind, FaultReport, MOVED_TO};
-use crate::html::{TableCell, ProblemShare, SiteCheckResult, SiteOrigin, HtmlTable};
+use crate::faults::{FaultKind, FaultReport, MOVED_TO, PageFault};
+use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::{counted, grouped};
 use crate::site_report::{RedirectChain, SiteReport};
 

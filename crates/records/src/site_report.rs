@@ -5,8 +5,8 @@ mod elements;
 mod html;
 mod page_resources;
 mod page_statistics;
-mod title_and_heading_collector;
 mod text;
+mod title_and_heading_collector;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -16,8 +16,8 @@ use crawl_weburl::{CanonicalUrl, SpellingStepPolicies, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, naming};
-use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
+use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::reported_crawl::ReportedCrawl;
 use crate::row_file_reader::{excluded, pages};
 use elements::PageElementCollector;
@@ -27,8 +27,8 @@ pub use page_resources::PageResourceStatistics;
 pub use page_statistics::PageWithMeasurement;
 pub(crate) use page_statistics::{COMPRESSED_FROM, LARGE_FROM, SLOW_FROM};
 use page_statistics::{SIZE_BINS, TIME_BINS, bin, count_from, extremes};
-use title_and_heading_collector::TitleAndHeadingCollector;
 pub(crate) use text::times_median;
+use title_and_heading_collector::TitleAndHeadingCollector;
 
 /// Default for the maximum number of clicks from a seed to a page that is not deep.
 pub const MAX_CLICKS: u32 = 4;
@@ -322,7 +322,10 @@ impl Site {
         report: &mut SiteReport,
     ) -> Result<(), RecordsError> {
         let archived = CrawlArchive::open(dir);
-        let (mut texts, mut elements) = (TitleAndHeadingCollector::default(), PageElementCollector::default());
+        let (mut texts, mut elements) = (
+            TitleAndHeadingCollector::default(),
+            PageElementCollector::default(),
+        );
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;

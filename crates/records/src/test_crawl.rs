@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Read as _;
 
 use crawl_archive::{
-    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
-    Timestamp,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
+    RecordIds, Timestamp,
 };
 use crawl_weburl::canonicalize;
 use flate2::Compression;

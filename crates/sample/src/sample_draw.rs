@@ -143,13 +143,13 @@ impl SampleDrawResult {
         }
     }
 
-    /// Parses the output of [`Draw::to_bytes`]. Returns `None` if it is damaged.
+    /// Parses the output of [`SampleDrawResult::to_bytes`]. Returns `None` if it is damaged.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<SampleDrawResult> {
         serde_json::from_slice(bytes).ok().map(SampleDrawResult::of)
     }
 
-    /// Serializes the draw for [`Draw::read`].
+    /// Serializes the draw for [`SampleDrawResult::read`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&self.stored).unwrap_or_default()

@@ -35,7 +35,7 @@ pub struct MaxRateLimiter {
     last: u64,
     /// The earliest time for the next request that the counted requests allow.
     opens_at: Tick,
-    /// The earliest time for the next request that the requests of [`MaxRate::note_earlier`] allow.
+    /// The earliest time for the next request that the requests of [`MaxRateLimiter::note_earlier`] allow.
     earlier_until: Tick,
 }
 
@@ -49,7 +49,7 @@ impl MaxRateLimiter {
         MaxRateLimiter::with_clock(&RateClock::default(), per_second)
     }
 
-    /// Creates a limit like [`MaxRate::new`], but with a clock that several limits share.
+    /// Creates a limit like [`MaxRateLimiter::new`], but with a clock that several limits share.
     pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRateLimiter {
         MaxRateLimiter {
             clock: clock.clone(),

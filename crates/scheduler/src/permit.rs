@@ -186,7 +186,7 @@ macro_rules! accessors {
 
             /// Returns the purpose of the request.
             #[must_use]
-            pub fn purpose(&self) -> &Purpose {
+            pub fn purpose(&self) -> &RequestPurpose {
                 &self.0.purpose
             }
 

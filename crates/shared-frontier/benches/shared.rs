@@ -17,13 +17,13 @@ use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 use crate::postgres::{Postgres, Setup, execute, number};
 use crate::web::{LINKS, Web};
 
-#[path = "../../frontier/examples/bench/machine.rs"]
+#[path = "../../frontier/examples/bench/resource_usage.rs"]
 #[expect(dead_code, reason = "the benchmark of one on disk measures more")]
 mod machine;
 #[path = "../tests/shared/postgres.rs"]
 #[expect(dead_code, reason = "tests ask more of an engine")]
 mod postgres;
-#[path = "../../frontier/examples/bench/web.rs"]
+#[path = "../../frontier/examples/bench/generated_web.rs"]
 #[expect(dead_code, reason = "the benchmark of one on disk asks for more")]
 mod web;
 

@@ -45,11 +45,11 @@ pub(crate) struct OwnedBucket {
 
 /// The current process of a worker.
 pub(crate) struct WorkerProcessIdentity {
-    /// See [`Ownership::worker`].
+    /// See [`BucketOwnership::worker`].
     pub(crate) worker: String,
-    /// See [`Ownership::owner`].
+    /// See [`BucketOwnership::owner`].
     pub(crate) owner: String,
-    /// See [`Ownership::number`].
+    /// See [`BucketOwnership::number`].
     pub(crate) number: i32,
 }
 

@@ -49,7 +49,7 @@ pub(crate) type StatementParameter = Box<dyn ToSql + Sync + Send>;
 /// The parameters of a statement, in order.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
-        vec![$(Box::new($value) as crate::connection::Param),*]
+        vec![$(Box::new($value) as crate::connection::StatementParameter),*]
     };
 }
 pub(crate) use params;
@@ -217,7 +217,7 @@ impl DatabaseThread {
     }
 }
 
-/// Work that was handed over to the thread. [`DatabaseTask::answer`] waits for its result.
+/// Work that was handed over to the thread. [`DatabaseTaskHandle::answer`] waits for its result.
 pub(crate) struct DatabaseTaskHandle<T>(mpsc::Receiver<DatabaseResult<T>>);
 
 impl<T> DatabaseTaskHandle<T> {

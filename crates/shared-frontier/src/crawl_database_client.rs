@@ -182,7 +182,7 @@ impl CrawlDatabaseClient {
         self.records_in(self.groups.own, keys)
     }
 
-    /// Like [`CrawlDatabase::records`], but returns the records that the server group `group`
+    /// Like [`CrawlDatabaseClient::records`], but returns the records that the server group `group`
     /// stores.
     pub(crate) fn records_in(
         &self,

@@ -27,8 +27,8 @@ pub(crate) const EXPORTED: &str = "exported";
 /// its records. The value is not exported, because nothing outside the shared frontier uses it.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its database servers. [`CrawlExport::finish`] fails if the
-/// crawl changed since [`CrawlExport::begin`].
+/// A crawl that is being moved out of its database servers. [`CrawlExporter::finish`] fails if the
+/// crawl changed since [`CrawlExporter::begin`].
 pub struct CrawlExporter {
     groups: Vec<ExportGroup>,
     name: String,
@@ -150,7 +150,7 @@ impl CrawlExporter {
         Ok(())
     }
 
-    /// Undoes [`CrawlExport::finish`], so that workers can continue the crawl. Call it if renaming
+    /// Undoes [`CrawlExporter::finish`], so that workers can continue the crawl. Call it if renaming
     /// the new directory to its final name fails.
     pub fn take_back(&self) -> Result<(), SharedCrawlError> {
         for group in &self.groups {

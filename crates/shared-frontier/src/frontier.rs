@@ -57,7 +57,7 @@ pub(crate) struct LastCommitState {
     pub(crate) links: i64,
     pub(crate) totals: CommittedUrlCounts,
     /// The URLs whose states change in a commit in progress, with their new states. After the
-    /// commit, these states are added to `FrontierMemory::recent`.
+    /// commit, these states are added to `LeasesAndRecentUrls::recent`.
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 

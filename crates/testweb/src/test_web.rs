@@ -102,7 +102,7 @@ impl TestWeb {
     }
 
     /// Returns `NAME:PORT:ADDRESS` for each host, as `curl --resolve` takes it, for hosts with
-    /// names ([`Spec::domain`]).
+    /// names ([`TestWebBuilder::domain`]).
     pub fn resolve(&self) -> Vec<String> {
         let hosts = self.shared.site.authorities.iter().zip(&self.addresses);
         hosts

@@ -27,7 +27,7 @@ pub enum ConnectionBehaviour {
 
 pub(crate) type ReplyHandler = Arc<dyn Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync>;
 
-/// The settings of a web to start. Chain its methods, then call [`Spec::start`].
+/// The settings of a web to start. Chain its methods, then call [`TestWebBuilder::start`].
 #[derive(Clone)]
 pub struct TestWebBuilder {
     pub(crate) seed: u64,
@@ -167,7 +167,7 @@ impl TestWebBuilder {
         self
     }
 
-    /// Sets the robots.txt of a host. For a status other than 200 use [`Spec::script`].
+    /// Sets the robots.txt of a host. For a status other than 200 use [`TestWebBuilder::script`].
     #[must_use]
     pub fn robots(self, host: u32, text: &str) -> TestWebBuilder {
         self.script(host, "/robots.txt", HttpAnswer::text(text))
@@ -204,7 +204,7 @@ impl TestWebBuilder {
     /// context.
     ///
     /// # Panics
-    /// If [`Spec::try_start`] fails.
+    /// If [`TestWebBuilder::try_start`] fails.
     pub fn start(self) -> TestWeb {
         self.try_start()
             .unwrap_or_else(|error| panic!("the web did not start: {error}"))

@@ -428,7 +428,7 @@ impl TrapDetector {
 
     /// Returns true if the treatment of a host's URLs, or of URLs found on its pages, may have
     /// changed because of learned evidence. If false, [`TrapDetector::standing`] returns
-    /// [`Disposition::Fetch`] for all these URLs, apart from queue levels and mirrors.
+    /// [`UrlDisposition::Fetch`] for all these URLs, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {

@@ -48,7 +48,7 @@ pub struct WrittenWacz {
 /// # Errors
 /// [`WaczError::NoCaptures`] if there is nothing to replay, [`WaczError::NoRound`],
 /// [`WaczError::NotEarlier`], and I/O errors. Damaged records don't cause an error, but are listed
-/// in [`Packaged::damages`].
+/// in [`WrittenWacz::damages`].
 pub fn package(
     dir: &Path,
     scratch: &Path,

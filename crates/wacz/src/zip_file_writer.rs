@@ -21,7 +21,7 @@ pub(crate) struct DataPackageResource {
 }
 
 /// Writes a ZIP file. For each entry, begin it and write its content. At the end, call
-/// [`ZipFile::finish`].
+/// [`ZipFileWriter::finish`].
 pub(crate) struct ZipFileWriter {
     zip: ZipWriter<BufWriter<File>>,
     resources: Vec<DataPackageResource>,

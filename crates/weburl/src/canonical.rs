@@ -10,7 +10,7 @@ use url::{Position, Url};
 use crate::shape::UrlShape;
 use crate::url_keys::{HostKey, Origin, OriginKeys, Site};
 
-/// Maximum bytes of a URL. A longer one is [`Unusable::TooLong`], because servers commonly reject
+/// Maximum bytes of a URL. A longer one is [`UnusableUrlError::TooLong`], because servers commonly reject
 /// more than 8 KiB of request line.
 /// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
@@ -75,7 +75,7 @@ impl UnusableUrlError {
 /// the page, or its base element.
 ///
 /// # Errors
-/// Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
+/// Fails with an [`UnusableUrlError`] that explains why `raw` can't be crawled. Never panics.
 pub fn canonicalize(
     base: Option<&CanonicalUrl>,
     raw: &str,
@@ -219,7 +219,7 @@ impl Origin {
     /// Parses an origin from its written form.
     ///
     /// # Errors
-    /// Fails with [`Unusable`] if `text` is not an http or https URL.
+    /// Fails with [`UnusableUrlError`] if `text` is not an http or https URL.
     pub fn parse(text: &str) -> Result<Origin, UnusableUrlError> {
         canonicalize(None, text).map(|url| url.origin())
     }
@@ -245,7 +245,7 @@ impl HostKey {
     /// Parses a host key from its written form.
     ///
     /// # Errors
-    /// Fails with [`Unusable`] if `text` is not a host.
+    /// Fails with [`UnusableUrlError`] if `text` is not a host.
     pub fn parse(text: &str) -> Result<HostKey, UnusableUrlError> {
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }

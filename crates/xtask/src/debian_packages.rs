@@ -288,7 +288,7 @@ impl DebianPackageFolder {
         Ok(names.collect())
     }
 
-    /// Downloads packages to the folder `download`, from which [`DebianPackages::extract`] unpacks
+    /// Downloads packages to the folder `download`, from which [`DebianPackageFolder::extract`] unpacks
     /// them.
     fn download(&self, packages: &[impl AsRef<str>]) -> Result<()> {
         let download = self.folder.join("download");

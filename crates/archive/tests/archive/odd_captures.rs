@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crawl_archive::{RevisitProfile, TruncationReason};
+use crawl_archive::{RevisitProfile, WarcTruncation};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -36,7 +36,7 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
         new(2, "/no-length", &[], b""),
         new(3, "/packed", &coded, &packed),
         new(4, "/packed-cut", &coded, &packed[..40])
-            .with(|s| s.truncated = Some(TruncationReason::Length)),
+            .with(|s| s.truncated = Some(WarcTruncation::Length)),
         new(5, "/packed-lie", &coded, b"not packed at all"),
         new(
             6,
@@ -55,8 +55,8 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
         new(11, "/same-empty", &html, b"")
             .with(|s| s.revisit = Some(RevisitProfile::IdenticalPayload)),
         new(12, "/cut", &[("content-length", b"99999")], b"cut")
-            .with(|s| s.truncated = Some(TruncationReason::Disconnect)),
-        new(13, "/slow", &html, b"slow").with(|s| s.truncated = Some(TruncationReason::Time)),
+            .with(|s| s.truncated = Some(WarcTruncation::Disconnect)),
+        new(13, "/slow", &html, b"slow").with(|s| s.truncated = Some(WarcTruncation::Time)),
         new(14, "/odd-reason", &html, b"odd").with(|s| {
             s.status = 299;
             s.reason = Some(b"Sehr sch\xf6n\r\n\r\nX");
@@ -104,7 +104,7 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
             b"",
         )
         .with(|s| s.status = 301),
-        new(27, "/reset", &html, b"").with(|s| s.truncated = Some(TruncationReason::Disconnect)),
+        new(27, "/reset", &html, b"").with(|s| s.truncated = Some(WarcTruncation::Disconnect)),
     ];
     let types: [&[u8]; 10] = [
         b"text/html; charset=utf-8",

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crawl_archive::rows::WarcRecordLocation;
 use crawl_archive::{
-    ArchiveOptions, ArchiveWriter, CaptureEncoder, ReadError, RevisitProfile, TruncationReason,
-    WarcReader, WarcRecord, Warcinfo, archive_file, read_place, read_record,
+    ArchiveOptions, ArchiveWriter, CaptureEncoder, ReadError, RevisitProfile, WarcReader,
+    WarcRecord, WarcTruncation, Warcinfo, archive_file, read_place, read_record,
 };
 use expect_test::{Expect, expect};
 use flate2::Compression;
@@ -350,7 +350,7 @@ fn a_wrong_length_is_corrected_and_kept() {
         })
     };
     let truncated =
-        sample(&["900"], b"12345").with(|s| s.truncated = Some(TruncationReason::Disconnect));
+        sample(&["900"], b"12345").with(|s| s.truncated = Some(WarcTruncation::Disconnect));
     check(
         &truncated,
         1,
@@ -413,7 +413,7 @@ fn a_wrong_length_is_corrected_and_kept() {
 #[test]
 fn a_truncated_body_is_not_a_revisit() {
     let sample = Sample::page(1).with(|s| {
-        s.truncated = Some(TruncationReason::Length);
+        s.truncated = Some(WarcTruncation::Length);
         s.revisit = Some(RevisitProfile::IdenticalPayload);
     });
     let records = records(&sample);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crawl_archive::{
     Capture, CaptureEncoder, CaptureMetadata, CapturedRequest, EncodedCapture, RecordIds,
-    RevisitOriginal, RevisitProfile, Timestamp, TlsVersion, TruncationReason,
+    RevisitOriginal, RevisitProfile, Timestamp, TlsVersion, WarcTruncation,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
     pub(crate) headers: HeaderMap,
     pub(crate) request: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    pub(crate) truncated: Option<TruncationReason>,
+    pub(crate) truncated: Option<WarcTruncation>,
     pub(crate) revisit: Option<fn(RevisitOriginal<'static>) -> RevisitProfile<'static>>,
     pub(crate) number: u64,
 }

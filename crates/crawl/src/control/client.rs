@@ -77,7 +77,7 @@ impl ControlClient {
     /// Connects to the crawl running in this directory. `None` if no crawl runs there.
     ///
     /// # Errors
-    /// [`ClientError::Socket`] if the socket can't be used, for example because another user owns
+    /// [`ControlClientError::Socket`] if the socket can't be used, for example because another user owns
     /// it.
     pub(crate) async fn connect(dir: &Path) -> Result<Option<ControlClient>, ControlClientError> {
         let failed = |source| ControlClientError::Socket {
@@ -107,7 +107,7 @@ impl ControlClient {
     /// Requests the state of the crawl.
     ///
     /// # Errors
-    /// [`ClientError`] if no state arrives.
+    /// [`ControlClientError`] if no state arrives.
     pub(crate) async fn state(&mut self) -> Result<CrawlStateSnapshot, ControlClientError> {
         self.send_line(&ControlCommand::State {}).await?;
         let answer = self.answer_in_time().await?;
@@ -117,7 +117,7 @@ impl ControlClient {
     /// Subscribes to the crawl's state, which is sent whenever it changes, at most once a second.
     ///
     /// # Errors
-    /// [`ClientError`] if the subscription can't be sent, for example because the crawl has ended.
+    /// [`ControlClientError`] if the subscription can't be sent, for example because the crawl has ended.
     pub(crate) async fn watch(mut self) -> Result<StateSubscription, ControlClientError> {
         self.send_line(&ControlCommand::Watch {}).await?;
         Ok(StateSubscription { client: self })
@@ -127,7 +127,7 @@ impl ControlClient {
     /// effect isn't obvious.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] if the crawl refuses it. After any other error it is unknown
+    /// [`ControlClientError::ControlRefusal`] if the crawl refuses it. After any other error it is unknown
     /// whether the command took effect.
     pub(crate) async fn send(
         &mut self,
@@ -201,7 +201,7 @@ impl StateSubscription {
     /// Waits for the next state. `None` if the crawl is over.
     ///
     /// # Errors
-    /// [`ClientError`] if the message isn't a state.
+    /// [`ControlClientError`] if the message isn't a state.
     pub(crate) async fn next(&mut self) -> Result<Option<CrawlStateSnapshot>, ControlClientError> {
         match self.client.answer().await {
             Ok(answer) => self.client.state_of(answer).map(Some),

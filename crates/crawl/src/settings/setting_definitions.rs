@@ -109,7 +109,7 @@ macro_rules! tables {
             $( #[command(flatten)] pub(crate) $table: $layer, )+
             /// Settings for single hosts; only in files.
             #[arg(skip)]
-            pub(crate) site: Option<Sites>,
+            pub(crate) site: Option<SiteSettingsByName>,
             /// Groups of hosts that share a budget and politeness settings; only in files.
             #[arg(skip)]
             pub(crate) group: Option<HostGroups>,
@@ -124,7 +124,7 @@ macro_rules! tables {
             /// As typed by the user.
             pub(crate) seed: Vec<ListedSeed>,
             $( pub(crate) $table: $settled, )+
-            pub(crate) site: Sites,
+            pub(crate) site: SiteSettingsByName,
             pub(crate) group: HostGroups,
             pub(crate) extract: Vec<RuleConfig>,
         }

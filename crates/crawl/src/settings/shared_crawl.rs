@@ -289,7 +289,7 @@ mod tests {
             ),
             (
                 |settings| {
-                    settings.frontier.frontier_lease = crate::values::DurationSetting::from_secs(1)
+                    settings.frontier.frontier_lease = crate::values::DurationSetting::from_secs(1);
                 },
                 "--frontier-lease 1s",
             ),

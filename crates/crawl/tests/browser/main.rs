@@ -7,10 +7,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]
-#[path = "../serve/server.rs"]
+#[path = "../serve/server_harness.rs"]
 mod server;
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]
-#[path = "../serve/site.rs"]
+#[path = "../serve/indexed_crawl_directory.rs"]
 mod site;
 
 mod rendering;

@@ -1,7 +1,7 @@
 //! Crawls of pages that scripts build, with a real browser.
 
-mod forbidden_addresses;
 mod failures;
+mod forbidden_addresses;
 mod mixed_site;
 mod npm_apps;
 mod posts;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crawl_testweb::{HttpAnswer, LinkMix, TestWebBuilder, TestWeb, gaps};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb, TestWebBuilder, gaps};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -82,10 +82,10 @@ use crate::trace_events::TraceEventEmitter;
 /// [`DriverStep::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
-/// - permit to commit: [`Hosts`], [`TurnTracker`], [`Backlog`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`], [`Logins`],
-///   [`Renders`];
-/// - the run as a whole: [`RunEnd`], [`RunStatistics`], [`WorkerCoordination`].
+/// - permit to commit: [`Hosts`], [`TurnTracker`], [`CommitBacklogTracker`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`], [`LoginTracker`],
+///   [`RenderTracker`];
+/// - the run as a whole: [`RunEndTracker`], [`RunStatistics`], [`WorkerCoordination`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,

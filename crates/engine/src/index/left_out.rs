@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use crawl_archive::RowFile;
+use crawl_archive::RowFileWriter;
 use crawl_frontier::Frontier;
 
 use super::log_number::forget;
@@ -55,7 +55,7 @@ impl Indexer {
         indexing: OpenedIndex,
         _when: (IndexingStopCondition, IsBusy),
         _failed: impl FnMut(EngineError) + Send + 'static,
-    ) -> Result<(Indexer, RowFile), EngineError> {
+    ) -> Result<(Indexer, RowFileWriter), EngineError> {
         match indexing {}
     }
 

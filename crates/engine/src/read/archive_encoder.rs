@@ -3,7 +3,7 @@
 use crawl_archive::rows::RenderStatistics;
 use crawl_archive::{
     Capture, CaptureEncoder, CaptureMetadata, CapturedRequest, EncodedCapture, RecordIds,
-    RevisitOriginal, RevisitProfile, Timestamp, TruncationReason,
+    RevisitOriginal, RevisitProfile, Timestamp, WarcTruncation,
 };
 use crawl_fetcher::{Exchange, TlsVersion, TruncationReason};
 use crawl_frontier::UrlKind;
@@ -148,11 +148,11 @@ impl ArchiveEncoder {
             headers: &exchange.headers,
             body: kept,
             truncated: match exchange.truncated {
-                _ if kept.len() < exchange.body.len() => Some(TruncationReason::Withheld),
-                Some(TruncationReason::Length) => Some(TruncationReason::Length),
-                Some(TruncationReason::Unwanted) => Some(TruncationReason::Withheld),
-                Some(TruncationReason::Time(_)) => Some(TruncationReason::Time),
-                Some(TruncationReason::Disconnect(_)) => Some(TruncationReason::Disconnect),
+                _ if kept.len() < exchange.body.len() => Some(WarcTruncation::Withheld),
+                Some(TruncationReason::Length) => Some(WarcTruncation::Length),
+                Some(TruncationReason::Unwanted) => Some(WarcTruncation::Withheld),
+                Some(TruncationReason::Time(_)) => Some(WarcTruncation::Time),
+                Some(TruncationReason::Disconnect(_)) => Some(WarcTruncation::Disconnect),
                 None => None,
             },
             revisit,

@@ -61,7 +61,7 @@ pub(crate) enum AnswerRepetition<'a> {
 pub(crate) struct AnswerArchiveRecord<'a> {
     pub(crate) digest: &'a str,
     /// Whether the record refers to an earlier record instead of containing a body, because of a
-    /// [`RepeatedAnswer`].
+    /// [`AnswerRepetition`].
     pub(crate) is_revisit: bool,
 }
 

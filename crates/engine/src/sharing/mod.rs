@@ -140,7 +140,7 @@ impl RestReports {
     }
 }
 
-/// The state of the thread that communicates with the shared frontier. Only [`SharingState::run`] reads a
+/// The state of the thread that communicates with the shared frontier. Only [`SharingThreadState::run`] reads a
 /// clock, so simulations call the other methods.
 pub(crate) struct SharingThreadState<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,

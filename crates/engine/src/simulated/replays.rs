@@ -319,7 +319,7 @@ impl LateRun {
                         self.plan(ended, ScheduledEvent::Fetched(fetched));
                     }
                     Effect::Read(page) => {
-                        self.plan(self.late(9_000), ScheduledEvent::Read(page, key))
+                        self.plan(self.late(9_000), ScheduledEvent::Read(page, key));
                     }
                     Effect::Write(WriterMessage::Side(item)) => {
                         let message = WriterMessage::Side(self.encoder.robots(item));
@@ -430,7 +430,7 @@ impl LateRun {
                 }
             }
             ScheduledEvent::Other(event) => {
-                self.coordinator.handle(self.now, *event, &mut self.effects)
+                self.coordinator.handle(self.now, *event, &mut self.effects);
             }
             ScheduledEvent::Commit => {
                 self.is_committing = false;

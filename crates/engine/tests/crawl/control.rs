@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crawl_engine::{CrawlCommand, CommandAnswer, CommandRefusal, Commander, EngineError, RunSummary};
-use crawl_engine::{EndReason, FreeSpaceMeter, CrawlPhase, park_at_rest, unpark_at_rest};
+use crawl_engine::{
+    CommandAnswer, CommandRefusal, Commander, CrawlCommand, EngineError, RunSummary,
+};
+use crawl_engine::{CrawlPhase, EndReason, FreeSpaceMeter, park_at_rest, unpark_at_rest};
 use crawl_testweb::{AllowedHosts, HttpAnswer as Reply, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
@@ -27,7 +29,10 @@ fn two_hosts() -> TestWeb {
 }
 
 /// Runs a crawl that is paused before its first request, gets the commands, and is then resumed.
-fn steered(crawl: &Crawl, commands: Vec<CrawlCommand>) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
+fn steered(
+    crawl: &Crawl,
+    commands: Vec<CrawlCommand>,
+) -> (Vec<Result<(), CommandRefusal>>, RunSummary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(
             commander.ask(CrawlCommand::Pause).await,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crawl_engine::{EmbeddedResourcePolicy, RunMode};
-use crawl_testweb::{HttpAnswer, LinkMix, TestWebBuilder, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, TestWeb, TestWebBuilder};
 
 use crate::support::Crawl;
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use crawl_engine::{
-    EndReason, EngineError, ArchivePresence, IndexRebuildReason, ProgressSnapshot, IndexRebuildSettings, RevisitIntervals,
-    StopUrgency, reindex,
+    ArchivePresence, EndReason, EngineError, IndexRebuildReason, IndexRebuildSettings,
+    ProgressSnapshot, RevisitIntervals, StopUrgency, reindex,
 };
-use crawl_index::{IndexError, IndexedPage, IndexSearcher};
+use crawl_index::{IndexError, IndexSearcher, IndexedPage};
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::support::Crawl;

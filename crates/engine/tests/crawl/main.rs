@@ -3,22 +3,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
-mod page_consumer;
 mod control;
 mod crash_suspects;
 mod discovery;
 mod failure;
 mod fetched_and_excluded;
+mod host_secrets;
 mod indexing;
 mod misbehaviour;
 #[expect(dead_code, reason = "the tests of the fetcher say more of a name")]
-#[path = "../../../fetcher/tests/exchanges/name_server.rs"]
+#[path = "../../../fetcher/tests/exchanges/scripted_name_server.rs"]
 mod name_server;
+mod page_consumer;
 mod recrawl;
 mod replay;
 mod restart;
 mod robots;
-mod host_secrets;
 mod seed_addresses;
 mod slow_documents;
 mod support;

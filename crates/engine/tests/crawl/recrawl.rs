@@ -7,7 +7,8 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
 use crawl_engine::{
-    PageChangeCounts, EndReason, IndexRebuildSettings, RevisitIntervals, RunSummary, StopUrgency, reindex,
+    EndReason, IndexRebuildSettings, PageChangeCounts, RevisitIntervals, RunSummary, StopUrgency,
+    reindex,
 };
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
 use crawl_index::IndexSearcher;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, ReplayResult, replay};
+use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayResult, ReplayTiming, replay};
 use crawl_records::compare;
 use crawl_scope::ScopeMode;
 use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb};

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_engine::{EndReason, ForbiddenRobotsPolicy};
-use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWebBuilder, TestWeb};
+use crawl_testweb::{
+    ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWeb, TestWebBuilder,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_engine::{
-    Commander, Config, ControlChannels, EngineError, FreeSpaceMeter, CrawlPhase, ProgressSnapshot, RunSummary, StopUrgency,
+    Commander, Config, ControlChannels, CrawlPhase, EngineError, FreeSpaceMeter, ProgressSnapshot,
+    RunSummary, StopUrgency,
 };
 use crawl_fetcher::FetchConfig;
 use crawl_policy::ProductToken;

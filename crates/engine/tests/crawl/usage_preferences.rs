@@ -2,7 +2,7 @@
 
 use crawl_engine::EndReason;
 use crawl_policy::usage_statements::UsagePurpose;
-use crawl_testweb::{HttpAnswer, ReplyScript, TestWebBuilder, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb, TestWebBuilder};
 
 use crate::support::Crawl;
 

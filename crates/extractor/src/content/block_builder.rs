@@ -19,7 +19,7 @@ pub(super) struct UnclassifiedBlock {
     pub(super) kind: BlockKind,
     /// The region that contains the block.
     pub(super) region: u32,
-    /// Weight of the block's words, in half words (see [`Weigher`]).
+    /// Weight of the block's words, in half words (see [`TextAmountCounter`]).
     pub(super) weight: u32,
     /// The weight of the words within links, which is a part of `weight`.
     pub(super) link_weight: u32,

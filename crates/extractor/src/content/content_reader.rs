@@ -1,4 +1,4 @@
-//! The consumer that builds a [`Content`] from tags and text.
+//! The consumer that builds a [`PageContent`] from tags and text.
 
 mod date_fields;
 

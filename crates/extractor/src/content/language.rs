@@ -3,7 +3,7 @@
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::text_amount::TextAmountCounter;
 
-/// Minimum length of a text for guessing its language, in half words (see [`Weigher`]).
+/// Minimum length of a text for guessing its language, in half words (see [`TextAmountCounter`]).
 const MIN_WEIGHT: u32 = 24;
 /// Minimum confidence of a guess. Less confident guesses are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
@@ -47,7 +47,7 @@ pub enum LanguageSource {
     XmlLang,
     /// `meta http-equiv=content-language`
     Meta,
-    /// The `Content-Language` header.
+    /// The `PageContent-Language` header.
     Header,
     /// `og:locale`
     #[strum(serialize = "og:locale")]

@@ -21,19 +21,19 @@ use super::teasers::drop_teasers;
 /// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
 /// `sidebar`. If the region has more text, the class or id is ignored.
 const MAX_NAMED: u64 = 40;
-/// Minimum amount of text outside readers' comments, in half words (see `Weigher`). If there is
+/// Minimum amount of text outside readers' comments, in half words (see `TextAmountCounter`). If there is
 /// less text, the comments count as main text.
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
 /// Maximum length of a block of links that is dropped as navigation at either end of a `main`, in
-/// half words (see `Weigher`).
+/// half words (see `TextAmountCounter`).
 const SHORT_LINKS: u64 = 24;
 /// A page counts as a list of links only if it has less running text than this, in half words (see
-/// `Weigher`), and its links have over four times as much text.
+/// `TextAmountCounter`), and its links have over four times as much text.
 const MAX_INDEX: u64 = 120;
 
-/// Minimum length of an introduction, in half words (see `Weigher`). Lines with only the author and
+/// Minimum length of an introduction, in half words (see `TextAmountCounter`). Lines with only the author and
 /// date are shorter.
 const MIN_INTRODUCTION: u32 = 16;
 
@@ -237,7 +237,7 @@ impl<'a> PageSums<'a> {
     }
 
     /// Returns whether a region is a list of links: its links have over four times the weight of
-    /// its running text, which weighs less than `max_running` half words (see `Weigher`).
+    /// its running text, which weighs less than `max_running` half words (see `TextAmountCounter`).
     fn is_index(&self, root: usize, max_running: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
         let inside = self.inside(root);

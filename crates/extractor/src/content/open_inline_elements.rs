@@ -64,7 +64,7 @@ impl NoscriptTextKind {
     }
 }
 
-/// A hidden element that is not a container. (`Regions` tracks hidden containers.)
+/// A hidden element that is not a container. (`RegionTracker` tracks hidden containers.)
 #[derive(Debug)]
 struct Hidden {
     name: ElementName,

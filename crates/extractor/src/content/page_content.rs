@@ -10,7 +10,7 @@ use super::language::Language;
 
 /// The main text of a page, and the page's own metadata.
 ///
-/// Each text occurs once, in [`Content::visible_text`]; blocks are ranges of it. Runs of white
+/// Each text occurs once, in [`PageContent::visible_text`]; blocks are ranges of it. Runs of white
 /// space become one space (except in [`BlockKind::Code`]). Soft hyphens and zero-width spaces are
 /// removed; zero-width joiners and all other characters stay.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ pub struct PageContent {
     /// The language of the text.
     pub language: Language,
     /// The plausible dates of the page, in page order. Dates from JSON-LD come last. See
-    /// [`Content::published`].
+    /// [`PageContent::published`].
     pub dates: Vec<PageDate>,
     /// The page's basic OpenGraph properties, such as `og:title`.
     pub open_graph: OpenGraph,
@@ -52,7 +52,7 @@ pub struct PageContent {
 pub struct Block {
     /// The kind of block.
     pub kind: BlockKind,
-    /// The byte range in [`Content::visible_text`].
+    /// The byte range in [`PageContent::visible_text`].
     pub range: Range<usize>,
     /// The role of the block: main text, text beside it, or navigation.
     pub place: BlockRole,

@@ -95,14 +95,14 @@ impl OpenRubyElement {
         self.joined(text).0
     }
 
-    /// Records a piece of base text, and returns it like [`Ruby::base_text`].
+    /// Records a piece of base text, and returns it like [`OpenRubyElement::base_text`].
     pub(super) fn add_base(&mut self, text: &str) -> String {
         let (joined, last, gap) = self.joined(text);
         (self.last, self.gap) = (last, gap);
         joined
     }
 
-    /// Returns base text as in [`Ruby::base_text`], its last character, and the white space at its
+    /// Returns base text as in [`OpenRubyElement::base_text`], its last character, and the white space at its
     /// end.
     fn joined(&self, text: &str) -> (String, Option<char>, Gap) {
         let mut joined = String::with_capacity(text.len());

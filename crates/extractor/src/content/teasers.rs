@@ -9,24 +9,24 @@ use super::role_hints::MainTextHint;
 
 /// Minimum number of linked titles in a region of teasers.
 const MIN_TITLES: u64 = 3;
-/// Minimum length of a teaser's title, in half words (see `Weigher`).
+/// Minimum length of a teaser's title, in half words (see `TextAmountCounter`).
 const MIN_TITLE: u32 = 6;
-/// Minimum length of a teaser's title in a `main`, in half words (see `Weigher`). Higher than
+/// Minimum length of a teaser's title in a `main`, in half words (see `TextAmountCounter`). Higher than
 /// `MIN_TITLE`, because generated documentation has many links to single names.
 const MIN_TITLE_IN_MAIN: u32 = 8;
 /// Maximum average length of running text per title in a region of teasers, in half words (see
-/// `Weigher`).
+/// `TextAmountCounter`).
 const MAX_TEXT: u64 = 80;
-/// Maximum length of a paragraph in a region of teasers, in half words (see `Weigher`).
+/// Maximum length of a paragraph in a region of teasers, in half words (see `TextAmountCounter`).
 const MAX_PARAGRAPH: u64 = 160;
 /// Maximum percentage of the page's running text in a region of teasers. A region with more text is
 /// the topic of the page.
 const MAX_PART: u64 = 60;
-/// Minimum length of the main text without the teasers, in half words (see `Weigher`). If there is
+/// Minimum length of the main text without the teasers, in half words (see `TextAmountCounter`). If there is
 /// less text, the page itself is a list of other pages, so its teasers are kept.
 const MIN_LEFT: u64 = 200;
 /// Minimum length of a paragraph that continues the text of a `main` after teasers, in half words
-/// (see `Weigher`).
+/// (see `TextAmountCounter`).
 const MIN_PARAGRAPH: u64 = 24;
 
 /// Counts of the blocks in a region, including nested regions.

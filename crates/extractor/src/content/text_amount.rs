@@ -30,7 +30,7 @@ impl TextAmountCounter {
     }
 
     /// Returns the number of half words that these ASCII characters add. Faster than calling
-    /// [`Weigher::add`] for each character, with the same result.
+    /// [`TextAmountCounter::add`] for each character, with the same result.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {

@@ -22,7 +22,7 @@ const MAX_TEXTS: usize = 64;
 /// Observes the text and the images of a page while it is read.
 pub trait VisibleTextObserver {
     /// Returns whether more text is wanted. Called before the page is read and after each call of
-    /// [`PageObserver::texts`].
+    /// [`VisibleTextObserver::texts`].
     fn wants_text(&self) -> bool;
 
     /// Processes several texts in page order. Each is a range of `page` between two tags, or a part
@@ -51,7 +51,7 @@ impl VisibleTextObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Builds the [`VisibleSummary`] of a page, and passes its visible text and images to an observer.
+/// Builds the [`VisiblePageSummary`] of a page, and passes its visible text and images to an observer.
 pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn VisibleTextObserver,
     /// Whether the observer wants more text.

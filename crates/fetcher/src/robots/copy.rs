@@ -59,7 +59,7 @@ pub enum RobotsRulesState {
     None,
     /// The rules are unknown.
     Unreachable {
-        /// The reason, as in [`RobotsAnswer::Unreachable`].
+        /// The reason, as in [`RobotsFetchResult::Unreachable`].
         why: String,
         /// How many answers in a row left the rules unknown.
         tries: u32,
@@ -117,7 +117,7 @@ impl RobotsCopy {
     ///
     /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
     /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
-    /// server's Retry-After is longer. A [`RobotsAnswer::Redirect`] that is not followed means no
+    /// server's Retry-After is longer. A [`RobotsFetchResult::Redirect`] that is not followed means no
     /// rules (RFC 9309 section 2.3.1.2).
     #[must_use]
     pub fn learn(

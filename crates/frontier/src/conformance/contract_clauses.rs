@@ -19,7 +19,7 @@ pub(super) type ContractClause = (&'static str, fn(&mut dyn RestartableFrontier)
 
 macro_rules! clauses {
     ($(fn $name:ident($bench:ident) $body:block)*) => {
-        pub(super) const CLAUSES: &[Clause] = &[$((stringify!($name), $name)),*];
+        pub(super) const CLAUSES: &[ContractClause] = &[$((stringify!($name), $name)),*];
         $(fn $name($bench: &mut dyn RestartableFrontier) $body)*
     };
 }

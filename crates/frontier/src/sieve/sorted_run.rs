@@ -4,7 +4,7 @@
 //! blocks   4,096 bytes each: up to 146 records of 28, zeros, xxh3 of the bytes before
 //! index    16 bytes for each block: its first key
 //! filter   64 bytes for each line
-//! footer   64 bytes: see `Footer`
+//! footer   64 bytes: see `SortedRunFooter`
 //! ```
 //!
 //! The checksum of a block is seeded with the numbers of the run and the block, so that a block in

@@ -49,8 +49,8 @@ pub struct MarkdownExportReport {
 
 /// A folder with a Markdown file for each page.
 ///
-/// First call [`MarkdownFolder::name`] for all pages, so that links between pages can lead to
-/// files. Then call [`MarkdownFolder::page`] for each page, and [`MarkdownFolder::finish`] at the
+/// First call [`MarkdownFolderWriter::name`] for all pages, so that links between pages can lead to
+/// files. Then call [`MarkdownFolderWriter::page`] for each page, and [`MarkdownFolderWriter::finish`] at the
 /// end.
 #[derive(Debug)]
 pub struct MarkdownFolderWriter {
@@ -88,7 +88,7 @@ impl MarkdownFolderWriter {
         }
     }
 
-    /// Writes the file of a page. A page without a file name from [`MarkdownFolder::name`] is
+    /// Writes the file of a page. A page without a file name from [`MarkdownFolderWriter::name`] is
     /// skipped. If `source` is missing or not HTML, the text is taken from the index.
     ///
     /// # Errors If the file can't be written.

@@ -18,7 +18,7 @@ pub(crate) struct RankingWeights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`QueryScoring`](crate::bm25f::QueryScoring) for `saturation`, `whole`, `text_alone`,
+    /// See [`Bm25fQueryDefinition`](crate::bm25f::Bm25fQueryDefinition) for `saturation`, `whole`, `text_alone`,
     /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,

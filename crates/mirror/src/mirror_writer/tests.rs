@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
-    RecordIds, Timestamp, TruncationReason,
+    RecordIds, Timestamp, WarcTruncation,
 };
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue};
@@ -44,7 +44,7 @@ impl Crawl {
         content_type: &'static str,
         body: &str,
         columns: &Value,
-        truncated: Option<TruncationReason>,
+        truncated: Option<WarcTruncation>,
     ) {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(content_type));
@@ -201,7 +201,7 @@ fn omissions_are_counted() {
         "file:///etc/passwd",
         &json!({"status": 200, "content_type": "text/html"}),
     );
-    let cut = Some(TruncationReason::Length);
+    let cut = Some(WarcTruncation::Length);
     crawl.page_with("https://e.example/cut", HTML, "<p", &json!({}), cut);
     let (report, files) = crawl.mirror();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! The words of META ROBOTS and X-Robots-Tag, and the robots that they address.
 
-use crawl_dates::{TimeWithPrecision, DatePrecision, is_weekday};
+use crawl_dates::{DatePrecision, TimeWithPrecision, is_weekday};
 
 use crate::product_token::ProductToken;
 

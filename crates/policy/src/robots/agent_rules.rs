@@ -8,15 +8,15 @@ use url::{Position, Url};
 use crate::product_token::{ProductToken, RobotsProfile};
 
 use super::lines::{self, RobotsFileBody};
-use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::older_standards_parser::{self, OlderStandard, RecordChoice};
+use super::merged_group_rules::CompiledRule;
 use super::non_rule_lines::{
     CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTime,
 };
+use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::older_standards_parser::{self, OlderStandard, RecordChoice};
 use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
 use super::rfc9309_parser::{self, IndexPageRule, ParsedRobots};
-use super::merged_group_rules::CompiledRule;
 use super::verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
 
 /// The rules of a robots.txt for one agent, under one [`RobotsProfile`].
@@ -42,7 +42,11 @@ impl AgentRules {
         AgentRules::of(&RobotsFileBody::of(file), agent, profile)
     }
 
-    pub(super) fn of(body: &RobotsFileBody<'_>, agent: &ProductToken, profile: RobotsProfile) -> AgentRules {
+    pub(super) fn of(
+        body: &RobotsFileBody<'_>,
+        agent: &ProductToken,
+        profile: RobotsProfile,
+    ) -> AgentRules {
         let bytes = &body.bytes;
         let old = |dialect, pick| older_standards_parser::read(bytes, agent, dialect, pick);
         let mut more_readings = Vec::new();

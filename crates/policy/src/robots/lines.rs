@@ -339,7 +339,10 @@ fn begins(key: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{RobotsFileBody, RobotsFieldName, RobotsLineIterator, MAX_ROBOTS_BYTES, exact_key, field, forgiving_key, plain_rule};
+    use super::{
+        MAX_ROBOTS_BYTES, RobotsFieldName, RobotsFileBody, RobotsLineIterator, exact_key, field,
+        forgiving_key, plain_rule,
+    };
 
     fn texts(body: &[u8]) -> Vec<(u32, String)> {
         RobotsLineIterator::of(body)
@@ -407,7 +410,12 @@ mod tests {
         file.insert(0, b'#');
         assert_eq!(RobotsFileBody::of(&file).bytes.len(), MAX_ROBOTS_BYTES - 3);
         assert!(RobotsFileBody::of(&file).cut);
-        assert_eq!(RobotsFileBody::of(&[b'a'; MAX_ROBOTS_BYTES + 1]).bytes.len(), 0);
+        assert_eq!(
+            RobotsFileBody::of(&[b'a'; MAX_ROBOTS_BYTES + 1])
+                .bytes
+                .len(),
+            0
+        );
     }
 
     #[test]

@@ -61,7 +61,9 @@ pub(super) struct LiteralOccurrences {
 
 impl LiteralIndex {
     /// Indexes `rules` in the order of their numbers; `None` stands for a rule without wildcard.
-    pub(super) fn new<'a>(rules: impl Iterator<Item = Option<WildcardRulePattern<'a>>>) -> LiteralIndex {
+    pub(super) fn new<'a>(
+        rules: impl Iterator<Item = Option<WildcardRulePattern<'a>>>,
+    ) -> LiteralIndex {
         let mut keys = HashMap::new();
         let mut has_length = [false; KEY_BYTES + 1];
         let mut parts = Vec::new();

@@ -82,7 +82,7 @@ impl Span {
 
 /// The rules of all groups that apply to the agent, merged, in file order.
 ///
-/// While a file is read, texts are positions in its body. [`Rules::keep`] then copies the parts
+/// While a file is read, texts are positions in its body. [`MergedGroupRules::keep`] then copies the parts
 /// that are needed.
 #[derive(Debug, Default)]
 pub(super) struct MergedGroupRules {
@@ -344,7 +344,12 @@ impl MergedGroupRules {
                 let occurrences = &mut question.occurrences;
                 let positions = occurrences.get_or_insert_with(|| index.occurrences(path));
                 let anchored = entry.anchored;
-                return index.matches(number, WildcardRulePattern { pattern, anchored }, path, positions);
+                return index.matches(
+                    number,
+                    WildcardRulePattern { pattern, anchored },
+                    path,
+                    positions,
+                );
             }
             question.searches += 1;
         }
@@ -354,7 +359,9 @@ impl MergedGroupRules {
     fn index_parts(&self) -> LiteralIndex {
         LiteralIndex::new(self.entries.iter().map(|entry| {
             let (pattern, anchored) = (self.pattern(entry), entry.anchored);
-            entry.wild.then_some(WildcardRulePattern { pattern, anchored })
+            entry
+                .wild
+                .then_some(WildcardRulePattern { pattern, anchored })
         }))
     }
 
@@ -453,7 +460,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, NormalizedPath, MergedGroupRules, SpecialCharacters,
+        FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, MergedGroupRules, NormalizedPath,
+        SpecialCharacters,
     };
 
     /// Returns for each path the number of the line that decides it: first with unsorted rules, then

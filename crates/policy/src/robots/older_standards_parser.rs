@@ -12,12 +12,12 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{RobotsFieldName, RobotsLineIterator, RobotsLine, exact_key, field, is_blank};
-use super::oddity::{RobotsOddityKind, note};
+use super::lines::{RobotsFieldName, RobotsLine, RobotsLineIterator, exact_key, field, is_blank};
+use super::merged_group_rules::MergedGroupRules;
 use super::non_rule_lines::NonRuleGroupLines;
+use super::oddity::{RobotsOddityKind, note};
 use super::pattern::SpecialCharacters;
 use super::rfc9309_parser::ParsedRobots;
-use super::merged_group_rules::MergedGroupRules;
 
 /// A robots.txt standard older than RFC 9309.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,9 @@ impl Reader<'_> {
                 self.note(line, RobotsOddityKind::UnknownField);
                 true
             }
-            RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam => self.found.file.take(key, value, line),
+            RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam => {
+                self.found.file.take(key, value, line)
+            }
             RobotsFieldName::ContentSignal | RobotsFieldName::License if !self.record.agents => {
                 self.found.file.take(key, value, line)
             }

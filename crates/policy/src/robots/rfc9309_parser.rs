@@ -2,11 +2,13 @@
 
 use crate::product_token::ProductToken;
 
-use super::lines::{RobotsFieldName, RobotsLineIterator, RobotsLine, field, forgiving_key, plain_rule, spelling};
-use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::non_rule_lines::{NonRuleGroupLines, WholeFileLines};
-use super::pattern::SpecialCharacters;
+use super::lines::{
+    RobotsFieldName, RobotsLine, RobotsLineIterator, field, forgiving_key, plain_rule, spelling,
+};
 use super::merged_group_rules::MergedGroupRules;
+use super::non_rule_lines::{NonRuleGroupLines, WholeFileLines};
+use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::pattern::SpecialCharacters;
 
 /// A robots.txt as read for one agent: its rules, its other lines, and its oddities.
 #[derive(Debug, Default)]
@@ -79,7 +81,9 @@ impl Reader<'_> {
         };
         let key = forgiving_key(field.key);
         match key {
-            RobotsFieldName::Allow | RobotsFieldName::Disallow => self.rule(line, key == RobotsFieldName::Allow, field.value),
+            RobotsFieldName::Allow | RobotsFieldName::Disallow => {
+                self.rule(line, key == RobotsFieldName::Allow, field.value);
+            }
             RobotsFieldName::UserAgent => self.user_agent(line, field.value),
             RobotsFieldName::Unknown => {
                 self.note(line, RobotsOddityKind::UnknownField);
@@ -164,8 +168,14 @@ impl Reader<'_> {
     /// Adds a line that is not a rule to the current group or to the whole file. Unlike after a
     /// rule, user-agent lines after such a line still belong to the same group.
     fn record(&mut self, line: &RobotsLine<'_>, key: RobotsFieldName, value: &[u8]) {
-        let of_file = matches!(key, RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam);
-        let signal = matches!(key, RobotsFieldName::ContentSignal | RobotsFieldName::License);
+        let of_file = matches!(
+            key,
+            RobotsFieldName::Sitemap | RobotsFieldName::Host | RobotsFieldName::CleanParam
+        );
+        let signal = matches!(
+            key,
+            RobotsFieldName::ContentSignal | RobotsFieldName::License
+        );
         let good = if of_file || (signal && !self.any_group) {
             self.found.file.take(key, value, line.number)
         } else if self.speaks() {

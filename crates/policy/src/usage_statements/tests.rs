@@ -6,7 +6,8 @@
 use expect_test::{Expect, expect};
 
 use super::{
-    UsageStance, StatementSource, UsageStatementInputs, TdmReservationList, UsagePurpose, UsageStatements, UsageVocabulary,
+    StatementSource, TdmReservationList, UsagePurpose, UsageStance, UsageStatementInputs,
+    UsageStatements, UsageVocabulary,
 };
 use crate::page_directives::PageDirectives;
 use crate::product_token::{ProductToken, RobotsProfile};
@@ -284,7 +285,13 @@ fn tdmrep_entries_that_are_read() {
     }
     let entry = r#"{"location":"/","tdm-reservation":1}"#;
     let many = format!("[{}]", [entry; 1001].join(","));
-    assert_eq!(TdmReservationList::parse(many.as_bytes()).unwrap().entries.len(), 1000);
+    assert_eq!(
+        TdmReservationList::parse(many.as_bytes())
+            .unwrap()
+            .entries
+            .len(),
+        1000
+    );
 }
 
 #[test]

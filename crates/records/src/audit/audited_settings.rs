@@ -102,7 +102,11 @@ impl AuditedSettings {
 }
 
 impl HostRequestLimits {
-    fn with(self, delay: Option<&Value>, per_host: Option<&Value>) -> Result<HostRequestLimits, String> {
+    fn with(
+        self,
+        delay: Option<&Value>,
+        per_host: Option<&Value>,
+    ) -> Result<HostRequestLimits, String> {
         let number = |value: &Value| {
             let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
             number.ok_or_else(|| format!("`{value}` is not a number of requests"))

@@ -15,7 +15,7 @@ use super::robots_responses::{MAX_HOPS, target};
 use super::text::undecided_words;
 use super::{AuditReport, ROUNDING_MS, readable};
 use crate::error::RecordsError;
-use crate::html::{TableCell, HtmlTable, fold, page};
+use crate::html::{HtmlTable, TableCell, fold, page};
 use crate::number_format::{counted, grouped, size};
 use crate::row_file_reader::{excluded, pages, requests};
 

@@ -7,11 +7,11 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RobotsVerdict};
 use crawl_policy::{AgentRules, RuleVerdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::audited_settings::AuditedSettings;
 use super::audit_findings::{
     CheckResult,
     CitedRowFile::{Excluded, Pages, Requests},
 };
+use super::audited_settings::AuditedSettings;
 use super::robots_obedience::words;
 use super::robots_responses::{BindingRules, RobotsResponse};
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};

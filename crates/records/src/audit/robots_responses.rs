@@ -10,7 +10,7 @@ use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::audited_settings::{AuditedSettings, RobotsInterpretation};
 use super::compiled_robots_cache::CompiledRobotsCache;
-use super::robots_exchanges::{RobotsExchangeLocation, RobotsExchange, RobotsExchangeLocator};
+use super::robots_exchanges::{RobotsExchange, RobotsExchangeLocation, RobotsExchangeLocator};
 use super::robots_freshness::{life, retry_after, says_life};
 use crate::error::RecordsError;
 

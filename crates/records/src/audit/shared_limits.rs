@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
 
-use super::audit_findings::{CheckResult, CitedRowFile::Requests, AuditFindings};
+use super::audit_findings::{AuditFindings, CheckResult, CitedRowFile::Requests};
 use super::settings_history::SettingsHistory;
 use super::shared_limit_settings::{HostGroupLimits, shortest};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
 
-/// A key of [`Audit::undecided`](super::Audit::undecided).
+/// A key of [`AuditReport::undecided`](super::AuditReport::undecided).
 pub(super) const SEVERAL_ADDRESSES: &str = "a limit of an address whose host has several";
 /// Rates are averaged over about this many milliseconds, because a single request may start a
 /// little after its permit was issued.

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
 use crawl_identity::{
-    SignatureFault, KeyDirectory, LIFETIME, SeenNonces, SignableMessage, SignatureConditions, SignatureVerdict,
-    verify,
+    KeyDirectory, LIFETIME, SeenNonces, SignableMessage, SignatureConditions, SignatureFault,
+    SignatureVerdict, verify,
 };
 use crawl_weburl::canonicalize;
 
-use super::audit_findings::{CheckResult, CitedRowFile, AuditFindings};
+use super::audit_findings::{AuditFindings, CheckResult, CitedRowFile};
 use super::readable;
 use super::robots_exchanges::key;
 use crate::error::RecordsError;
@@ -20,9 +20,9 @@ use crate::row_file_reader::requests;
 /// Maximum seconds from the start of a request, as in its row, to its signature. The crawl looks up
 /// the host's address in between.
 const DELAY: u64 = 60;
-/// A key of [`Audit::undecided`](super::Audit::undecided).
+/// A key of [`AuditReport::undecided`](super::AuditReport::undecided).
 pub(super) const UNKNOWN_SIGNER: &str = "a signature whose key is not known";
-/// A key of [`Audit::undecided`](super::Audit::undecided).
+/// A key of [`AuditReport::undecided`](super::AuditReport::undecided).
 pub(super) const CLOCK_STEP: &str = "a signature whose time differs from that of its row";
 
 /// Returns the request in a WARC record in the form that its signature covers. `None` if the record
@@ -149,7 +149,9 @@ fn judge(verdicts: &[SignatureVerdict]) -> CheckResult {
         }
         // After a machine was suspended, its system clock is set forward, but the clock that the
         // crawl's rows use isn't.
-        (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => CheckResult::Undecided(CLOCK_STEP),
+        (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
+            CheckResult::Undecided(CLOCK_STEP)
+        }
         (_, Some(fault)) => {
             CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))
         }

@@ -12,7 +12,7 @@ use super::{
     NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 
-/// The kinds of checks in output order: the key in [`Audit::checked`], the label, and a
+/// The kinds of checks in output order: the key in [`AuditReport::checked`], the label, and a
 /// description.
 const CHECKED: [(&str, &str, &str); 8] = [
     ("requests", "requests", "rows of requests.jsonl"),
@@ -99,7 +99,7 @@ impl fmt::Display for AuditReport {
     }
 }
 
-/// Describes why a check could not be decided, given its key in [`Audit::undecided`].
+/// Describes why a check could not be decided, given its key in [`AuditReport::undecided`].
 pub(super) fn undecided_words(key: &str) -> &str {
     match key {
         JUST_THEN => "robots.txt was fetched only just before the request",

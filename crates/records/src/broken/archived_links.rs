@@ -12,15 +12,16 @@ use crawl_extractor::{
 };
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 
-use super::latest_rows::{LatestRows, key};
 use super::broken_link_search::BrokenLinkSearch;
+use super::latest_rows::{LatestRows, key};
 use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::row_file_reader::pages;
 
 /// A function that receives a link: the page that contains it, its target, the link itself (`None`
 /// for an entry of a feed or sitemap), and its text.
-type TakeLink<'a> = dyn FnMut(&CanonicalUrl, CheckedLinkTarget<'_>, Option<&Link>, Option<&str>) + 'a;
+type TakeLink<'a> =
+    dyn FnMut(&CanonicalUrl, CheckedLinkTarget<'_>, Option<&Link>, Option<&str>) + 'a;
 
 /// The target of a link, or the reason why the link's URL can't be fetched.
 pub(crate) type CheckedLinkTarget<'a> = Result<&'a CanonicalUrl, &'a UnusableUrlError>;

@@ -29,7 +29,11 @@ struct Goal {
 }
 
 impl BrokenLinkSearch {
-    pub(super) fn new(dir: &Path, pages: &[BrokenPage], redirects: &RedirectTargets) -> BrokenLinkSearch {
+    pub(super) fn new(
+        dir: &Path,
+        pages: &[BrokenPage],
+        redirects: &RedirectTargets,
+    ) -> BrokenLinkSearch {
         let backwards = redirects.backwards();
         let mut goals = HashMap::new();
         for (page, broken) in pages.iter().enumerate() {
@@ -136,7 +140,8 @@ impl BrokenLinkSearch {
 pub(crate) fn naming(dir: &Path) -> SpellingStepPolicies {
     let table = stored_settings(dir);
     let names = table.get("names");
-    let when = |key: &str, usual: SpellingStepPolicy| match names.and_then(|names| names.get(key)?.as_str())
+    let when = |key: &str, usual: SpellingStepPolicy| match names
+        .and_then(|names| names.get(key)?.as_str())
     {
         Some("on") => SpellingStepPolicy::On,
         Some("off") => SpellingStepPolicy::Off,

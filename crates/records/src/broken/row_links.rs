@@ -6,8 +6,8 @@ use std::path::Path;
 use crawl_archive::rows::LinkRow;
 use crawl_weburl::canonicalize;
 
-use super::latest_rows::{LatestRows, key};
 use super::broken_link_search::BrokenLinkSearch;
+use super::latest_rows::{LatestRows, key};
 use crate::error::RecordsError;
 use crate::row_file_reader::links as link_rows;
 

@@ -10,8 +10,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
-    Timestamp,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
+    RecordIds, Timestamp,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -155,8 +155,9 @@ type LinkMade = (
 /// Writes a crawl with rows, and optionally with links and an archive.
 fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let mut archive = archives
-        .then(|| ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap());
+    let mut archive = archives.then(|| {
+        ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap()
+    });
     let mut encoder = CaptureEncoder::default();
     let mut rows = Vec::new();
     for made in made {

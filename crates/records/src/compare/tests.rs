@@ -209,7 +209,8 @@ fn one_round_of_two_crawls_is_compared_with_its_requests() {
     let of_round = |round| compare_round(a.path(), b.path(), Some(round));
     let first = of_round(1).unwrap();
     assert!(first.has_same_pages() && first.order.is_same, "{first}");
-    let sums = |crawl: &ComparedCrawlTotals| (crawl.pages, crawl.bytes, crawl.requests, crawl.took_ms);
+    let sums =
+        |crawl: &ComparedCrawlTotals| (crawl.pages, crawl.bytes, crawl.requests, crawl.took_ms);
     assert_eq!(
         (sums(&first.a), sums(&first.b)),
         ((1, 10, 2, 540), (1, 10, 2, 540))

@@ -3,7 +3,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 
 use crawl_archive::{MAX_LINE_BYTES, Timestamp};
 use crawl_frontier::{
-    Admission, NotFetchedReason, FjallFrontier, FjallFrontierOptions, Frontier as _, Reason,
+    Admission, FjallFrontier, FjallFrontierOptions, Frontier as _, NotFetchedReason, Reason,
     RequestedState,
 };
 use crawl_weburl::canonicalize;

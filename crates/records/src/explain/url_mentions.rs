@@ -7,8 +7,8 @@ use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
 use crate::broken::CrawlArchive;
-use crate::recognize_directory::stored_settings;
 use crate::error::RecordsError;
+use crate::recognize_directory::stored_settings;
 use crate::row_file_reader::pages;
 
 /// Maximum number of archived pages that `crawl explain` searches for links to a URL.
@@ -38,7 +38,10 @@ pub(super) struct UrlMentionSearchResult {
 }
 
 /// Searches the archived pages in row order for the first one that contains the URL.
-pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<UrlMentionSearchResult, RecordsError> {
+pub(super) fn search(
+    dir: &Path,
+    url: &CanonicalUrl,
+) -> Result<UrlMentionSearchResult, RecordsError> {
     let mut result = UrlMentionSearchResult {
         named_by: None,
         unread_pages: 0,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawl_archive::rows::PageRow;
 use crawl_extractor::DecodedPage;
-use crawl_fields::{NoMatchReason, PageToMatch, RuleConfig, CompiledRules};
+use crawl_fields::{CompiledRules, NoMatchReason, PageToMatch, RuleConfig};
 use crawl_weburl::canonicalize;
 
 use super::{RuleCounts, UnmatchedSelectorName, UnmetCondition};

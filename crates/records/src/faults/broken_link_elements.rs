@@ -35,7 +35,7 @@ impl BrokenLinkElements {
         }
     }
 
-    /// Sets [`Fault::element`] of each fault whose link has no text.
+    /// Sets [`PageFault::element`] of each fault whose link has no text.
     pub(super) fn write_to(&self, faults: &mut [PageFault]) {
         for fault in faults.iter_mut().filter(|fault| fault.text.is_none()) {
             let element = place(fault).and_then(|place| self.elements.get(&place)?.clone());

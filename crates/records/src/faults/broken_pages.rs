@@ -1,7 +1,7 @@
 //! Turns broken pages and the links to them into faults.
 
 use super::unchecked_links::{TOO_MANY_REQUESTS, UncheckedLink};
-use super::{PageFault, FaultKind};
+use super::{FaultKind, PageFault};
 use crate::broken::{BrokenLinkReport, BrokenPage, LatestRows};
 use crate::outcome::is_obstacle;
 use crate::row_token_wording::{failure_words, status_words};

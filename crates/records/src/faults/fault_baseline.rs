@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{PageFault, FaultKind};
+use super::{FaultKind, PageFault};
 use crate::error::RecordsError;
 
 /// Maximum bytes of a baseline file. A fault takes about 200 bytes.
@@ -30,7 +30,7 @@ impl FaultBaseline {
     /// Reads a file with one fault per line, as written by `--format jsonl`. Skips empty lines.
     ///
     /// # Errors
-    /// [`RecordsError::Baseline`] for a line that isn't a fault; file system errors.
+    /// [`RecordsError::FaultBaseline`] for a line that isn't a fault; file system errors.
     pub fn read(path: &Path) -> Result<FaultBaseline, RecordsError> {
         let text = crawl_archive::read_text(path, MAX_BASELINE_BYTES);
         let text = text.map_err(RecordsError::io(path))?;

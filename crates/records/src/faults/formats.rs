@@ -6,8 +6,8 @@ use std::fmt::{self, Display, Write as _};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
-use super::{PageFault, FaultKind, FaultReport, UncheckedLink};
-use crate::html::{TableCell, HtmlTable, checks, page};
+use super::{FaultKind, FaultReport, PageFault, UncheckedLink};
+use crate::html::{HtmlTable, TableCell, checks, page};
 use crate::number_format::{counted, grouped};
 use crate::reported_crawl::ReportedCrawl;
 use crate::site_fix_checks::{MAX_ROWS, left_out, of_links};

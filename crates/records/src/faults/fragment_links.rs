@@ -10,7 +10,7 @@ use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
 
 use super::text_fragment::{SearchableText, TextDirective};
-use super::{PageFault, FaultKind};
+use super::{FaultKind, PageFault};
 use crate::broken::{CrawlArchive, LatestRows, key};
 use crate::error::RecordsError;
 use crate::row_file_reader::pages;

@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{FaultBaseline, PageFault, FaultKind, FaultReport, UncheckedLink, faults};
+use super::{FaultBaseline, FaultKind, FaultReport, PageFault, UncheckedLink, faults};
 use crate::test_crawl::TestCrawl;
 
 const HOST: &str = "https://e.example";

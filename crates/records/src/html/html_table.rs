@@ -50,10 +50,10 @@ impl TableCell {
     fn draw(&self, column: &str) -> Markup {
         html! {
             @match self {
-                Cell::Empty => td.none {},
-                Cell::Markup(markup) => td data-name=(column) { (markup) },
-                Cell::Number(number, shown) => td.n data-name=(column) data-value=(number) { (shown) },
-                Cell::Words(number, words) => td data-name=(column) data-value=(number) { (safe_line(words)) },
+                TableCell::Empty => td.none {},
+                TableCell::Markup(markup) => td data-name=(column) { (markup) },
+                TableCell::Number(number, shown) => td.n data-name=(column) data-value=(number) { (shown) },
+                TableCell::Words(number, words) => td data-name=(column) data-value=(number) { (safe_line(words)) },
             }
         }
     }
@@ -115,13 +115,16 @@ impl HtmlTable<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TableCell, HtmlTable};
+    use super::{HtmlTable, TableCell};
 
     #[test]
     fn each_cell_says_its_column_and_an_empty_one_says_nothing() {
         let rows = (0..25).map(|number| match number {
             0 => vec![TableCell::text("<b>"), TableCell::text("")],
-            _ => vec![TableCell::link("http://e.example/"), TableCell::count(number * 1000)],
+            _ => vec![
+                TableCell::link("http://e.example/"),
+                TableCell::count(number * 1000),
+            ],
         });
         let table = HtmlTable {
             name: "Things",

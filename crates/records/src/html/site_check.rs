@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
-use crate::problem_grade::{ProblemGrade, percent, rule};
 use crate::number_format::grouped;
+use crate::problem_grade::{ProblemGrade, percent, rule};
 
 /// How much of a site has a problem.
 pub(crate) struct ProblemShare {
@@ -146,7 +146,7 @@ fn overall(checks: &[&SiteCheckResult], grades: &[ProblemGrade]) -> Markup {
     html! {
         @if !summaries.is_empty() || !has_findings || grades.len() > 1 {
             p.overall {
-                @if grades.len() > 1 { (chip(Grade::average(grades))) " " strong { "Overall." } " " }
+                @if grades.len() > 1 { (chip(ProblemGrade::average(grades))) " " strong { "Overall." } " " }
                 @if !has_findings { "Nothing to fix was found." }
                 @else if !summaries.is_empty() { (summaries.join(", ")) "." }
             }

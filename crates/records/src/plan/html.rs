@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::text::{bytes, gap, hours, origin_lines};
 use super::{CostPlan, HostPlan};
-use crate::html::{TableCell, MAX_LISTED_HOSTS, HtmlTable, page};
+use crate::html::{HtmlTable, MAX_LISTED_HOSTS, TableCell, page};
 use crate::number_format::counted;
 
 /// Maximum rules listed on the page of `plan --html`, those that exclude the most URLs first.

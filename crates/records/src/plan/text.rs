@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use crawl_archive::rows::{PageUsagePermissions, UsageStatement};
 use crawl_weburl::safe_line;
 
-use super::{CostPlan, BoundedEstimate, HostPlan, OriginRobotsStatements, PlanRule};
+use super::{BoundedEstimate, CostPlan, HostPlan, OriginRobotsStatements, PlanRule};
 use crate::number_format::{counted, grouped, size};
 use crate::report_text::seeds;
 

@@ -83,7 +83,7 @@ fn folder(url: &str) -> &str {
 }
 
 /// Counts the links between the hosts with the most requests, or between folders if there is only
-/// one host. `origins` maps an origin to the index of its host in [`Report::hosts_asked`].
+/// one host. `origins` maps an origin to the index of its host in [`CrawlReport::hosts_asked`].
 pub(super) fn read(
     dir: &Path,
     report: &CrawlReport,

@@ -4,7 +4,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::extraction_report::{ExtractionReport, FieldCounts, RuleCounts};
-use crate::html::{TableCell, HtmlTable, link};
+use crate::html::{HtmlTable, TableCell, link};
 use crate::number_format::counted;
 
 const COLUMNS: [&str; 6] = [

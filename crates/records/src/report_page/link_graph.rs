@@ -54,7 +54,7 @@ pub(super) fn sketch(links: &LinkGraphCounts) -> Option<Markup> {
     );
     Some(html! {
         div class="plots" {
-            (Figure {
+            (PlotFigure {
                 id: "links",
                 title,
                 words: &words,

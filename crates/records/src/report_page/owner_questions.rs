@@ -177,10 +177,10 @@ fn why_ended(host: &HostReport) -> Markup {
     let words = coverage_words(host).unwrap_or_default();
     html! {
         @match host.coverage {
-            Some(Coverage::Whole) => "nothing was left to fetch: ",
-            Some(Coverage::Partial) => "something was left: ",
-            Some(Coverage::Blocked) => "your site refused the crawl: ",
-            Some(Coverage::Empty) => "no page of your site was fetched: ",
+            Some(HostCoverage::Whole) => "nothing was left to fetch: ",
+            Some(HostCoverage::Partial) => "something was left: ",
+            Some(HostCoverage::Blocked) => "your site refused the crawl: ",
+            Some(HostCoverage::Empty) => "no page of your site was fetched: ",
             None => "none of its pages were to be fetched"
         }
         (safe_line(&words))

@@ -7,13 +7,13 @@ use maud::{Markup, html};
 
 use crate::histograms::{GapHistograms, Histogram};
 use crate::number_format::{counted, grouped, size};
-use crate::plot_data::{PlotData, ResponseClass, RequestsOverTime};
+use crate::plot_data::{PlotData, RequestsOverTime, ResponseClass};
 use crate::report::CrawlReport;
 use crate::report_text::kept;
 use crate::row_token_wording::outcome_words;
 
 use super::svg_plots::{
-    AXES_HEIGHT, ColumnArrangement, PlotFigure, AxisMark, bars, curve, rows_height, short, strips,
+    AXES_HEIGHT, AxisMark, ColumnArrangement, PlotFigure, bars, curve, rows_height, short, strips,
     strips_height,
 };
 use super::time_format::{marks, moment, span};
@@ -286,7 +286,11 @@ fn depths(report: &CrawlReport) -> Option<Markup> {
 }
 
 /// Returns axis marks at the limits between the bins in `range`, labelled by `show`.
-fn limits(histogram: &Histogram, range: &Range<usize>, show: impl Fn(u64) -> String) -> Vec<AxisMark> {
+fn limits(
+    histogram: &Histogram,
+    range: &Range<usize>,
+    show: impl Fn(u64) -> String,
+) -> Vec<AxisMark> {
     let starts = histogram.bins().map(|(start, _, _)| start).enumerate();
     let inner = starts.take(range.end).skip(range.start + 1);
     inner
@@ -383,7 +387,11 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn hosts_by_time(report: &CrawlReport, figures: &PlotData, time: &RequestsOverTime) -> Option<Markup> {
+fn hosts_by_time(
+    report: &CrawlReport,
+    figures: &PlotData,
+    time: &RequestsOverTime,
+) -> Option<Markup> {
     let (asked, _) = report.hosts_asked();
     let rows = asked
         .iter()

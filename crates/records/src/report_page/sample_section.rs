@@ -141,7 +141,7 @@ pub(super) fn walked(walk: &WalkReport) -> Markup {
                 "."
             }
         }
-        (Figure {
+        (PlotFigure {
             id: "walk",
             title: "Most visited",
             words: &words,

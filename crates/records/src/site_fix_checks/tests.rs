@@ -2,8 +2,8 @@
 
 use super::{of_links, reason, template_note};
 use crate::broken::key;
-use crate::faults::{PageFault, FaultKind, FaultReport};
-use crate::html::{TableCell, SiteOrigin, checks};
+use crate::faults::{FaultKind, FaultReport, PageFault};
+use crate::html::{SiteOrigin, TableCell, checks};
 
 fn fault(page: &str, to: &str, kind: FaultKind, why: &str) -> PageFault {
     PageFault {

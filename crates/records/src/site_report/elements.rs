@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crawl_archive::rows::PageRow;
-use crawl_extractor::{DecodedPage, ImageAndLanguageAudit, LinkElement, ExtractedPage, audit_elements};
+use crawl_extractor::{
+    DecodedPage, ExtractedPage, ImageAndLanguageAudit, LinkElement, audit_elements,
+};
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};

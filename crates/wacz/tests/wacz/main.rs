@@ -7,11 +7,11 @@
 
 #[path = "../../../archive/tests/archive/odd_captures.rs"]
 mod odd_captures;
-#[path = "../../../archive/tests/archive/sample.rs"]
+#[path = "../../../archive/tests/archive/sample_captures.rs"]
 mod sample;
 
-mod test_crawl;
 mod killed_crawl;
 mod single_round;
+mod test_crawl;
 mod validators;
 mod whole_crawl;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::{PageRow, WarcRecordLocation};
 use crawl_archive::{
-    ArchiveWriter, ArchiveOptions, Capture, CaptureLine, CaptureMetadata, CapturedRequest, CaptureEncoder,
-    RecordIds, RevisitProfile, Timestamp, WarcReader, WarcRecord,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureLine, CaptureMetadata,
+    CapturedRequest, RecordIds, RevisitProfile, Timestamp, WarcReader, WarcRecord,
 };
-use crawl_wacz::{WrittenWacz, WaczError, WaczOptions, package};
+use crawl_wacz::{WaczError, WaczOptions, WrittenWacz, package};
 use crawl_weburl::canonicalize;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;

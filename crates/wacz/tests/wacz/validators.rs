@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
 
-use crawl_archive::{ArchiveWriter, ArchiveOptions, CaptureEncoder};
+use crawl_archive::{ArchiveOptions, ArchiveWriter, CaptureEncoder};
 
-use crate::test_crawl::Package;
 use crate::odd_captures::{odd_captures, odd_urls};
-use crate::single_round::of_three_rounds;
 use crate::sample::Sample;
+use crate::single_round::of_three_rounds;
+use crate::test_crawl::Package;
 
 #[test]
 #[ignore = "needs the Python validators: cargo xtask test sets them up"]

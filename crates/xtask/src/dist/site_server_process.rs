@@ -21,7 +21,7 @@ impl SiteServerProcess {
         run(&mut workspace.cargo(&["build", "--locked", "--package", "crawl-testweb"]))
     }
 
-    /// Starts a site with `pages` pages. Needs a server built by [`Site::build`].
+    /// Starts a site with `pages` pages. Needs a server built by [`SiteServerProcess::build`].
     pub(super) fn start(workspace: &Workspace, pages: usize) -> Result<SiteServerProcess> {
         let mut command = Command::new(workspace.target.join("debug/crawl-testweb"));
         let mut process = command

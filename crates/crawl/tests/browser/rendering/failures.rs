@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, TestWebBuilder, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, TestWeb, TestWebBuilder};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -307,7 +307,7 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
     assert!(coordinator.robots.pending_hop(&origin).is_none());
     match coordinator.hosts.poll(at(40)) {
         PollOutcome::Issue(permit) => {
-            assert_eq!(*permit.purpose(), RequestPurpose::Robots { origin })
+            assert_eq!(*permit.purpose(), RequestPurpose::Robots { origin });
         }
         other => panic!("{other:?}"),
     }

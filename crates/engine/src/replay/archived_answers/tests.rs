@@ -4,7 +4,7 @@ use std::time::Duration;
 use crawl_archive::rows::RequestRow;
 use crawl_archive::{
     ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
-    RecordIds, Timestamp, TruncationReason,
+    RecordIds, Timestamp, WarcTruncation,
 };
 use crawl_fetcher::{FailureKind, FetchRequest, TruncationReason};
 use crawl_policy::ProductToken;
@@ -43,7 +43,7 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
 }
 
 /// An archived answer: when its request was sent, its body, and how the body was cut.
-type Archived = (u64, &'static str, Option<TruncationReason>);
+type Archived = (u64, &'static str, Option<WarcTruncation>);
 
 /// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
 /// `archived`.
@@ -132,9 +132,9 @@ fn answers_come_from_the_archive_in_their_order() {
     ];
     let archived: [Archived; 4] = [
         (4_000, "first", None),
-        (4_500, "second", Some(TruncationReason::Length)),
-        (6_000, "part", Some(TruncationReason::Disconnect)),
-        (8_000, "", Some(TruncationReason::Withheld)),
+        (4_500, "second", Some(WarcTruncation::Length)),
+        (6_000, "part", Some(WarcTruncation::Disconnect)),
+        (8_000, "", Some(WarcTruncation::Withheld)),
     ];
     let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
     let results: Vec<_> = (0..8).map(|_| result_of(&mut answers, "/")).collect();
@@ -189,7 +189,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         row(2_500, Some(200), None),
     ];
     let archived: [Archived; 3] = [
-        (0, "", Some(TruncationReason::Withheld)),
+        (0, "", Some(WarcTruncation::Withheld)),
         (1_000, "visit", None),
         (2_500, "got", None),
     ];
@@ -298,7 +298,7 @@ fn a_replay_has_no_fetcher() {
         include_str!("../mod.rs"),
         include_str!("../archived_answers.rs"),
         include_str!("../recorded_crawl.rs"),
-        include_str!("../commit_order.rs"),
+        include_str!("../page_commit_queue.rs"),
     ] {
         for word in ["Fetcher", "tokio", "TcpStream"] {
             assert!(!source.contains(word), "{word}");

@@ -12,7 +12,7 @@ use crate::html::element_name;
 use crate::html::tag_consumer::{Namespace, TagConsumer, TagContext};
 use crate::html::tokenizer::{Tag, TextBetweenTags};
 
-/// The Markdown of the block with the same index in [`Content::blocks`].
+/// The Markdown of the block with the same index in [`PageContent::blocks`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkdownBlock {
     /// The text of the block as Markdown.

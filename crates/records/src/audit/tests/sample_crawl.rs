@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::{
-    ArchiveWriter, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, CaptureEncoder, RecordIds,
-    Timestamp,
+    ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata, CapturedRequest,
+    RecordIds, Timestamp,
 };
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -186,7 +186,8 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
     if more.no_archive {
         return;
     }
-    let mut archive = ArchiveWriter::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let mut archive =
+        ArchiveWriter::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
     let mut encoder = CaptureEncoder::default();
     for sent in sent
         .iter()

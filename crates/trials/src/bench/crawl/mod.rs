@@ -43,7 +43,7 @@ use super::measured_program::{
 #[derive(Args)]
 pub(crate) struct CrawlArgs {
     /// Site to crawl
-    #[arg(long, value_enum, default_value_t = Site::Docs)]
+    #[arg(long, value_enum, default_value_t = DocumentationSite::Docs)]
     site: DocumentationSite,
     /// Serve pages in gzip, as most servers do
     #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) struct CrawlArgs {
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// Programs to compare, in this order; `floor` fetches the URLs that earlier ones found
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = contender::USUAL)]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = compared_program::USUAL)]
     programs: Vec<ComparedProgram>,
     /// Numbers of processors per program, one run for each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2")]

@@ -19,7 +19,7 @@ use super::generated_pages::{GeneratedPages, ROBOTS, path};
 use super::server_log_summary::ServerLogSummary;
 
 /// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
-/// [`ServedAnswers::read`] parses.
+/// [`ServerLogSummary::read`] parses.
 const LOG_LINE: &str = "$ssl_session_reused $server_protocol $connection $status \
                         $sent_http_content_type $host$request_uri";
 

@@ -34,7 +34,7 @@ use crate::simulate::fresh_seed;
 /// Number of cuts per recorded crawl. After that, a crawl with the next seed is recorded.
 const CUTS_OF_ONE: u32 = 50;
 
-/// The folder of the crawl, as in [`Program`].
+/// The folder of the crawl, as in [`CrawlCommand`].
 const CRAWL: &str = "crawl";
 
 /// Arguments of `cargo xtask power-cuts`.

@@ -4,7 +4,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
-use crate::html::{TableCell, ProblemShare, SiteCheckResult, SiteOrigin, HtmlTable};
+use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::counted;
 use crate::site_report::{PagesShowingImage, SiteReport};
 

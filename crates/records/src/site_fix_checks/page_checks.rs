@@ -7,7 +7,7 @@ use super::element_checks::{
     compression, images_without_size, images_without_text, language, vague_links, viewport,
 };
 use super::{MAX_ROWS, left_out, page_links, url_table};
-use crate::html::{TableCell, ProblemShare, SiteCheckResult, SiteOrigin, HtmlTable};
+use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::{counted, grouped, size};
 use crate::site_report::{
     LARGE_FROM, PageWithMeasurement, SLOW_FROM, SharedText, SiteReport, times_median,
@@ -260,7 +260,7 @@ impl Extremes<'_> {
         (!rows.is_empty()).then(|| {
             html! {
                 @if let Some(median) = self.median { p.soft { "The median of all " (item) "s is " (show(median)) "." } }
-                (Table { name: self.name, columns, rows, more }.draw())
+                (HtmlTable { name: self.name, columns, rows, more }.draw())
             }
         })
     }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    UsageStance, PageUsageStatement, StatementSource, UsageStatementInputs, UsagePurpose, UsageVocabulary, values,
+    PageUsageStatement, StatementSource, UsagePurpose, UsageStance, UsageStatementInputs,
+    UsageVocabulary, values,
 };
 use crate::robots::path_matches;
 
@@ -75,7 +76,10 @@ fn reads_reserved(text: &str) -> Option<bool> {
 }
 
 /// Adds the TDM statements of a page. A META overrides a header, and a header overrides the file.
-pub(super) fn statements(sources: &UsageStatementInputs<'_>, statements: &mut Vec<PageUsageStatement>) {
+pub(super) fn statements(
+    sources: &UsageStatementInputs<'_>,
+    statements: &mut Vec<PageUsageStatement>,
+) {
     let begin = statements.len();
     let entry = sources
         .tdmrep

@@ -6,8 +6,8 @@ use crawl_archive::rows::PageRow;
 
 use super::HostReportCollector;
 use crate::broken::key;
-use crate::host_coverage::HostOutcomeCounts;
 use crate::error::RecordsError;
+use crate::host_coverage::HostOutcomeCounts;
 use crate::row_file_reader::pages;
 
 impl HostReportCollector {
