@@ -1,11 +1,12 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! An [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip members. This
-//! does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a crawl's `archive/`
-//! folder: it appends gzip members, begins new files, syncs them, and reports their lengths. The
-//! caller commits these lengths in a transaction. On open, files are truncated to the committed
-//! lengths, so that no record is torn or listed twice. [`RowFileWriter`] and [`RowLogWriter`] do the same for
-//! JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads records back.
+//! An [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
+//! members. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a
+//! crawl's `archive/` folder: it appends gzip members, begins new files, syncs them, and reports
+//! their lengths. The caller commits these lengths in a transaction. On open, files are truncated
+//! to the committed lengths, so that no record is torn or listed twice. [`RowFileWriter`] and
+//! [`RowLogWriter`] do the same for JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads
+//! records back.
 //!
 //! The crate never reads HTML, does no network I/O, reads no clock and generates ids only on
 //! request ([`RecordIds::random`]). Dates and ids are arguments, so that the same captures always

@@ -29,7 +29,7 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file of rows whose length is committed elsewhere, in one transaction with the state that the
-/// rows describe. Rows are buffered until [`flush`](RowFile::flush).
+/// rows describe. Rows are buffered until [`flush`](RowFileWriter::flush).
 pub struct RowFileWriter {
     appender: Appender,
     buffer: Vec<u8>,
@@ -123,7 +123,7 @@ impl RowFileWriter {
     /// committed.
     ///
     /// # Errors
-    /// The errors of [`flush`](RowFile::flush), or a sync error.
+    /// The errors of [`flush`](RowFileWriter::flush), or a sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.flush()?;
         self.appender.sync()?;
@@ -153,8 +153,8 @@ impl RowFileWriter {
     }
 }
 
-/// A log of rows. Rows are written immediately (except by [`RowLogWriter::hold_all`]) and never removed.
-/// If a crash tore the last line, it is cut off on open.
+/// A log of rows. Rows are written immediately (except by [`RowLogWriter::hold_all`]) and never
+/// removed. If a crash tore the last line, it is cut off on open.
 pub struct RowLogWriter {
     appender: Appender,
     disk: Disk,
@@ -241,8 +241,8 @@ impl RowLogWriter {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the rows of requests like [`RowLogWriter::append_all`]. Rows that are already serialised
-    /// are not serialised again.
+    /// Writes the rows of requests like [`RowLogWriter::append_all`]. Rows that are already
+    /// serialised are not serialised again.
     ///
     /// # Errors The errors of [`RowLogWriter::append_all`].
     pub fn append_requests<'l>(
@@ -286,8 +286,8 @@ impl RowLogWriter {
         Ok(())
     }
 
-    /// Holds rows in memory until the next append or [`RowLogWriter::flush_held`]. A crash before that
-    /// loses these rows.
+    /// Holds rows in memory until the next append or [`RowLogWriter::flush_held`]. A crash before
+    /// that loses these rows.
     ///
     /// # Errors
     /// [`ArchiveError::Row`] if a row can't be serialised.

@@ -63,9 +63,9 @@ pub struct CaptureLocation {
 
 /// The archive folder of one crawl, open for writing.
 ///
-/// Appended records only count after two steps: [`sync`](Archive::sync), and then a commit (by the
-/// caller) of the lengths that [`marks`](ArchiveWriter::marks) returns. The next [`open`](ArchiveWriter::open)
-/// truncates all files to the committed lengths.
+/// Appended records only count after two steps: [`sync`](ArchiveWriter::sync), and then a commit
+/// (by the caller) of the lengths that [`marks`](ArchiveWriter::marks) returns. The next
+/// [`open`](ArchiveWriter::open) truncates all files to the committed lengths.
 pub struct ArchiveWriter {
     disk: Disk,
     dir: PathBuf,
@@ -198,7 +198,7 @@ impl ArchiveWriter {
     }
 
     /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
-    /// [`sync`](Archive::sync) of files written since the archive was opened.
+    /// [`sync`](ArchiveWriter::sync) of files written since the archive was opened.
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()
@@ -283,8 +283,8 @@ impl ArchiveWriter {
     }
 }
 
-/// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`] uses.
-/// Only for a directory without a running crawl, in which all bytes are committed.
+/// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`]
+/// uses. Only for a directory without a running crawl, in which all bytes are committed.
 ///
 /// # Errors I/O errors.
 pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {

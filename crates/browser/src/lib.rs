@@ -1,9 +1,9 @@
 //! Renders fetched pages in a headless Chromium without a network.
 //!
 //! The browser never fetches anything. The caller passes a page that was already fetched. Each
-//! request that the page makes is passed to the caller's [`PageRequestHandler`], which answers or refuses
-//! the request. All other connections of the browser go to a proxy on loopback (the wall), which
-//! refuses and counts them ([`RenderingResult::wall_hits`]).
+//! request that the page makes is passed to the caller's [`PageRequestHandler`], which answers or
+//! refuses the request. All other connections of the browser go to a proxy on loopback (the wall),
+//! which refuses and counts them ([`RenderingResult::wall_hits`]).
 //!
 //! [`Browser::launch`] starts a browser. [`Browser::render`] runs one page and returns the
 //! serialized DOM. Pages run in virtual time, so a page does not notice how long its requests wait.

@@ -1,7 +1,7 @@
 //! Dates as pages, sitemaps and headers write them.
 //!
-//! [`TimeWithPrecision::parse`] is the only parser for dates from web sites, whether they are in a META
-//! element, in JSON-LD, in a sitemap's `lastmod` or in `unavailable_after`. The parser has no
+//! [`TimeWithPrecision::parse`] is the only parser for dates from web sites, whether they are in a
+//! META element, in JSON-LD, in a sitemap's `lastmod` or in `unavailable_after`. The parser has no
 //! clock, so it never guesses the year of a date without one.
 //!
 //! ```

@@ -233,7 +233,8 @@ pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, CommandRefu
 #[derive(Clone, Debug)]
 pub struct Commander(mpsc::Sender<PostedCommand>);
 
-/// Returns both ends of a command channel. The receiver is for [`ControlChannels`](crate::ControlChannels).
+/// Returns both ends of a command channel. The receiver is for
+/// [`ControlChannels`](crate::ControlChannels).
 #[must_use]
 pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);

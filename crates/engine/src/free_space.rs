@@ -18,7 +18,8 @@ pub struct FreeSpaceMeter(Arc<MeasureFree>);
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpaceMeter {
-    /// Returns a `FreeSpaceMeter` that asks the file system how many bytes this process may still write.
+    /// Returns a `FreeSpaceMeter` that asks the file system how many bytes this process may still
+    /// write.
     #[must_use]
     pub fn of_file_system() -> FreeSpaceMeter {
         FreeSpaceMeter::measured_by(|path| {

@@ -70,8 +70,9 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: MarkupSyn
     }
 }
 
-/// Returns the charset of a page in XML syntax whose `PageContent-Type` header names none: the charset
-/// of the XML declaration, or UTF-8 if the bytes are valid UTF-8. `None` if neither applies.
+/// Returns the charset of a page in XML syntax whose `PageContent-Type` header names none: the
+/// charset of the XML declaration, or UTF-8 if the bytes are valid UTF-8. `None` if neither
+/// applies.
 fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     if let Some(encoding) = xml_encoding(head(body, MAX_PRESCAN_BYTES)) {
         return Some((encoding, CharsetSource::Meta));

@@ -130,9 +130,9 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(RootElementKind::Xhtml)
 }
 
-/// Returns whether this crate may be able to read a document with this `PageContent-Type`. This is the
-/// case if the type is missing, HTML, XML (except SVG), JSON or CSS. Other documents don't have to
-/// be decoded.
+/// Returns whether this crate may be able to read a document with this `PageContent-Type`. This is
+/// the case if the type is missing, HTML, XML (except SVG), JSON or CSS. Other documents don't have
+/// to be decoded.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {

@@ -13,7 +13,7 @@ pub struct ExtractedPage {
     /// The text of the first `title` outside SVG, with white space collapsed. `None` if it is
     /// missing or empty.
     pub title: Option<String>,
-    /// The `href` of the first `base` that has one, as written. See [`Page::base_url`].
+    /// The `href` of the first `base` that has one, as written. See [`ExtractedPage::base_url`].
     pub base: Option<String>,
     /// The `href` of the first `link` with `rel=canonical` in the head, as written. A
     /// `rel=canonical` in the body is ignored, because visitors of the site may have written it.

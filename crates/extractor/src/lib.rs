@@ -1,15 +1,15 @@
 //! Reads documents: the links, base, charset, directives and title of a page; the entries of a
 //! sitemap or a feed; the resources that a style sheet loads.
 //!
-//! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
-//! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
-//! the links in a header. [`rewrite_html`] and [`rewrite_css`] give the references of a document
-//! new addresses. None of these ever fails: any bytes give a value, with a [`DocumentOddity`] for
-//! each defect or omission. Time is linear in the input, memory is bounded by [`ReadingLimits`],
-//! and nothing recurses. The crate does no I/O, reads no clock, runs no script, and resolves links
-//! only to rewrite them: an address is returned as written, without surrounding white space. There
-//! is one exception: if a page is in a legacy charset, the queries of its addresses are
-//! percent-encoded here, because later code doesn't know the charset.
+//! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a
+//! [`ExtractedPage`]; [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and
+//! [`link_header`] reads the links in a header. [`rewrite_html`] and [`rewrite_css`] give the
+//! references of a document new addresses. None of these ever fails: any bytes give a value, with a
+//! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
+//! by [`ReadingLimits`], and nothing recurses. The crate does no I/O, reads no clock, runs no
+//! script, and resolves links only to rewrite them: an address is returned as written, without
+//! surrounding white space. There is one exception: if a page is in a legacy charset, the queries
+//! of its addresses are percent-encoded here, because later code doesn't know the charset.
 //!
 //! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
 //! prefixes refer to namespaces. HTML is read as by a browser without scripts: the content of

@@ -1,5 +1,5 @@
-//! Replaces the limits of `http2_limits.rs` in a build without the feature `http2`, whose client speaks
-//! only HTTP/1.1.
+//! Replaces the limits of `http2_limits.rs` in a build without the feature `http2`, whose client
+//! speaks only HTTP/1.1.
 
 use reqwest::ClientBuilder;
 

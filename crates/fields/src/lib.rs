@@ -1,9 +1,10 @@
 //! Fields that the user's rules extract from pages.
 //!
-//! [`CompiledRules::compile`] checks and compiles the rules of a settings file. [`CompiledRules::extract`] applies
-//! them to a page, which html5ever parses into a tree of bounded size and depth. Extraction never
-//! fails: [`ExtractedFields::cut`] names the first limit that a page exceeded, and [`ExtractedFields::failed`]
-//! contains the fields whose text can't be converted to their type. The crate does no I/O.
+//! [`CompiledRules::compile`] checks and compiles the rules of a settings file.
+//! [`CompiledRules::extract`] applies them to a page, which html5ever parses into a tree of bounded
+//! size and depth. Extraction never fails: [`ExtractedFields::cut`] names the first limit that a
+//! page exceeded, and [`ExtractedFields::failed`] contains the fields whose text can't be converted
+//! to their type. The crate does no I/O.
 //!
 //! ```
 //! # #[cfg(feature = "tree")] {

@@ -1,5 +1,5 @@
-//! Replaces [`CompiledRules`] and [`PageCssSelector`] in a build without the feature `tree`. Such a build
-//! can't compile rules, so neither type ever holds a rule or selector.
+//! Replaces [`CompiledRules`] and [`PageCssSelector`] in a build without the feature `tree`. Such a
+//! build can't compile rules, so neither type ever holds a rule or selector.
 
 use crate::config::RuleConfig;
 use crate::page_facts::{ExtractedFields, NoMatchReason, PageToMatch};

@@ -5,8 +5,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use crate::url_record::UrlRecord;
 use crate::visit::StoredVisit;
 
-/// A part of a frontier's contents: a URL, the state of a host, a robots.txt, a visit, or a value of
-/// the caller.
+/// A part of a frontier's contents: a URL, the state of a host, a robots.txt, a visit, or a value
+/// of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlTransferItem {
     /// A URL and its state.

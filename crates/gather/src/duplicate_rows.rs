@@ -114,7 +114,7 @@ impl Entry {
 /// exclusions to omit because another worker's row covers the same URL.
 ///
 /// # Errors
-/// [`GatherError::TwiceSettledUrl`] if two pages settle a URL in one round, or an I/O error.
+/// [`GatherError::SettledTwice`] if two pages settle a URL in one round, or an I/O error.
 pub(crate) fn find_duplicates(
     workers: &[WorkerDirectory],
     scratch: &Path,

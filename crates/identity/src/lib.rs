@@ -1,9 +1,9 @@
 //! Proves the identity of a crawler with Web Bot Auth (draft-ietf-webbotauth-httpsig-protocol-01),
 //! a profile of HTTP Message Signatures (RFC 9421) with Ed25519.
 //!
-//! This crate signs requests with a [`SigningKeySet`] and verifies the signatures of a [`SignableMessage`]
-//! with the published keys of a [`KeyDirectory`]. The crate does no I/O, reads no clock and
-//! generates no random numbers: time, nonce and key seeds are arguments.
+//! This crate signs requests with a [`SigningKeySet`] and verifies the signatures of a
+//! [`SignableMessage`] with the published keys of a [`KeyDirectory`]. The crate does no I/O, reads
+//! no clock and generates no random numbers: time, nonce and key seeds are arguments.
 //!
 //! ```
 //! use crawl_identity::{

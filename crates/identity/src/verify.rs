@@ -226,9 +226,9 @@ pub struct SeenNonces {
 }
 
 impl SeenNonces {
-    /// Records the nonce of a verified signature. Changes the verdict to [`SignatureFault::Replay`] if an
-    /// earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a forger
-    /// could make valid signatures look like replays.
+    /// Records the nonce of a verified signature. Changes the verdict to [`SignatureFault::Replay`]
+    /// if an earlier request had the same key and nonce. Ignores forged signatures. Otherwise, a
+    /// forger could make valid signatures look like replays.
     pub fn judge(&mut self, verdict: &mut SignatureVerdict) {
         let Some(nonce) = verdict.nonce.as_ref().filter(|_| verdict.is_of_the_key()) else {
             return;

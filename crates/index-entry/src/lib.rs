@@ -2,8 +2,8 @@
 //!
 //! A crawl writes an [`IndexEntry`] for each page that it reads to a log, and `crawl-index` follows
 //! this log. The types have a crate of their own, so that a crawler built without a search index
-//! doesn't need the search engine. A [`BytesInTransitLimit`] limits the memory of entries that wait to be
-//! written.
+//! doesn't need the search engine. A [`BytesInTransitLimit`] limits the memory of entries that wait
+//! to be written.
 
 mod bytes_in_transit_limit;
 mod index_entry;

@@ -281,8 +281,8 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut SummingSorter) -
 /// The facts about all pages, stored on disk.
 #[derive(Debug)]
 pub(crate) struct CrossPageFactsFile {
-    /// One line per page: its key as 16 hexadecimal digits, then [`CrossPageFacts`] as JSON. Sorted by
-    /// key.
+    /// One line per page: its key as 16 hexadecimal digits, then [`CrossPageFacts`] as JSON. Sorted
+    /// by key.
     file: File,
     /// The first page key of each block of lines, and the block's byte offset in the file.
     blocks: Vec<(u64, u64)>,

@@ -4,8 +4,8 @@
 //! [`IndexSearcher::each_page`](crate::IndexSearcher::each_page), and finish it at the end.
 //! [`opensearch`] and [`meilisearch`] write JSON lines for other search engines.
 //! [`StaticSearchWriter`] writes a folder with a complete search that any static file server can
-//! serve. [`MarkdownFolderWriter`] writes a file for each page. [`LlmsTxtWriter`] and [`SitemapFolderWriter`] list
-//! the pages.
+//! serve. [`MarkdownFolderWriter`] writes a file for each page. [`LlmsTxtWriter`] and
+//! [`SitemapFolderWriter`] list the pages.
 
 mod date;
 mod error;

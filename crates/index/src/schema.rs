@@ -21,14 +21,15 @@ pub(crate) const FORMAT_FILE: &str = "format.json";
 
 /// The value of [`IndexFields::kind`] for a page that a search can find.
 pub(crate) const KIND_PAGE: &str = "page";
-/// The value of [`IndexFields::kind`] for a page that is never found, because another page replaces it:
-/// one with the same text, or the one at its canonical URL.
+/// The value of [`IndexFields::kind`] for a page that is never found, because another page replaces
+/// it: one with the same text, or the one at its canonical URL.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`IndexFields::leaving`] for a page that its last visit would have removed, but that is
-/// kept for now.
+/// The value of [`IndexFields::leaving`] for a page that its last visit would have removed, but
+/// that is kept for now.
 pub(crate) const LEAVING: &str = "yes";
-/// The value of [`IndexFields::leaving`] for a page that is replaced by the page at its canonical URL.
+/// The value of [`IndexFields::leaving`] for a page that is replaced by the page at its canonical
+/// URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]

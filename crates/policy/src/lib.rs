@@ -25,7 +25,8 @@
 //! the file, and [`RequestPath`] is for judging a path without its URL.
 //!
 //! The crate also reads the META ROBOTS elements and X-Robots-Tag headers of a page
-//! ([`PageDirectives`]), and a site's preferences about the use of its pages ([`usage`]).
+//! ([`PageDirectives`]), and a site's preferences about the use of its pages
+//! ([`usage_statements`]).
 //!
 //! Reading never fails. Invalid lines of a robots.txt are skipped and listed in
 //! [`AgentRules::oddities`]. The crate does no I/O, speaks no HTTP and reads no clock.

@@ -46,8 +46,9 @@ pub struct FaultReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the links: `archive`, or a source of [`BrokenLinkReport`](crate::BrokenLinkReport).
-    /// Without an archive, only links to broken pages are found.
+    /// The source of the links: `archive`, or a source of
+    /// [`BrokenLinkReport`](crate::BrokenLinkReport). Without an archive, only links to broken
+    /// pages are found.
     pub source: String,
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,

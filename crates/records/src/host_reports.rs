@@ -208,7 +208,8 @@ impl HostReportCollector {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
 
-    /// Adds a row of `pages.jsonl`. After the last one, call [`HostReportCollector::take_last_rows`].
+    /// Adds a row of `pages.jsonl`. After the last one, call
+    /// [`HostReportCollector::take_last_rows`].
     pub fn page(&mut self, row: &PageRow) {
         self.page_rows += 1;
         self.rounds = self.rounds.max(row.round);
@@ -290,8 +291,8 @@ impl HostReportCollector {
         self.finish_with_gaps().0
     }
 
-    /// Returns the report of each host like [`HostReportCollector::finish`], and histograms of the delays of
-    /// all hosts.
+    /// Returns the report of each host like [`HostReportCollector::finish`], and histograms of the
+    /// delays of all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {

@@ -2,13 +2,13 @@
 //! rules.
 //!
 //! [`pages`], [`requests`], [`excluded`] and [`links`] iterate over the row files. [`report()`]
-//! sums them up as a [`CrawlReport`], and [`write_report`] writes it to the directory as `report.json`.
-//! [`explain()`] collects everything that records and stored state contain about one URL.
-//! [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken pages
-//! with the links to them. [`changes()`] lists the pages that were new, changed or gone in the last
-//! round. [`compare()`] lists the differences between two crawls. [`audit()`] checks the crawl
-//! against the rules it had to follow. The crate never fetches anything. The only files it writes
-//! are the report, its host rows, and the result of a recheck ([`write_recheck`]).
+//! sums them up as a [`CrawlReport`], and [`write_report`] writes it to the directory as
+//! `report.json`. [`explain()`] collects everything that records and stored state contain about one
+//! URL. [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken
+//! pages with the links to them. [`changes()`] lists the pages that were new, changed or gone in
+//! the last round. [`compare()`] lists the differences between two crawls. [`audit()`] checks the
+//! crawl against the rules it had to follow. The crate never fetches anything. The only files it
+//! writes are the report, its host rows, and the result of a recheck ([`write_recheck`]).
 //!
 //! ```
 //! use crawl_records::{pages, report};

@@ -1,10 +1,10 @@
 //! Draws pages from a frame with known probabilities, and computes estimates for the frame.
 //!
 //! A frame is a set of URLs that is known before any of the sampled pages is read. URLs are added
-//! to a [`SamplingFrame`] one by one. From each [stratum](StratumRule) it draws the URLs with the lowest
-//! [`rank`]. This is simple random sampling without replacement. For a given seed, the result
-//! doesn't depend on the order of the URLs. A [`SampleDrawResult`] knows whether a URL is in the sample, and a
-//! [`RatioEstimator`] computes estimates for the frame.
+//! to a [`SamplingFrame`] one by one. From each [stratum](StratumRule) it draws the URLs with the
+//! lowest [`rank`]. This is simple random sampling without replacement. For a given seed, the
+//! result doesn't depend on the order of the URLs. A [`SampleDrawResult`] knows whether a URL is in
+//! the sample, and a [`RatioEstimator`] computes estimates for the frame.
 //!
 //! If no list of URLs is available, a random walk can be used: a [`WalkDesign`] chooses the next
 //! link to follow. The probability that the walk visits a page is unknown.

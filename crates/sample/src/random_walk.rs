@@ -2,7 +2,8 @@
 //!
 //! A walk needs no frame, so it also finds pages that no sitemap lists. The disadvantage is that
 //! the probability of visiting a page is unknown: it depends on all pages that link to the page,
-//! and the walk sees only a few such pages. So a walk gives no [`InclusionProbability`](crate::InclusionProbability).
+//! and the walk sees only a few such pages. So a walk gives no
+//! [`InclusionProbability`](crate::InclusionProbability).
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};

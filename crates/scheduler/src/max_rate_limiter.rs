@@ -35,7 +35,8 @@ pub struct MaxRateLimiter {
     last: u64,
     /// The earliest time for the next request that the counted requests allow.
     opens_at: Tick,
-    /// The earliest time for the next request that the requests of [`MaxRateLimiter::note_earlier`] allow.
+    /// The earliest time for the next request that the requests of [`MaxRateLimiter::note_earlier`]
+    /// allow.
     earlier_until: Tick,
 }
 

@@ -150,8 +150,8 @@ impl CrawlExporter {
         Ok(())
     }
 
-    /// Undoes [`CrawlExporter::finish`], so that workers can continue the crawl. Call it if renaming
-    /// the new directory to its final name fails.
+    /// Undoes [`CrawlExporter::finish`], so that workers can continue the crawl. Call it if
+    /// renaming the new directory to its final name fails.
     pub fn take_back(&self) -> Result<(), SharedCrawlError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;

@@ -178,8 +178,8 @@ impl Buffer {
                 text.len() + size_of::<usize>()
             }
             Values::Int32(numbers) => {
-                // The conversion never fails: `TableDefinition::values` has replaced numbers that don't fit
-                // by null.
+                // The conversion never fails: `TableDefinition::values` has replaced numbers that
+                // don't fit by null.
                 numbers.push(i32::try_from(number).unwrap_or_default());
                 size_of::<i32>()
             }

@@ -82,8 +82,8 @@ pub(crate) struct RequestLog {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Number of entries cleared so far. An [`LogEntryKey`] counts cleared entries too, so keys stay
-    /// valid after the log is cleared.
+    /// Number of entries cleared so far. An [`LogEntryKey`] counts cleared entries too, so keys
+    /// stay valid after the log is cleared.
     cleared: u64,
     kept: Vec<LogEntry>,
 }

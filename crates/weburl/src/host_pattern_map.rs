@@ -81,8 +81,8 @@ impl<T> HostPatternMap<T> {
         self.find_name(name, port)
     }
 
-    /// Does the same as [`HostPatternMap::find`] for a name and a port that are not a host key, such as
-    /// a registrable domain without a port.
+    /// Does the same as [`HostPatternMap::find`] for a name and a port that are not a host key,
+    /// such as a registrable domain without a port.
     #[must_use]
     pub fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &T)> {
         if self.by_pattern.is_empty() {

@@ -1,12 +1,12 @@
 //! URLs for a crawler: one canonical form, and the keys derived from it.
 //!
 //! [`canonicalize`] turns a string (a seed, a link, a sitemap entry, a redirect target) into a
-//! [`CanonicalUrl`], or returns an [`UnusableUrlError`] that explains why it can't. A canonical URL yields
-//! its [`Origin`] (the scope of a robots.txt), its [`HostKey`] (the unit for which gaps are kept)
-//! and its [`Site`] (the registrable domain). [`public_suffixes`] returns the public suffixes of a
-//! host name. [`SpellingStepPolicies`] finds other spellings that may name the same page, [`UrlShape`]
-//! abstracts a URL's variable parts, and [`safe_line()`] makes untrusted text safe to display. The
-//! crate does no I/O and resolves no names.
+//! [`CanonicalUrl`], or returns an [`UnusableUrlError`] that explains why it can't. A canonical URL
+//! yields its [`Origin`] (the scope of a robots.txt), its [`HostKey`] (the unit for which gaps are
+//! kept) and its [`Site`] (the registrable domain). [`public_suffixes`] returns the public suffixes
+//! of a host name. [`SpellingStepPolicies`] finds other spellings that may name the same page,
+//! [`UrlShape`] abstracts a URL's variable parts, and [`safe_line()`] makes untrusted text safe to
+//! display. The crate does no I/O and resolves no names.
 //!
 //! ```
 //! use crawl_weburl::canonicalize;

@@ -1,8 +1,8 @@
 //! Other spellings of a URL that usually name the same page.
 //!
 //! The WHATWG form never changes what a URL names, but the steps here might: no standard says that
-//! `?b&a` and `?a&b` are the same. So each step has its own [`SpellingStepPolicy`], and a step without
-//! evidence is off unless the operator enables it.
+//! `?b&a` and `?a&b` are the same. So each step has its own [`SpellingStepPolicy`], and a step
+//! without evidence is off unless the operator enables it.
 
 mod session_id;
 mod tracking_parameters;

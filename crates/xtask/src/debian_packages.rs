@@ -288,8 +288,8 @@ impl DebianPackageFolder {
         Ok(names.collect())
     }
 
-    /// Downloads packages to the folder `download`, from which [`DebianPackageFolder::extract`] unpacks
-    /// them.
+    /// Downloads packages to the folder `download`, from which [`DebianPackageFolder::extract`]
+    /// unpacks them.
     fn download(&self, packages: &[impl AsRef<str>]) -> Result<()> {
         let download = self.folder.join("download");
         make_empty(&download)?;

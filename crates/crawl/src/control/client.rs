@@ -127,7 +127,7 @@ impl ControlClient {
     /// effect isn't obvious.
     ///
     /// # Errors
-    /// [`ControlClientError::ControlRefusal`] if the crawl refuses it. After any other error it is unknown
+    /// [`ControlClientError::Refused`] if the crawl refuses it. After any other error it is unknown
     /// whether the command took effect.
     pub(crate) async fn send(
         &mut self,

@@ -110,7 +110,8 @@ pub(crate) fn other_settings(
         };
         let before = stored.get(&name).and_then(Value::as_table);
         let removed = before.into_iter().flat_map(Table::keys);
-        let removed = removed.filter(|key| name == "site" && !table.contains_key(*key));
+        let is_by_name = matches!(name.as_str(), "site" | "group");
+        let removed = removed.filter(|key| is_by_name && !table.contains_key(*key));
         let keys = table.keys().chain(removed);
         let is_compared = |key: &&String| match name.as_str() {
             "render" => !BROWSER_KEYS.contains(&key.as_str()),
@@ -201,10 +202,17 @@ mod tests {
                 .unwrap()
                 .starts_with('/')
         );
-        fs::write(dir.path().join("crawl.toml"), text).unwrap();
+        fs::write(dir.path().join("crawl.toml"), &text).unwrap();
+        let with_group = format!("{text}\n[group.docs]\nhosts = [\"a.example\"]\n");
         let seeds = stored_seeds(&table);
         let differences = |settings: &Settings| other_settings(dir.path(), settings, &seeds, &[]);
         assert_eq!(differences(&settings), Vec::<String>::new());
+        fs::write(dir.path().join("crawl.toml"), with_group).unwrap();
+        let [group] = &differences(&settings)[..] else {
+            panic!("{:?}", differences(&settings));
+        };
+        assert!(group.starts_with("group.docs = nothing, was "), "{group}");
+        fs::write(dir.path().join("crawl.toml"), &text).unwrap();
         settings.operator.contact = "you@example.org".to_owned();
         settings.display.verbose = 2;
         settings.render.browser = FilePath("chromium".into());

@@ -83,8 +83,8 @@ use crate::trace_events::TraceEventEmitter;
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`TurnTracker`], [`CommitBacklogTracker`];
-/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`], [`LoginTracker`],
-///   [`RenderTracker`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`LeaseJudge`],
+///   [`LoginTracker`], [`RenderTracker`];
 /// - the run as a whole: [`RunEndTracker`], [`RunStatistics`], [`WorkerCoordination`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,

@@ -140,8 +140,8 @@ impl RestReports {
     }
 }
 
-/// The state of the thread that communicates with the shared frontier. Only [`SharingThreadState::run`] reads a
-/// clock, so simulations call the other methods.
+/// The state of the thread that communicates with the shared frontier. Only
+/// [`SharingThreadState::run`] reads a clock, so simulations call the other methods.
 pub(crate) struct SharingThreadState<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
     send_event: SendEvent,

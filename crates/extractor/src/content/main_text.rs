@@ -21,8 +21,8 @@ use super::teasers::drop_teasers;
 /// Maximum percentage of the page's text in a region whose class or id marks surroundings, such as
 /// `sidebar`. If the region has more text, the class or id is ignored.
 const MAX_NAMED: u64 = 40;
-/// Minimum amount of text outside readers' comments, in half words (see `TextAmountCounter`). If there is
-/// less text, the comments count as main text.
+/// Minimum amount of text outside readers' comments, in half words (see `TextAmountCounter`). If
+/// there is less text, the comments count as main text.
 const COMMENTS_BESIDE: u64 = 80;
 /// Minimum percentage of the page's text in a `main`. A `main` with less text is ignored.
 const MIN_MAIN: u64 = 15;
@@ -33,8 +33,8 @@ const SHORT_LINKS: u64 = 24;
 /// `TextAmountCounter`), and its links have over four times as much text.
 const MAX_INDEX: u64 = 120;
 
-/// Minimum length of an introduction, in half words (see `TextAmountCounter`). Lines with only the author and
-/// date are shorter.
+/// Minimum length of an introduction, in half words (see `TextAmountCounter`). Lines with only the
+/// author and date are shorter.
 const MIN_INTRODUCTION: u32 = 16;
 
 /// Classifies each block of the page: main text, beside the main text, or navigation.

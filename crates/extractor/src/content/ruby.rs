@@ -102,8 +102,8 @@ impl OpenRubyElement {
         joined
     }
 
-    /// Returns base text as in [`OpenRubyElement::base_text`], its last character, and the white space at its
-    /// end.
+    /// Returns base text as in [`OpenRubyElement::base_text`], its last character, and the white
+    /// space at its end.
     fn joined(&self, text: &str) -> (String, Option<char>, Gap) {
         let mut joined = String::with_capacity(text.len());
         let (mut last, mut gap) = (self.last, self.gap);

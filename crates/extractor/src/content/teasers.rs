@@ -11,8 +11,8 @@ use super::role_hints::MainTextHint;
 const MIN_TITLES: u64 = 3;
 /// Minimum length of a teaser's title, in half words (see `TextAmountCounter`).
 const MIN_TITLE: u32 = 6;
-/// Minimum length of a teaser's title in a `main`, in half words (see `TextAmountCounter`). Higher than
-/// `MIN_TITLE`, because generated documentation has many links to single names.
+/// Minimum length of a teaser's title in a `main`, in half words (see `TextAmountCounter`). Higher
+/// than `MIN_TITLE`, because generated documentation has many links to single names.
 const MIN_TITLE_IN_MAIN: u32 = 8;
 /// Maximum average length of running text per title in a region of teasers, in half words (see
 /// `TextAmountCounter`).
@@ -22,8 +22,8 @@ const MAX_PARAGRAPH: u64 = 160;
 /// Maximum percentage of the page's running text in a region of teasers. A region with more text is
 /// the topic of the page.
 const MAX_PART: u64 = 60;
-/// Minimum length of the main text without the teasers, in half words (see `TextAmountCounter`). If there is
-/// less text, the page itself is a list of other pages, so its teasers are kept.
+/// Minimum length of the main text without the teasers, in half words (see `TextAmountCounter`). If
+/// there is less text, the page itself is a list of other pages, so its teasers are kept.
 const MIN_LEFT: u64 = 200;
 /// Minimum length of a paragraph that continues the text of a `main` after teasers, in half words
 /// (see `TextAmountCounter`).

@@ -51,7 +51,8 @@ impl VisibleTextObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Builds the [`VisiblePageSummary`] of a page, and passes its visible text and images to an observer.
+/// Builds the [`VisiblePageSummary`] of a page, and passes its visible text and images to an
+/// observer.
 pub(super) struct VisibleTextReader<'o> {
     observer: &'o mut dyn VisibleTextObserver,
     /// Whether the observer wants more text.

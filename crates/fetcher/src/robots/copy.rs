@@ -117,8 +117,8 @@ impl RobotsCopy {
     ///
     /// A good answer replaces everything. If the file is unreachable, the last good file is kept,
     /// and robots.txt must be fetched again after a wait. The wait doubles each time, unless the
-    /// server's Retry-After is longer. A [`RobotsFetchResult::Redirect`] that is not followed means no
-    /// rules (RFC 9309 section 2.3.1.2).
+    /// server's Retry-After is longer. A [`RobotsFetchResult::Redirect`] that is not followed means
+    /// no rules (RFC 9309 section 2.3.1.2).
     #[must_use]
     pub fn learn(
         origin: &Origin,

@@ -1,10 +1,11 @@
 //! robots.txt over time: interpreting answers, their lifetime, and copies.
 //!
-//! A request for robots.txt is a normal exchange; [`RobotsFetchResult::of`] interprets its result by RFC
-//! 9309 section 2.3.1. The caller follows a [`RobotsFetchResult::Redirect`], with a permit for the host
-//! of each hop. Any other answer yields the origin's next [`RobotsCopy`] ([`RobotsCopy::learn`]),
-//! which reports the rules in force and when they expire ([`RobotsCopy::force`]), and has a durable
-//! form. [`RobotsCache`] keeps copies with their compiled rules in bounded memory.
+//! A request for robots.txt is a normal exchange; [`RobotsFetchResult::of`] interprets its result
+//! by RFC 9309 section 2.3.1. The caller follows a [`RobotsFetchResult::Redirect`], with a permit
+//! for the host of each hop. Any other answer yields the origin's next [`RobotsCopy`]
+//! ([`RobotsCopy::learn`]), which reports the rules in force and when they expire
+//! ([`RobotsCopy::force`]), and has a durable form. [`RobotsCache`] keeps copies with their
+//! compiled rules in bounded memory.
 //!
 //! ```
 //! use crawl_fetcher::robots::{lifetime, RobotsTimeLimits};

@@ -1,5 +1,5 @@
-//! Replaces the cookie jar of `cookie_jar.rs` in a build without the feature `logins`, which keeps no
-//! cookies.
+//! Replaces the cookie jar of `cookie_jar.rs` in a build without the feature `logins`, which keeps
+//! no cookies.
 
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;

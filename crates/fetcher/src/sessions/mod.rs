@@ -79,8 +79,8 @@ pub struct CredentialsDigest {
 }
 
 impl SiteSessions {
-    /// Creates an empty session for each site, given its name as in a [`HostPatternMap`] and whether its
-    /// cookies and token may be sent over plain http.
+    /// Creates an empty session for each site, given its name as in a [`HostPatternMap`] and
+    /// whether its cookies and token may be sent over plain http.
     ///
     /// # Errors
     /// Fails if a name is invalid or occurs twice.

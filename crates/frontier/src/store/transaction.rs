@@ -117,8 +117,8 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a provisional sequence number. It is higher than any number in a stored block, so new
-    /// entries are sorted last.
+    /// Returns a provisional sequence number. It is higher than any number in a stored block, so
+    /// new entries are sorted last.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order

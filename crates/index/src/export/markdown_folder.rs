@@ -50,8 +50,8 @@ pub struct MarkdownExportReport {
 /// A folder with a Markdown file for each page.
 ///
 /// First call [`MarkdownFolderWriter::name`] for all pages, so that links between pages can lead to
-/// files. Then call [`MarkdownFolderWriter::page`] for each page, and [`MarkdownFolderWriter::finish`] at the
-/// end.
+/// files. Then call [`MarkdownFolderWriter::page`] for each page, and
+/// [`MarkdownFolderWriter::finish`] at the end.
 #[derive(Debug)]
 pub struct MarkdownFolderWriter {
     folder: AtomicFolder,

@@ -18,8 +18,8 @@ pub(crate) struct RankingWeights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`Bm25fQueryDefinition`](crate::bm25f::Bm25fQueryDefinition) for `saturation`, `whole`, `text_alone`,
-    /// `passage` and `heading`.
+    /// See [`Bm25fQueryDefinition`](crate::bm25f::Bm25fQueryDefinition) for `saturation`, `whole`,
+    /// `text_alone`, `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
     /// The factor for the score of a page with only one word of a two-word query. The factor is so

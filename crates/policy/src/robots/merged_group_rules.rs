@@ -82,8 +82,8 @@ impl Span {
 
 /// The rules of all groups that apply to the agent, merged, in file order.
 ///
-/// While a file is read, texts are positions in its body. [`MergedGroupRules::keep`] then copies the parts
-/// that are needed.
+/// While a file is read, texts are positions in its body. [`MergedGroupRules::keep`] then copies
+/// the parts that are needed.
 #[derive(Debug, Default)]
 pub(super) struct MergedGroupRules {
     entries: Vec<CompiledRule>,
@@ -464,8 +464,8 @@ mod tests {
         SpecialCharacters,
     };
 
-    /// Returns for each path the number of the line that decides it: first with unsorted rules, then
-    /// with sorted ones.
+    /// Returns for each path the number of the line that decides it: first with unsorted rules,
+    /// then with sorted ones.
     fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
         let ballast = (0..super::FEW).map(|n| format!("-/q{n}/*"));
         let file: Vec<String> = ballast.chain(lines.iter().cloned()).collect();

@@ -30,7 +30,7 @@ impl FaultBaseline {
     /// Reads a file with one fault per line, as written by `--format jsonl`. Skips empty lines.
     ///
     /// # Errors
-    /// [`RecordsError::FaultBaseline`] for a line that isn't a fault; file system errors.
+    /// [`RecordsError::Baseline`] for a line that isn't a fault; file system errors.
     pub fn read(path: &Path) -> Result<FaultBaseline, RecordsError> {
         let text = crawl_archive::read_text(path, MAX_BASELINE_BYTES);
         let text = text.map_err(RecordsError::io(path))?;
