@@ -11,7 +11,8 @@ use crate::shape::UrlShape;
 use crate::url_keys::{HostKey, Origin, OriginKeys, Site};
 
 /// Maximum bytes of a URL. A longer one is [`UnusableUrlError::TooLong`], because servers commonly
-/// reject more than 8 KiB of request line. Beyond the limit: the link is dropped.
+/// reject more than 8 KiB of request line.
+/// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.

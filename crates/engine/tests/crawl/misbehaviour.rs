@@ -46,7 +46,7 @@ fn doorways() -> [Doorway; 3] {
     [
         doorway("refuses connections", "http", ConnectionBehaviour::Refused),
         doorway(
-            "accepts connections for https and sends nothing",
+            "is silent on its https port",
             "https",
             ConnectionBehaviour::Silent,
         ),
@@ -88,7 +88,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("chunks without the last one, then nothing", TimeLimit::Idle),
     ("a body one byte at a time", TimeLimit::Total),
     (
-        "accepts connections for https and sends nothing",
+        "is silent on its https port",
         TimeLimit::Connect,
     ),
 ];
@@ -259,7 +259,7 @@ fn held(records_of_host: &HostRecords) -> &'static str {
         Some("connect_timeout") => "connect time",
         Some("body_truncated") => "max-body",
         Some("headers_too_large") => "the bound on heads",
-        _ => "the server ends it",
+        _ => "its own end",
     }
 }
 
