@@ -87,10 +87,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("half a body, then nothing", TimeLimit::Idle),
     ("chunks without the last one, then nothing", TimeLimit::Idle),
     ("a body one byte at a time", TimeLimit::Total),
-    (
-        "is silent on its https port",
-        TimeLimit::Connect,
-    ),
+    ("is silent on its https port", TimeLimit::Connect),
 ];
 
 /// The kind of misbehaviour that keeps a processor busy until a time limit ends it.
