@@ -13,11 +13,11 @@
 //! give the same bytes.
 //!
 //! ```
-//! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder};
+//! use crawl_archive::{ArchiveOptions, ArchiveWriter, Capture, CaptureEncoder, CaptureMetadata};
 //! use crawl_archive::{RecordIds, CapturedRequest, Timestamp, WarcReader};
 //!
 //! let dir = tempfile::tempdir()?;
-//! let mut archive = Archive::open(dir.path(), ArchiveOptions::default(), &Default::default())?;
+//! let mut archive = ArchiveWriter::open(dir.path(), ArchiveOptions::default(), &Default::default())?;
 //! let url = crawl_weburl::canonicalize(None, "http://example.org/")?;
 //! let mut headers = http::HeaderMap::new();
 //! headers.insert("content-type", "text/html".parse()?);
@@ -37,7 +37,7 @@
 //!     revisit: None,
 //!     about: CaptureMetadata::default(),
 //! };
-//! let encoded = Encoder::default().encode(&capture, &RecordIds::random());
+//! let encoded = CaptureEncoder::default().encode(&capture, &RecordIds::random());
 //! let receipt = archive.append(&encoded)?;
 //! archive.sync()?;
 //!

@@ -13,9 +13,9 @@ pub const MAX_FILE_NAME_BYTES: usize = 100;
 /// URLs, but not on the order of [`UrlFilePathAssigner::add`].
 ///
 /// ```
-/// use crawl_archive::UrlFileNames;
+/// use crawl_archive::UrlFilePathAssigner;
 ///
-/// let mut names = UrlFileNames::default();
+/// let mut names = UrlFilePathAssigner::default();
 /// names.add("https://e.example/tea", "e.example/tea.html".to_owned());
 /// names.add("https://e.example/Tea", "e.example/Tea.html".to_owned());
 /// names.settle();

@@ -6,11 +6,11 @@
 //! read. Judges are pure functions over a [`Trace`], where time is data.
 //!
 //! ```
-//! use crawl_conformance::{Outcome, Trace, clauses};
+//! use crawl_conformance::{ClauseOutcome, Trace, clauses};
 //!
 //! let clause = clauses().find(|clause| clause.id == "disallow-all").unwrap();
 //! let silent_crawler = Trace::default();
-//! assert_eq!(clause.verdict(&silent_crawler).outcome, Outcome::NotShown);
+//! assert_eq!(clause.verdict(&silent_crawler).outcome, ClauseOutcome::NotShown);
 //! ```
 
 mod clause;

@@ -5,12 +5,12 @@
 //! clock, so it never guesses the year of a date without one.
 //!
 //! ```
-//! use crawl_dates::{Moment, Precision};
+//! use crawl_dates::{DatePrecision, TimeWithPrecision};
 //!
-//! let day = Moment::parse("5th of March 2024").unwrap();
-//! assert_eq!((day.unix_seconds, day.precision), (1_709_596_800, Precision::Day));
-//! assert_eq!(Moment::parse("2024-03-05").unwrap(), day);
-//! assert!(Moment::parse("05/03/2024").is_none());
+//! let day = TimeWithPrecision::parse("5th of March 2024").unwrap();
+//! assert_eq!((day.unix_seconds, day.precision), (1_709_596_800, DatePrecision::Day));
+//! assert_eq!(TimeWithPrecision::parse("2024-03-05").unwrap(), day);
+//! assert!(TimeWithPrecision::parse("05/03/2024").is_none());
 //! ```
 
 use std::fmt;

@@ -46,7 +46,7 @@ const MAX_CHARSET_BYTES: usize = 1024;
 ///     String::from_utf8_lossy(&rewrite_html(body, Some("text/html"), &page, &mut file)),
 ///     r#"<a href="../tea.html#green">tea</a> <img src="https://e.example/a/cup.png">"#
 /// );
-/// # Ok::<(), crawl_weburl::Unusable>(())
+/// # Ok::<(), crawl_weburl::UnusableUrlError>(())
 /// ```
 #[must_use]
 pub fn rewrite_html<'b>(

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "tree")] {
-//! use crawl_fields::{PageFacts, RuleConfig, Rules};
+//! use crawl_fields::{CompiledRules, PageToMatch, RuleConfig};
 //!
 //! let rule: RuleConfig = toml::from_str(r#"
 //!     name = "items"
@@ -17,8 +17,8 @@
 //!     title = "h1"
 //!     price = { select = ".price", type = "number", locale = "de" }
 //! "#).unwrap();
-//! let rules = Rules::compile(&[rule]).unwrap();
-//! let facts = PageFacts { url: "https://shop.example/item/7", ..PageFacts::default() };
+//! let rules = CompiledRules::compile(&[rule]).unwrap();
+//! let facts = PageToMatch { url: "https://shop.example/item/7", ..PageToMatch::default() };
 //! let html = "<h1>Thing 7</h1> <b class=price>1.207,50 €</b>";
 //! let extract = &rules.extract(html, &facts)[0];
 //! assert_eq!(extract.fields["price"], 1207.5);

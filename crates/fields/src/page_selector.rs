@@ -23,7 +23,7 @@ impl PageCssSelector {
     ///
     /// ```
     /// # #[cfg(feature = "tree")] {
-    /// let selector = crawl_fields::PageSelector::parse("a.logout").unwrap();
+    /// let selector = crawl_fields::PageCssSelector::parse("a.logout").unwrap();
     /// assert_eq!(selector.is_on("<p><a class=logout>Bye</a>"), Some(true));
     /// assert_eq!(selector.is_on("<p>a.logout"), Some(false));
     /// # }

@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use crawl_identity::{
-//!     KeyDirectory, KeySet, LIFETIME, SignableMessage, SignatureRequest, SignatureConditions, signature_fields, verify,
+//!     KeyDirectory, SigningKeySet, LIFETIME, SignableMessage, SignatureRequest, SignatureConditions, signature_fields, verify,
 //! };
 //!
-//! let (mut keys, agent) = (KeySet::default(), "https://bot.example/keys.json");
+//! let (mut keys, agent) = (SigningKeySet::default(), "https://bot.example/keys.json");
 //! keys.add([7; 32], None);
 //! let mut message = SignableMessage { authority: "site.example".to_owned(), ..SignableMessage::default() };
 //! let (key, asked) = (keys.at(1_000).unwrap(), SignatureRequest::default());

@@ -12,12 +12,12 @@
 //! The crate does no I/O and reads no clock. All randomness comes from the seed.
 //!
 //! ```
-//! use crawl_sample::{Frame, Probability, RatioEstimator, SampleDesign};
+//! use crawl_sample::{SamplingFrame, InclusionProbability, RatioEstimator, SampleDesign};
 //! use crawl_weburl::canonicalize;
 //!
 //! let design = SampleDesign { pages: 40, ..SampleDesign::default() };
 //! let page = |number: u32| canonicalize(None, &format!("http://a.example/{number}")).unwrap();
-//! let mut frame = Frame::new(&design);
+//! let mut frame = SamplingFrame::new(&design);
 //! for number in 0..1000 {
 //!     frame.add(&page(number), 1);
 //! }
@@ -28,7 +28,7 @@
 //! for number in 0..1000 {
 //!     if let Some(stratum) = draw.stratum_of(&page(number)) {
 //!         let part = f64::from(u8::from(number % 2 == 0));
-//!         share.add(Probability::of(&stratum), part, 1.0);
+//!         share.add(InclusionProbability::of(&stratum), part, 1.0);
 //!     }
 //! }
 //! let share = share.share().unwrap();

@@ -19,7 +19,7 @@
 //! ```
 //! use std::time::Duration;
 //! use crawl_scheduler::{
-//!     Politeness, PollOutcome, Purpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
+//!     Politeness, PollOutcome, RequestPurpose, RobotsPace, RobotsState, Scheduler, RequestOutcome, OutcomeKind, Tick,
 //! };
 //! use crawl_weburl::Origin;
 //!
@@ -30,7 +30,7 @@
 //!
 //! // Robots first.
 //! let PollOutcome::Issue(permit) = scheduler.poll(now) else { panic!() };
-//! assert_eq!(permit.purpose(), &Purpose::Robots { origin: origin.clone() });
+//! assert_eq!(permit.purpose(), &RequestPurpose::Robots { origin: origin.clone() });
 //! let end = now + Duration::from_millis(50);
 //! let signal = RequestOutcome {
 //!     end,
@@ -48,7 +48,7 @@
 //! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: RobotsPace::default(), until });
 //! assert!(matches!(scheduler.poll(end), PollOutcome::SleepUntil(at) if at == learned.next_at));
 //! let PollOutcome::Issue(permit) = scheduler.poll(learned.next_at) else { panic!() };
-//! assert_eq!(permit.purpose(), &Purpose::Page { origin });
+//! assert_eq!(permit.purpose(), &RequestPurpose::Page { origin });
 //! assert_eq!(permit.gap(), Duration::from_secs(1));
 //! ```
 

@@ -173,12 +173,12 @@ impl SpellingStepPolicies {
     /// Returns the URL after all steps that are always taken, or `None` if they change nothing.
     ///
     /// ```
-    /// use crawl_weburl::{SpellingRules, canonicalize};
+    /// use crawl_weburl::{SpellingStepPolicies, canonicalize};
     ///
     /// let link = canonicalize(None, "http://a.example/x?utm_source=mail&id=3").unwrap();
-    /// let named = SpellingRules::default().apply(&link).unwrap();
+    /// let named = SpellingStepPolicies::default().apply(&link).unwrap();
     /// assert_eq!(named.as_str(), "http://a.example/x?id=3");
-    /// assert_eq!(SpellingRules::default().apply(&named), None);
+    /// assert_eq!(SpellingStepPolicies::default().apply(&named), None);
     /// ```
     #[must_use]
     pub fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
