@@ -13,12 +13,13 @@ pub(super) fn decode(body: &[u8], max: usize) -> Option<Vec<u8>> {
     let length = usize::try_from(length)
         .ok()
         .filter(|&length| length <= max)?;
-    let mut content = vec![0; length];
-    let written = Decompressor::new().gzip_decompress(body, &mut content);
     // The decoder checks the first member only, and ignores what follows it. The first member ends
     // with the body if it has the body's trailer, and this trailer occurs only once.
-    let is_single = written == Ok(length)
-        && crc32(&content) == crc
-        && memmem::find(body, trailer) == Some(body.len() - trailer.len());
+    if memmem::find(body, trailer) != Some(body.len() - trailer.len()) {
+        return None;
+    }
+    let mut content = vec![0; length];
+    let written = Decompressor::new().gzip_decompress(body, &mut content);
+    let is_single = written == Ok(length) && crc32(&content) == crc;
     is_single.then_some(content)
 }

@@ -43,7 +43,7 @@ impl FreeSpaceMeter {
 
 impl fmt::Debug for FreeSpaceMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FreeSpace")
+        f.write_str("FreeSpaceMeter")
     }
 }
 

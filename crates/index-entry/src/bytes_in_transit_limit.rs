@@ -56,7 +56,12 @@ impl BytesInTransitLimit {
 
 impl fmt::Debug for BytesInTransitLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ByteGate({} of {})", self.under_way(), self.most)
+        write!(
+            f,
+            "BytesInTransitLimit({} of {})",
+            self.under_way(),
+            self.most
+        )
     }
 }
 

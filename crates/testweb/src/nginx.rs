@@ -14,8 +14,7 @@ pub struct NginxSpec {
     pub program: PathBuf,
     /// The path of nginx's list of media types, `mime.types`.
     pub mime_types: PathBuf,
-    /// The folder of the files. Symbolic links in it are followed. If there is a `FILE.gz` next to
-    /// a file, clients that accept gzip get `FILE.gz` instead.
+    /// The folder of the files. Symbolic links in it are followed.
     pub root: PathBuf,
     /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,

@@ -213,7 +213,7 @@ impl TestWebBuilder {
 
 impl fmt::Debug for TestWebBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spec")
+        f.debug_struct("TestWebBuilder")
             .field("seed", &self.seed)
             .field("hosts", &self.hosts)
             .field("pages", &self.pages)

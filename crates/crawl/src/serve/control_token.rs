@@ -21,7 +21,7 @@ pub(crate) struct ControlTokenDigest(Digest);
 
 impl fmt::Debug for ControlTokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token([redacted])")
+        f.write_str("ControlTokenDigest([redacted])")
     }
 }
 
@@ -86,6 +86,6 @@ mod tests {
         let token = read("0123456789abcdef\n").unwrap();
         assert!(token.is(b"0123456789abcdef"));
         assert!(!token.is(b"0123456789abcdeF") && !token.is(b""));
-        assert_eq!(format!("{token:?}"), "Token([redacted])");
+        assert_eq!(format!("{token:?}"), "ControlTokenDigest([redacted])");
     }
 }

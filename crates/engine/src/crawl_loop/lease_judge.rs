@@ -401,12 +401,12 @@ mod tests {
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
             let (frontier, mut traps) = (MemoryFrontier::new(), TrapAvoidance::default());
             traps.clean_params = clean_params;
-            let mut gate = LeaseJudge::new(traps, OffScopeMethod::Get);
+            let mut judge = LeaseJudge::new(traps, OffScopeMethod::Get);
             let mut admission = link("/p?sid=1");
             change(&mut admission);
             let lease = leased(&frontier, admission);
             let context = context(&lease, rules);
-            let disposition = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            let disposition = judge.disposition(lease, &context, 1, &frontier).unwrap();
             assert_eq!(word(&disposition), expected, "{number}");
         }
     }
@@ -427,56 +427,56 @@ mod tests {
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
             let frontier = MemoryFrontier::new();
-            let mut gate = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
-            gate.share_traps(SharedTrapDetector::new(&TrapAvoidance::default(), None));
+            let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+            judge.share_traps(SharedTrapDetector::new(&TrapAvoidance::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
                 ..link(path)
             };
             let lease = leased(&frontier, admission);
-            (0..out).for_each(|_| gate.leased(&lease.origin));
+            (0..out).for_each(|_| judge.leased(&lease.origin));
             let context = context(&lease, "");
-            let disposition = gate.disposition(lease, &context, 3, &frontier).unwrap();
+            let disposition = judge.disposition(lease, &context, 3, &frontier).unwrap();
             assert_eq!(word(&disposition), expected, "{path} {priority:?} {out}");
         }
     }
 
     #[test]
     fn leases_of_an_origin_are_counted_until_they_end() {
-        let mut gate = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+        let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
         let (one, other) = (url("/").origin(), url("/").origin());
-        gate.ended(&one);
-        assert_eq!(gate.all_leases(), 0);
-        gate.leased(&one);
-        gate.leased(&other);
-        gate.ended(&one);
-        assert_eq!((gate.all_leases(), gate.out.len()), (1, 1));
-        gate.ended(&one);
-        assert!(gate.out.is_empty());
+        judge.ended(&one);
+        assert_eq!(judge.all_leases(), 0);
+        judge.leased(&one);
+        judge.leased(&other);
+        judge.ended(&one);
+        assert_eq!((judge.all_leases(), judge.out.len()), (1, 1));
+        judge.ended(&one);
+        assert!(judge.out.is_empty());
     }
 
     #[test]
     fn a_suspect_is_read_alone_after_three_deaths_and_given_up_after_four() {
         for (deaths, expected) in [(2, "fetch"), (3, "alone"), (4, "give up")] {
             let frontier = MemoryFrontier::new();
-            let mut gate = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
-            gate.suspect([(url("/p"), deaths)].into());
+            let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
+            judge.suspect([(url("/p"), deaths)].into());
             let lease = leased(&frontier, link("/p"));
             let context = context(&lease, "");
-            let disposition = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            let disposition = judge.disposition(lease, &context, 1, &frontier).unwrap();
             assert_eq!(word(&disposition), expected, "{deaths}");
             let LeaseDisposition::Alone(lease) = disposition else {
                 continue;
             };
-            gate.hold(lease);
-            gate.end_reading();
-            assert!(!gate.reads_alone());
-            let lease = gate.begin_reading().unwrap();
-            assert!(gate.reads_alone());
-            let again = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            judge.hold(lease);
+            judge.end_reading();
+            assert!(!judge.reads_alone());
+            let lease = judge.begin_reading().unwrap();
+            assert!(judge.reads_alone());
+            let again = judge.disposition(lease, &context, 1, &frontier).unwrap();
             assert_eq!(word(&again), "fetch");
-            gate.end_reading();
-            assert!(!gate.reads_alone() && gate.take_held().is_empty());
+            judge.end_reading();
+            assert!(!judge.reads_alone() && judge.take_held().is_empty());
         }
     }
 

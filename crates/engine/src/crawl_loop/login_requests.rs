@@ -60,9 +60,9 @@ impl Coordinator {
         if self.logins.is_empty() || self.scope.is_left_out(&origin.host_key()) {
             return Ok(LoginPermitUse::Page);
         }
-        let (gate, reaction) = self.logins.gate(origin);
+        let (decision, reaction) = self.logins.permit_decision(origin);
         self.react_to_login(now, reaction, out);
-        match gate {
+        match decision {
             LoginPermitDecision::Open => return Ok(LoginPermitUse::Page),
             LoginPermitDecision::Login(request) => {
                 return self.login_job(now, origin, request, out);

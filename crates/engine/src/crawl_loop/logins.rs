@@ -28,7 +28,7 @@ const MAX_LOGOUTS: u32 = 100;
 /// that, but other pages do not, the page is set aside. If several pages in a row still look logged
 /// out, the login has failed, and the site gets no more requests.
 ///
-/// [`gate`](Self::gate) decides what a permit of a host is used for. The result of a login request
+/// [`permit_decision`](Self::permit_decision) decides what a permit of a host is used for. The result of a login request
 /// is reported with [`answered`](Self::answered), and the credentials of a login with
 /// [`credentials_read`](Self::credentials_read). For each page of the site,
 /// [`page_ended`](Self::page_ended) records whether the page looks logged in.
@@ -218,7 +218,10 @@ impl LoginTracker {
     }
 
     /// Decides what a permit of an origin is used for.
-    pub(super) fn gate(&mut self, origin: &Origin) -> (LoginPermitDecision, LoginReaction) {
+    pub(super) fn permit_decision(
+        &mut self,
+        origin: &Origin,
+    ) -> (LoginPermitDecision, LoginReaction) {
         let mut reaction = LoginReaction::default();
         let site = self.by_site.find(&origin.host_key()).map(|(_, site)| site);
         let Some(state) = site.and_then(|site| self.sites.get_mut(site)) else {
@@ -228,7 +231,7 @@ impl LoginTracker {
             reaction = state.begin(&self.sessions);
             reaction.wake.retain(|woken| woken != origin);
         }
-        let gate = match &state.phase {
+        let decision = match &state.phase {
             Phase::LoggedIn => LoginPermitDecision::Open,
             Phase::Failed(why) => LoginPermitDecision::Failed(why.clone()),
             Phase::Request(request) if request.url.origin() == *origin => {
@@ -242,10 +245,10 @@ impl LoginTracker {
                 LoginPermitDecision::Wait
             }
         };
-        (gate, reaction)
+        (decision, reaction)
     }
 
-    /// Puts a request back that [`gate`](Self::gate) returned, because it was not sent.
+    /// Puts a request back that [`permit_decision`](Self::permit_decision) returned, because it was not sent.
     pub(super) fn put_back(&mut self, request: LoginStepRequest) {
         if let Some(state) = self.sites.get_mut(&request.login.site) {
             state.phase = Phase::Request(request);

@@ -94,7 +94,7 @@ pub(crate) struct Coordinator {
     logins: LoginTracker,
     renders: RenderTracker,
     scope: RunScope,
-    gate: LeaseJudge,
+    lease_judge: LeaseJudge,
     shared: WorkerCoordination,
     turns: TurnTracker,
     backlog: CommitBacklogTracker,
@@ -131,7 +131,7 @@ impl Coordinator {
             logins: LoginTracker::default(),
             renders: RenderTracker::new(&config),
             scope: RunScope::new(scope, config.resources),
-            gate: LeaseJudge::new(config.traps, config.off_scope_method),
+            lease_judge: LeaseJudge::new(config.traps, config.off_scope_method),
             shared: WorkerCoordination::default(),
             turns: TurnTracker::new(totals),
             backlog: CommitBacklogTracker::new(&config, now),
@@ -260,7 +260,10 @@ impl Coordinator {
     /// If they do not agree.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
-        let (pages, leases) = (self.hosts.budgets().all_leases(), self.gate.all_leases());
+        let (pages, leases) = (
+            self.hosts.budgets().all_leases(),
+            self.lease_judge.all_leases(),
+        );
         self.backlog
             .check_invariants(self.hosts.requests().count(), pages, leases);
         self.hosts.check_invariants(self.backlog.unsettled());
@@ -274,7 +277,7 @@ impl Coordinator {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
         for origin in &committed.ended {
-            self.gate.ended(origin);
+            self.lease_judge.ended(origin);
         }
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {
@@ -288,7 +291,7 @@ impl Coordinator {
             // doesn't include leases that were released later.
             self.wake_pending(now, &origin);
         }
-        for origin in self.gate.take_waiting() {
+        for origin in self.lease_judge.take_waiting() {
             self.wake_pending(now, &origin);
         }
         for (answer, done) in committed.answers {

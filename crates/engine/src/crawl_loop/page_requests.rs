@@ -86,7 +86,7 @@ impl Coordinator {
         if is_cut_short {
             // The origin is woken by the commit of its settled and requeued URLs. Until then, other
             // hosts get permits.
-            self.gate.wait_for_commit(origin);
+            self.lease_judge.wait_for_commit(origin);
         }
         let pending = match is_full || is_cut_short {
             true => 0,
@@ -175,9 +175,9 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<LeaseStep, FrontierError> {
         let per_host = self.config.politeness.per_host;
-        let disposition = self
-            .gate
-            .disposition(lease, &context, per_host, &*self.frontier)?;
+        let disposition =
+            self.lease_judge
+                .disposition(lease, &context, per_host, &*self.frontier)?;
         let step = match disposition {
             LeaseDisposition::Fetch(lease) => LeaseStep::Send(self.page_job(now, lease, context)),
             LeaseDisposition::CheckStatus(lease) => {
@@ -194,7 +194,7 @@ impl Coordinator {
                 LeaseStep::Wait
             }
             LeaseDisposition::WaitForCommit(lease) => {
-                self.gate.wait_for_commit(&lease.origin);
+                self.lease_judge.wait_for_commit(&lease.origin);
                 self.hold_back(now, lease, "waits until what was read is committed");
                 LeaseStep::Wait
             }
@@ -219,7 +219,7 @@ impl Coordinator {
             LeaseDisposition::Alone(lease) => {
                 let reason = "waits until nothing else is left: the program died while it was read";
                 self.events.waits(&lease.url, reason);
-                self.gate.hold(lease);
+                self.lease_judge.hold(lease);
                 self.turns.passed();
                 LeaseStep::Next
             }
@@ -243,7 +243,7 @@ impl Coordinator {
         let host = lease.url.host_key();
         self.hosts.page_settled(&host);
         // Count the lease as begun, since the commit will count it as ended.
-        self.gate.leased(&lease.origin);
+        self.lease_judge.leased(&lease.origin);
         self.backlog.given_up();
         let state = self.hosts.state(&host);
         let visit = UnansweredVisit::given_up(lease, context, now, READER_KILLED, state);
@@ -268,7 +268,7 @@ impl Coordinator {
     /// Counts a URL as leased for a request, and returns the request.
     fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
         self.backlog.leased();
-        self.gate.leased(&lease.origin);
+        self.lease_judge.leased(&lease.origin);
         let host = lease.url.host_key();
         self.hosts.page_leased(now, &host, &lease.origin);
         Job::Page { lease, context }
@@ -371,7 +371,7 @@ impl Coordinator {
         let origin = lease.origin.clone();
         self.frontier.release(lease);
         self.backlog.released();
-        self.gate.ended(&origin);
+        self.lease_judge.ended(&origin);
         self.wake_pending(now, &origin);
     }
 }

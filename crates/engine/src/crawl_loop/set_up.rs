@@ -27,12 +27,12 @@ impl Coordinator {
 
     /// Restricts fetching to a sample of pages, if the crawl draws one.
     pub(crate) fn sample(&mut self, sampling: Option<SampleState>) {
-        self.gate.sample(sampling);
+        self.lease_judge.sample(sampling);
     }
 
     /// Sets the trap detector's state, which is shared with the writer.
     pub(crate) fn share_traps(&mut self, shared: SharedTrapDetector) {
-        self.gate.share_traps(shared);
+        self.lease_judge.share_traps(shared);
     }
 
     /// Respects host locks held by the user's other crawls.
@@ -42,7 +42,7 @@ impl Coordinator {
 
     /// Sets how often the program died while reading each URL.
     pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
-        self.gate.suspect(deaths);
+        self.lease_judge.suspect(deaths);
     }
 
     /// Parks hosts that were parked when the last run ended.

@@ -61,7 +61,7 @@ impl Coordinator {
         }
         if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
             // Crash suspects that were not read become pending again.
-            for lease in self.gate.take_held() {
+            for lease in self.lease_judge.take_held() {
                 self.frontier.release(lease);
             }
             return DriverStep::Done;
@@ -129,10 +129,10 @@ impl Coordinator {
     /// continues if a crash suspect must be read, if the sample must be drawn, or if another worker
     /// may find more URLs. Returns true if a crash suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
-        self.gate.end_reading();
+        self.lease_judge.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
         let is_over = ending.as_ref().is_some_and(EndReason::is_for_good);
-        if is_over && let Some(lease) = self.gate.begin_reading() {
+        if is_over && let Some(lease) = self.lease_judge.begin_reading() {
             let origin = lease.origin.clone();
             self.frontier.release(lease);
             self.wake_pending(now, &origin);
@@ -146,7 +146,7 @@ impl Coordinator {
             Some(_) => self.hosts.budgets().spent().is_none(),
             None => false,
         };
-        if is_frame_complete && self.gate.is_to_draw() {
+        if is_frame_complete && self.lease_judge.is_to_draw() {
             ending = None;
             self.write(WriterMessage::DrawSample, out);
         }
@@ -164,7 +164,7 @@ impl Coordinator {
     }
 
     pub(super) fn has_room(&self, now: Tick) -> bool {
-        let reads_alone = !self.backlog.is_empty() && self.gate.reads_alone();
+        let reads_alone = !self.backlog.is_empty() && self.lease_judge.reads_alone();
         let pages = self.totals().pages + self.backlog.leases();
         self.backlog.has_room(now)
             && !self.end.is_broken()

@@ -57,7 +57,7 @@ mod tests {
         let host = url.host_key();
         let before = coordinator.hosts.budgets_mut().stored(&host);
         coordinator.hosts.budgets_mut().settled(&host);
-        coordinator.gate.leased(&lease.origin);
+        coordinator.lease_judge.leased(&lease.origin);
         coordinator.backlog.leased();
         coordinator.backlog.page_ended();
         let exchange = answer(200, "text").result(&url, at(20)).unwrap();
@@ -78,7 +78,10 @@ mod tests {
         coordinator.handle(at(20), Event::GivenBackUnread(page), &mut out);
         assert_eq!(coordinator.backlog.bytes(), (0, 0));
         assert_eq!(
-            (coordinator.backlog.leases(), coordinator.gate.all_leases()),
+            (
+                coordinator.backlog.leases(),
+                coordinator.lease_judge.all_leases()
+            ),
             (0, 0)
         );
         assert_eq!(coordinator.hosts.budgets_mut().stored(&host), before);

@@ -106,7 +106,7 @@ pub struct ForgetRequest<'a> {
 
 impl fmt::Debug for ForgetRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Forget");
+        let mut shown = f.debug_struct("ForgetRequest");
         shown.field("removal", &self.removal).field("at", &self.at);
         shown.field("reason", &self.reason).finish_non_exhaustive()
     }

@@ -133,6 +133,6 @@ impl CredentialSource {
 
 impl fmt::Debug for CredentialSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials")
+        f.write_str("CredentialSource")
     }
 }

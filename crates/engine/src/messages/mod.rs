@@ -195,7 +195,9 @@ pub(crate) struct LoginCredentialsResult(pub(crate) Result<Vec<(String, String)>
 impl fmt::Debug for LoginCredentialsResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.as_ref().map(Vec::len);
-        f.debug_tuple("SecretPairs").field(&count).finish()
+        f.debug_tuple("LoginCredentialsResult")
+            .field(&count)
+            .finish()
     }
 }
 

@@ -61,18 +61,21 @@ fn answer(
 }
 
 fn next(logins: &mut LoginTracker) -> LoginStepRequest {
-    match logins.gate(&origin()).0 {
+    match logins.permit_decision(&origin()).0 {
         LoginPermitDecision::Login(request) => request,
         corrected => panic!("no request of a login: {corrected:?}"),
     }
 }
 
 fn is_open(logins: &mut LoginTracker) -> bool {
-    matches!(logins.gate(&origin()).0, LoginPermitDecision::Open)
+    matches!(
+        logins.permit_decision(&origin()).0,
+        LoginPermitDecision::Open
+    )
 }
 
 fn failure(logins: &mut LoginTracker) -> String {
-    match logins.gate(&origin()).0 {
+    match logins.permit_decision(&origin()).0 {
         LoginPermitDecision::Failed(failure) => failure.why,
         corrected => panic!("the login has not failed: {corrected:?}"),
     }
@@ -95,7 +98,7 @@ fn submit(logins: &mut LoginTracker) -> LoginStepRequest {
     let reaction = logins.answered(&request, &answer(200, None, FORM));
     assert!(reaction.read.is_some() && logins.are_credentials_awaited());
     assert!(matches!(
-        logins.gate(&origin()).0,
+        logins.permit_decision(&origin()).0,
         LoginPermitDecision::Wait
     ));
     let reaction = logins.credentials_read(NOW, "a.example", secrets());
@@ -151,7 +154,7 @@ fn a_form_is_fetched_filled_in_and_sent_before_the_first_page() {
     assert!(is_open(&mut later));
     let corrected = url("https://b.example/").origin();
     assert!(matches!(
-        later.gate(&corrected).0,
+        later.permit_decision(&corrected).0,
         LoginPermitDecision::Open
     ));
 }
@@ -278,15 +281,15 @@ fn refused_credentials_are_not_sent_again_until_they_change() {
     };
     // The next run reads the credentials before it sends anything.
     let (mut same, _) = restored();
-    let (gate, reaction) = same.gate(&origin());
-    assert!(matches!(gate, LoginPermitDecision::Wait) && reaction.read.is_some());
+    let (decision, reaction) = same.permit_decision(&origin());
+    assert!(matches!(decision, LoginPermitDecision::Wait) && reaction.read.is_some());
     same.credentials_read(NOW, "a.example", secrets());
     assert_eq!(
         failure(&mut same),
         "the credentials have not changed since the site refused them at 2027-01-15T08:00:00.000Z"
     );
     let (mut changed, sessions) = restored();
-    let _ = changed.gate(&origin());
+    let _ = changed.permit_decision(&origin());
     let corrected = [("pass", "an0ther"), ("user", "me")];
     let corrected = corrected.map(|(name, value)| (name.to_owned(), value.to_owned()));
     changed.credentials_read(NOW, "a.example", Ok(corrected.to_vec()));
@@ -358,7 +361,7 @@ fn plain_http_to_loopback_is_refused_behind_a_proxy() {
     for (is_proxied, is_allowed) in [(true, false), (false, true)] {
         let sessions = SiteSessions::new([("127.0.0.1", false)]).unwrap();
         let mut logins = LoginTracker::new(&[login()], &sessions, 2).proxied(is_proxied);
-        let LoginPermitDecision::Login(request) = logins.gate(&origin).0 else {
+        let LoginPermitDecision::Login(request) = logins.permit_decision(&origin).0 else {
             panic!("no request of a login");
         };
         let reaction = logins.answered(&request, &answer(200, None, to_loopback));
@@ -471,8 +474,8 @@ fn robots_txt_may_forbid_the_form_but_not_void_a_login() {
 fn a_token_is_read_and_sent_without_a_request() {
     let header = "Authorization".to_owned();
     let (mut logins, sessions) = logins(login(LoginMethod::Token { header }));
-    let (gate, reaction) = logins.gate(&origin());
-    assert!(matches!(gate, LoginPermitDecision::Wait) && reaction.read.is_some());
+    let (decision, reaction) = logins.permit_decision(&origin());
+    assert!(matches!(decision, LoginPermitDecision::Wait) && reaction.read.is_some());
     let token = vec![(String::new(), "t0ken\n".to_owned())];
     let reaction = logins.credentials_read(NOW, "a.example", Ok(token));
     assert_eq!(reaction.wake, [origin()]);
@@ -488,7 +491,7 @@ fn a_token_is_read_and_sent_without_a_request() {
     ] {
         let header = "X-Token".to_owned();
         let (mut logins, _) = super::tests::logins(login(LoginMethod::Token { header }));
-        let _ = logins.gate(&origin());
+        let _ = logins.permit_decision(&origin());
         logins.credentials_read(NOW, "a.example", result);
         assert_eq!(failure(&mut logins), expected);
     }
@@ -505,7 +508,10 @@ fn a_table_below_with_its_own_cookies_needs_no_login() {
     ] {
         let url = url(&format!("https://{host}/"));
         assert_eq!(logins.page_session(&url).is_some(), is_own, "{host}");
-        let is_open = matches!(logins.gate(&url.origin()).0, LoginPermitDecision::Open);
+        let is_open = matches!(
+            logins.permit_decision(&url.origin()).0,
+            LoginPermitDecision::Open
+        );
         assert_eq!(is_open, !is_own, "{host}");
     }
 }

@@ -57,7 +57,7 @@ fn rendering() -> (Coordinator, RenderId) {
     let page = url("http://a.example/");
     let lease = leased(&*coordinator.frontier, Admission::seed(page.clone()));
     let host = page.host_key();
-    coordinator.gate.leased(&lease.origin);
+    coordinator.lease_judge.leased(&lease.origin);
     coordinator.backlog.leased();
     coordinator.backlog.page_ended();
     coordinator.hosts.budgets_mut().settled(&host);
