@@ -1,5 +1,5 @@
-//! The fingerprint of a page's text: a few numbers that show whether another page has the same
-//! content.
+//! The fingerprint of a page's text and images: a few numbers that show whether another page has
+//! the same content.
 
 use std::array;
 use std::ops::Range;
@@ -86,7 +86,7 @@ pub struct PageFingerprintBuilder {
 }
 
 impl PageFingerprintBuilder {
-    /// Creates a reader for the page at `url`.
+    /// Creates a builder for the page at `url`.
     #[must_use]
     pub fn new(url: &CanonicalUrl) -> PageFingerprintBuilder {
         let path = url.path_and_query().as_bytes();
@@ -137,7 +137,8 @@ impl PageFingerprintBuilder {
             if self.is_full() {
                 break;
             }
-            // The carry of this addition clears the bits of the first word.
+            // Clear the bits of this word. They are consecutive, so the addition carries through
+            // all of them.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {
