@@ -46,8 +46,8 @@ pub(super) struct RandomWeb {
     pub(super) expected: BTreeMap<String, Option<u16>>,
     /// URLs that the crawl discovers but must not fetch.
     pub(super) barred: BTreeSet<String>,
-    /// URLs that may be fetched but have no row: the robots.txt of each host, and [`RULES`] on each
-    /// host.
+    /// URLs that the crawl may fetch without writing a row: on each host, `/robots.txt` and
+    /// [`RULES`], to which robots.txt may redirect.
     pub(super) rules: BTreeSet<String>,
     /// Whether the crawl also writes link rows.
     pub(super) links: bool,
@@ -285,7 +285,8 @@ impl RandomWeb {
                 .then(busy(503))
                 .then(ScriptedReply::usual()),
         ];
-        // Only a quarter of the hosts get the fifth script, because its two waits take long.
+        // The fifth script makes the crawl wait twice, which takes long. Use it for only a quarter
+        // of the hosts.
         let max_scripts = if dice.below(4) == 0 { 5 } else { 4 };
         for script in at_last.into_iter().take(max_scripts) {
             if let Some(path) = dice.take(&mut inner_pages) {
