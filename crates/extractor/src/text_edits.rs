@@ -26,11 +26,14 @@ pub(crate) fn edited_text(text: &str, edits: &[TextEdit]) -> String {
     edited
 }
 
-/// Returns `body` with the edits of its text applied. All other bytes stay. The text is the decoded
-/// `body` without its byte order mark, whose length is `skip`. If `has_line_feeds`, all line ends
-/// of the text were replaced by line feeds. `edits` must be in ascending order, without overlaps.
-/// An edit next to bytes that are invalid in `encoding` is dropped if its position in the bytes is
-/// unclear.
+/// Applies edits of the decoded text of `body` to `body` itself. All other bytes stay the same.
+///
+/// - `skip` is the length of the byte order mark of `body`. The text doesn't contain the mark.
+/// - `has_line_feeds` is true if all line ends of the text were converted to line feeds.
+/// - `edits` must be in ascending order, without overlaps.
+///
+/// An edit is dropped if it begins or ends next to bytes that are invalid in `encoding`, so that
+/// its position in `body` is unclear.
 pub(crate) fn edited_bytes(
     body: &[u8],
     encoding: &'static Encoding,

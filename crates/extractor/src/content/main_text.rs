@@ -191,8 +191,8 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Returns, for each block, whether it is in the region `root`, but not in surroundings within
-    /// it.
+    /// Returns, for each block, whether it is in the region `root`. A block in surroundings within
+    /// `root`, such as a sidebar, doesn't count.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {

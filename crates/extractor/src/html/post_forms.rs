@@ -13,7 +13,8 @@ const MAX_FORMS: usize = 100;
 /// Maximum number of fields to read from a form.
 /// Beyond the limit: later fields are ignored.
 const MAX_FORM_FIELDS: usize = 256;
-/// Maximum bytes of the value of a form's field; longer values are dropped.
+/// Maximum bytes of the value of a form's field; longer values are dropped. The bytes of the
+/// field's name count too.
 /// Beyond the limit: the field is ignored.
 const MAX_FORM_VALUE_BYTES: usize = 16 << 10;
 
