@@ -21,10 +21,11 @@ pub(crate) struct ValueType {
 }
 
 impl ValueType {
-    /// Converts a text to a value. Relative URLs are resolved against `base`.
+    /// Converts a text to a JSON value of this type. If the type is a URL, a relative URL is
+    /// resolved against `base`.
     ///
     /// # Errors
-    /// A message that quotes the text, if the text can't be converted to the type.
+    /// If the text can't be converted, returns a message that quotes the text.
     pub(crate) fn value(&self, text: &str, base: Option<&Url>) -> Result<Value, String> {
         match self.kind {
             FieldKind::Text => Ok(Value::String(text.to_owned())),

@@ -1,8 +1,9 @@
-//! Limits the work of rules on one page: steps from node to node, values and bytes.
+//! Limits the work of rules on one page: the steps through the page's tree, the values extracted,
+//! and the bytes of their text.
 
 use std::cell::Cell;
 
-/// Maximum steps from node to node in a page.
+/// Maximum steps from node to node in a page. All rules of the page together may take this many.
 /// Beyond the limit: other fields are missing (`cut: steps`).
 pub(crate) const MAX_STEPS: u64 = 50_000_000;
 
@@ -18,8 +19,8 @@ pub(crate) const MAX_RULE_BYTES: usize = 2 << 20;
 /// Beyond the limit: other scripts are ignored (`cut: size`).
 pub(crate) const MAX_JSON_LD_BYTES: usize = 1 << 20;
 
-/// The steps and bytes that the rules may still use on a page, and the first limit that was
-/// reached. Steps are limited per page, bytes per rule.
+/// The remaining steps and bytes of the rules on one page, and the first limit that was reached.
+/// Steps are limited per page, bytes per rule.
 pub(crate) struct RuleWorkBudget {
     steps: Cell<u64>,
     bytes: Cell<usize>,
