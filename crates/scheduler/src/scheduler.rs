@@ -128,8 +128,9 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. The
-    /// pace also applies to all other requests to the host from now on.
+    /// Sets only the pace of an origin's robots.txt, not its state: page permits still require
+    /// [`Scheduler::set_robots`]. From now on, the pace applies to all requests to the host, also
+    /// to those that precede the pages.
     pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);

@@ -65,8 +65,8 @@ fn a_parked_host_gets_no_robots_or_hop_permits_either() {
         .scheduler
         .queue_request(START, &a, RequestPurpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), PollOutcome::Idle));
-    // The host's robots.txt was unreachable. At the time to retry no request is issued, because the
-    // host is parked.
+    // An unreachable robots.txt is due again at `retry_at`. But the host is parked, so it gets no
+    // permit.
     let retry_at = START + SECOND;
     stage
         .scheduler
