@@ -270,8 +270,8 @@ fn says_that_scripts_fill_it(source: &str) -> bool {
         })
 }
 
-/// Returns whether the equal sign at `at` is that of an attribute such as `id="root"` or `id=app`,
-/// which marks an element that libraries fill.
+/// Returns whether the equal sign at `at` belongs to an attribute such as `id="root"` or `id=app`.
+/// Well-known libraries fill the element with this id.
 fn is_id_of_place(source: &[u8], at: usize) -> bool {
     let (name, value) = source.split_at(at);
     let value = value.get(1..).unwrap_or_default();

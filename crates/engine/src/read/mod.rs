@@ -171,7 +171,8 @@ impl PageReader {
         }
     }
 
-    /// Makes this reader return documents unread that must be read in another process.
+    /// Makes this reader hand off documents that must be read in another process: it returns them
+    /// unread.
     fn handing_off_documents(self) -> PageReader {
         PageReader {
             hands_off_documents: true,
