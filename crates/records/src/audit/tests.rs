@@ -628,7 +628,8 @@ fn rfc9309_2_4_no_older_than_its_life() {
         fields: &[("cache-control", "max-age=10")],
         ..robots((0, 100), 200, BARS_P)
     };
-    // A single page may follow a robots.txt response even if the response is stale by then.
+    // The first page after a robots.txt response may be requested even if the response is stale by
+    // then. The second page may not.
     let log = |first, second| {
         [
             short(),

@@ -1,4 +1,5 @@
-//! Counts the times and sizes of pages or files in bins, and finds the largest and the median.
+//! Statistics of the response times and sizes of pages and files: counts per bin, the highest
+//! values, and the median.
 
 use serde::{Deserialize, Serialize};
 
