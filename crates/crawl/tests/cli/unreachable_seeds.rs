@@ -30,7 +30,7 @@ fn an_unreached_crawl_reports_the_reason_and_leaves_no_folder() {
     // With `--quiet`, the same error is printed.
     let quiet = cmd.run(&[&seed, "--output", "c", "--quiet"]);
     assert_eq!(quiet.refusal(&dir), ran.refusal(&dir));
-    // Only the folder of the user's own files exists, so no directory was left behind.
+    // Neither run left a directory behind: only `home` exists, the folder of the user's own files.
     let entries: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(
         entries
