@@ -1,10 +1,10 @@
 //! The digests of a crawl's files, maintained between runs: `digests.jsonl`.
 //!
-//! Each row has a file's name, length and SHA-256. The last row is about the rows above it. At the
-//! start of a run, all rows are dropped except those of WARC files: these files only grow, so the
-//! digest of their beginning stays right. At the end of the run, all files are listed again. If a
-//! WARC file did not grow, its row is kept and the file is not read again: otherwise damage since
-//! the last run would be recorded as valid content.
+//! Each row has a file's name, length and SHA-256. The last row has the length and SHA-256 of
+//! the rows above it. At the start of a run, all rows are dropped except those of WARC files: these
+//! files only grow, so the digest of their beginning stays right. At the end of the run, all files
+//! are listed again. If a WARC file did not grow, its row is kept and the file is not read again:
+//! otherwise damage since the last run would be recorded as valid content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

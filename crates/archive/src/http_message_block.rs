@@ -3,7 +3,7 @@
 //! Readers verify digests of the stored bytes and replay the bytes as they are. So the message is
 //! *normalised*: its syntax is HTTP/1.1 for any protocol version, its content coding is kept, its
 //! transfer coding is removed, and `Content-Length` is the length of the body. Header fields that
-//! contradict this are kept under names that begin with `X-ArchiveWriter-Orig-`.
+//! contradict this are kept under names that begin with `X-Archive-Orig-`.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};

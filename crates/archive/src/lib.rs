@@ -1,6 +1,6 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! An [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
+//! A [`CaptureEncoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
 //! members. This does no I/O, so any thread can do it. An [`ArchiveWriter`] owns the files in a
 //! crawl's `archive/` folder: it appends gzip members, begins new files, syncs them, and reports
 //! their lengths. The caller commits these lengths in a transaction. On open, files are truncated
