@@ -1,4 +1,4 @@
-//! The server's view of a crawl, and its judgement.
+//! The record of a crawl that a clause is judged by, and the resulting verdict.
 
 use std::time::Duration;
 
