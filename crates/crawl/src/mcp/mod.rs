@@ -1,7 +1,7 @@
 //! `crawl mcp`: lets a language model query a crawl, over the Model Context Protocol.
 //!
-//! `server` implements the protocol, `tools` defines the tools, and `crawl_reader` answers the
-//! calls.
+//! `server` implements the protocol, `tools` defines the tools, and `crawl_tool_handler` answers
+//! the calls.
 
 mod crawl_tool_handler;
 mod server;

@@ -1,6 +1,6 @@
 //! `crawl serve`: a search page, a JSON API, the report and the live state of a crawl.
 //!
-//! `connections` limits the number and duration of connections, and `app` checks the host name,
+//! `connections` limits the number and duration of connections, and `routes` checks the host name,
 //! rate and size of requests. Requests are answered by `view` with a page or by `api` with JSON.
 
 mod access_guard;

@@ -1,4 +1,4 @@
-//! The pace that the settings allow.
+//! The fastest pace that the settings allow for any host.
 
 use super::setting_definitions::Settings;
 use crate::values::DurationSetting;

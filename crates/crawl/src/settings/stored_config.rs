@@ -4,7 +4,7 @@
 //! could do harm are therefore guarded: those that read the environment, redirect requests, set who
 //! is responsible for requests, or lift a limit. A guarded key is respected only if the user sets
 //! it in flags or `--config`, or if the file's mark proves that this program wrote the file for
-//! this user (see [`super::config_mac`]).
+//! this user (see [`super::keyed_marks`]).
 
 use std::path::{Path, PathBuf};
 
