@@ -271,7 +271,7 @@ impl fmt::Debug for SharedCrawl {
     }
 }
 
-/// Which parts of pages are fetched.
+/// Which embedded resources of pages (such as images and style sheets) are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmbeddedResourcePolicy {
     /// Fetch no parts of pages.
@@ -284,7 +284,7 @@ pub enum EmbeddedResourcePolicy {
     All,
 }
 
-/// How to request pages that are outside the scope, and whose links are not followed.
+/// How to request pages that are outside the scope and whose links are not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OffScopeMethod {
     /// Fetch and keep them like other pages.

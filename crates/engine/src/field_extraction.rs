@@ -66,7 +66,7 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
     matches!(row.status, Some(200..=299)) && row.may_show_body() && !is_unread
 }
 
-/// The counts of [`extract_again`].
+/// Numbers of pages and rows that [`extract_again`] processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtractionCounts {
     /// HTML pages that the rules were applied to, over all rounds.

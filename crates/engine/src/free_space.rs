@@ -11,7 +11,7 @@ use nix::sys::statvfs::statvfs;
 /// The interval between two measurements.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Measures how many bytes are free on the disk that contains a path. `None` if unknown.
+/// Measures how many bytes are free on the disk that contains a path.
 #[derive(Clone)]
 pub struct FreeSpaceMeter(Arc<MeasureFree>);
 

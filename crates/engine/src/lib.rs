@@ -1,8 +1,8 @@
-//! The crawl loop: one loop over one closed set of events.
+//! The engine, which runs a crawl from its seeds to its end.
 //!
 //! A URL of a crawl is canonicalized, judged by the scope, admitted, scheduled, leased, judged by
 //! robots.txt, fetched, read, encoded, and settled together with its links. This crate does all
-//! that. The coordinator contains the logic: its inputs are events and the current
+//! that. The coordinator (the crawl loop) contains the logic: its inputs are events and the current
 //! [`Tick`](crawl_scheduler::Tick), and its outputs are effects to perform. The coordinator reads
 //! no clock and waits for nothing, so the same code can also run on a simulated web. [`run`] is the
 //! driver for the real world: it fetches, reads on its own threads, and has one writer that commits

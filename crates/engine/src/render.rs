@@ -92,7 +92,7 @@ pub trait Renderer: Send + Sync {
     }
 }
 
-/// A [`Renderer`] for builds without a browser. Every page fails to render, with this reason. A
+/// A [`Renderer`] for builds without a browser. Rendering always fails with the reason `why`. A
 /// replay with this renderer reads the archived DOMs.
 #[derive(Clone, Debug)]
 pub struct NoBrowserRenderer {
@@ -107,7 +107,7 @@ impl Renderer for NoBrowserRenderer {
     }
 }
 
-/// The result of [`Renderer::render`].
+/// The future that [`Renderer::render`] returns.
 pub type RenderFuture = Pin<Box<dyn Future<Output = Result<RenderedPage, RenderFailure>> + Send>>;
 
 /// A fetched page for a browser to render.

@@ -1,4 +1,4 @@
-//! Uses permits for logins, and acts on their results.
+//! Spends permits on the requests of logins, and handles the results.
 
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{FrontierError, Lease, NotFetchedReason, Reason};

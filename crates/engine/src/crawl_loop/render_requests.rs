@@ -1,4 +1,4 @@
-//! Renders pages, and uses permits for their resources.
+//! Renders pages, and spends permits on the resources that the pages request.
 
 use crawl_archive::rows::{RenderMessageRow, RenderResult};
 use crawl_fetcher::{Exchange, ExchangeFailure};

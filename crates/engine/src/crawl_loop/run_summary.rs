@@ -1,4 +1,4 @@
-//! The summary of a run.
+//! Creates the summary of a run from the state of the crawl loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -60,7 +60,7 @@ pub(crate) enum AnswerRepetition<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerArchiveRecord<'a> {
     pub(crate) digest: &'a str,
-    /// Whether the record refers to an earlier record instead of containing a body, because of a
+    /// Whether the record refers to an earlier record instead of containing a body, because of an
     /// [`AnswerRepetition`].
     pub(crate) is_revisit: bool,
 }

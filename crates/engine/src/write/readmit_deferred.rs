@@ -1,4 +1,4 @@
-//! Admits deferred URLs again that may be fetched now.
+//! Readmits deferred URLs that may be fetched now.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
