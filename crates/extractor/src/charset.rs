@@ -19,7 +19,7 @@ const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 pub enum CharsetSource {
     /// A byte order mark.
     Bom,
-    /// The `PageContent-Type` header.
+    /// The `Content-Type` header.
     Header,
     /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard 13.2.3.2).
     Meta,
@@ -39,7 +39,7 @@ pub(crate) struct Charset {
     pub(crate) source: CharsetSource,
     /// Length of the byte order mark.
     pub(crate) skip: usize,
-    /// Whether the `PageContent-Type` header names an unknown charset.
+    /// Whether the `Content-Type` header names an unknown charset.
     pub(crate) unknown: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: MarkupSyn
     }
 }
 
-/// Returns the charset of a page in XML syntax whose `PageContent-Type` header names none: the
+/// Returns the charset of a page in XML syntax whose `Content-Type` header names none: the
 /// charset of the XML declaration, or UTF-8 if the bytes are valid UTF-8. `None` if neither
 /// applies.
 fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
@@ -80,7 +80,7 @@ fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     (is_utf8(body) && !body.contains(&ESCAPE)).then_some((UTF_8, CharsetSource::ValidUtf8))
 }
 
-/// Returns the charset of a page whose `PageContent-Type` header names none.
+/// Returns the charset of a page whose `Content-Type` header names none.
 fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     if let Some(encoding) = prescan(head(body, MAX_PRESCAN_BYTES)) {
         (encoding, CharsetSource::Meta)

@@ -1,8 +1,8 @@
-//! Parses `PageContent-Type` values.
+//! Parses `Content-Type` values.
 
 use crate::collapsed_text_builder::trim;
 
-/// Returns the media type in a `PageContent-Type` value, without its parameters and in lower case.
+/// Returns the media type in a `Content-Type` value, without its parameters and in lower case.
 /// `None` if the value is empty, malformed, or a type that servers send for content of unknown type
 /// (MIME Sniffing Standard, section 7).
 #[must_use]

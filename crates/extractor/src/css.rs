@@ -24,7 +24,7 @@ pub struct ParsedStyleSheet {
 }
 
 /// Reads the addresses that the style sheet in `body` loads. The content coding of `body` is
-/// already removed; `content_type` is the value of the `PageContent-Type` header.
+/// already removed; `content_type` is the value of the `Content-Type` header.
 ///
 /// Never fails. Tokens follow CSS Syntax Level 3, so text in a comment, in another string or in a
 /// name is not an address. Addresses are relative to the style sheet.

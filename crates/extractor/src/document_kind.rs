@@ -1,4 +1,4 @@
-//! Detects the kind of a document by its `PageContent-Type` header and its first bytes.
+//! Detects the kind of a document by its `Content-Type` header and its first bytes.
 
 mod mime_patterns;
 mod root_element;
@@ -130,7 +130,7 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(RootElementKind::Xhtml)
 }
 
-/// Returns whether this crate may be able to read a document with this `PageContent-Type`. This is
+/// Returns whether this crate may be able to read a document with this `Content-Type`. This is
 /// the case if the type is missing, HTML, XML (except SVG), JSON or CSS. Other documents don't have
 /// to be decoded.
 #[must_use]

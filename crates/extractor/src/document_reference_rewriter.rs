@@ -18,7 +18,7 @@ use crate::text_edits::{TextEdit, edited_bytes};
 const MAX_CHARSET_BYTES: usize = 1024;
 
 /// Rewrites the page in `body`, fetched from `page`, for use as a file. `content_type` is the value
-/// of its `PageContent-Type` header.
+/// of its `Content-Type` header.
 ///
 /// `file` returns the file for a URL, as a relative URL without fragment, or `None` if there is no
 /// such file. A reference to a URL that has a file becomes a reference to the file, with the same

@@ -63,7 +63,7 @@ pub struct FeedEntry {
 }
 
 /// Reads the entries of the feed in `body`, whose content coding is already removed. `content_type`
-/// is the value of the `PageContent-Type` header.
+/// is the value of the `Content-Type` header.
 ///
 /// Never fails: everything before a syntax error is kept. A body that begins with `{` is read as
 /// JSON, any other as XML. An entry counts if it has an address, a title or an id.

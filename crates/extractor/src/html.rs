@@ -1,4 +1,5 @@
-//! Reads an HTML page: decodes the bytes, tokenizes the text, and builds a [`Page`].
+//! Reads an HTML page: decodes the bytes, tokenizes the text, and builds an
+//! [`ExtractedPage`](crate::ExtractedPage).
 
 mod declared_media_type;
 mod decoded_page;
@@ -38,7 +39,7 @@ pub use visible_text::VisibleTextObserver;
 use visible_text::VisibleTextReader;
 
 /// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
-/// of the `PageContent-Type` header.
+/// of the `Content-Type` header.
 ///
 /// Never fails: any bytes give a page. Takes linear time in the length of `body`. Allocates memory
 /// for the result and, if the bytes are not UTF-8 or contain carriage returns, for the decoded

@@ -1,7 +1,7 @@
 //! Reads documents: the links, base, charset, directives and title of a page; the entries of a
 //! sitemap or a feed; the resources that a style sheet loads.
 //!
-//! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a
+//! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into an
 //! [`ExtractedPage`]; [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and
 //! [`link_header`] reads the links in a header. [`rewrite_html`] and [`rewrite_css`] give the
 //! references of a document new addresses. None of these ever fails: any bytes give a value, with a

@@ -97,7 +97,7 @@ pub enum DocumentOddityKind {
     MetaCut,
     /// A tag with more attributes than [`ReadingLimits::attributes`].
     AttributesFull,
-    /// The `PageContent-Type` header names a charset that is not in the Encoding Standard.
+    /// The `Content-Type` header names a charset that is not in the Encoding Standard.
     UnknownCharset,
     /// Bytes that are invalid in the charset with which the document was decoded.
     UndecodableBytes,

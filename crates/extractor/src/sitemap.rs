@@ -119,7 +119,7 @@ pub enum ChangeFrequency {
 }
 
 /// Reads the entries of the sitemap in `body`, which is already decompressed. `content_type` is the
-/// value of the `PageContent-Type` header.
+/// value of the `Content-Type` header.
 ///
 /// Never fails: everything before an XML syntax error is kept. A document that begins with `<`, or
 /// has the root of a sitemap after other text, is read as XML. Any other document is read as one

@@ -47,7 +47,7 @@ pub enum LanguageSource {
     XmlLang,
     /// `meta http-equiv=content-language`
     Meta,
-    /// The `PageContent-Language` header.
+    /// The `Content-Language` header.
     Header,
     /// `og:locale`
     #[strum(serialize = "og:locale")]

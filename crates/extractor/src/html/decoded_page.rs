@@ -20,7 +20,7 @@ pub struct DecodedPage<'b> {
 
 impl<'b> DecodedPage<'b> {
     /// Decodes the page in `body`, whose content coding is already removed. `content_type` is the
-    /// value of the `PageContent-Type` header, which also decides whether the page is in HTML or
+    /// value of the `Content-Type` header, which also decides whether the page is in HTML or
     /// XML syntax.
     #[must_use]
     pub fn decode(body: &'b [u8], content_type: Option<&str>) -> DecodedPage<'b> {

@@ -1,4 +1,4 @@
-//! Builds a [`Page`] from tags and text.
+//! Builds an [`ExtractedPage`](crate::ExtractedPage) from tags and text.
 
 use super::element_name;
 use super::link_reader::LinkReader;
