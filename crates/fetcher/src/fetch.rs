@@ -45,8 +45,8 @@ use crate::send_deadline_source::{SendDeadlineSource, until_over};
 use crate::signing::{DemandedSignatures, SignatureDemand, demanded};
 use crate::tls_settings::tls_settings;
 
-/// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns the kept connections,
-/// so create only one and share it by reference.
+/// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns its keep-alive
+/// connections, so create only one and share it by reference.
 pub struct Fetcher {
     config: FetchConfig,
     clock: MonotonicClock,
@@ -242,7 +242,7 @@ impl Fetcher {
     }
 
     /// Sends one request. The permit is spent whatever the outcome. Every error of the server, the
-    /// network or the URL is returned as a [`ExchangeFailure`].
+    /// network or the URL is returned as an [`ExchangeFailure`].
     pub async fn fetch(
         &self,
         permit: Permit,

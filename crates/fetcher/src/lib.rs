@@ -1,7 +1,7 @@
 //! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
 //! [`Fetcher::fetch`] spends a permit on one request. The result is an [`Exchange`] (the server's
-//! answer, with the body in its content coding) or a [`ExchangeFailure`] (the phase, whose fault it
+//! answer, with the body in its content coding) or an [`ExchangeFailure`] (the phase, whose fault it
 //! was, and whether a retry may help). Everything a server can send is bounded: time, headers,
 //! body. Addresses that don't belong to a public server are refused before connecting, unless the
 //! operator allowed them. [`robots`] interprets answers to requests for robots.txt, tracks how long

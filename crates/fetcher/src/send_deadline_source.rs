@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Sets the deadline until which requests may be sent and may run.
+/// Provides the deadline by which every request must have ended.
 pub trait SendDeadlineSource: Send + Sync {
     /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;

@@ -17,7 +17,7 @@ const ACCEPT_SIGNATURE: &str = "accept-signature";
 /// The field that every signed request carries.
 pub(crate) const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
-/// Makes the signatures of requests (RFC 9421).
+/// Signs requests (RFC 9421).
 pub trait RequestSigner: fmt::Debug + Send + Sync {
     /// Returns the fields that sign one request. `asked` describes the signature that the server
     /// requested. Each call makes a new signature. Returns no fields if no key is in use.
