@@ -1,4 +1,4 @@
-//! Returns the text or the HTML of an element.
+//! Extracts the text or the HTML of an element.
 
 use std::io::{self, Write};
 
