@@ -1,5 +1,5 @@
-//! Notes: the reasons why URLs failed or were excluded. There are few distinct notes, and many URLs
-//! share each.
+//! A cache of the numbers of notes. A note is the reason why a URL failed or was excluded. Many
+//! URLs share a note, so a record contains only the number of its note.
 
 use foldhash::HashMap;
 

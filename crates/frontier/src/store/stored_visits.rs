@@ -3,7 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `visits` | fingerprint | URL, place, via, times, the caller's bytes |
-//! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
+//! | `due` | due time, commit number | fingerprints of URLs that the commit settled |
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -11,7 +11,7 @@
 //! | `hosts` | host | wake time, bytes |
 //! | `robots` | origin | bytes |
 //! | `visits` | fingerprint | the last visit of a URL |
-//! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
+//! | `due` | due time, commit number | fingerprints of URLs that the commit settled |
 //!
 //! Each origin has its own number, which starts the keys of its queue, so two origins never share
 //! a queue.
