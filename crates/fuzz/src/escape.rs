@@ -1,5 +1,5 @@
-//! Converts inputs to lines of text and back. A corpus is a single file with one input per line. So
-//! a diff shows what changes in a corpus, and a corpus needs no thousands of small files.
+//! Converts inputs to lines of text and back. A corpus is a single file with one input per line, so
+//! a diff shows what changed, and no corpus consists of thousands of small files.
 
 /// Converts an input to a line of ASCII, with other bytes escaped.
 pub(crate) fn escaped(input: &[u8]) -> String {
