@@ -1,4 +1,4 @@
-//! A query wrapper that makes tantivy exclude the matching pages correctly.
+//! A query wrapper that works around a defect of tantivy in exclusions of phrases.
 
 use std::fmt;
 
