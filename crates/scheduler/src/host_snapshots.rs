@@ -13,7 +13,7 @@ use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
-/// Whether a stored snapshot that is being restored may lack requests.
+/// Whether a stored snapshot of a host includes all requests that were sent to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotCompleteness {
     /// The snapshot includes all requests, because the last run ended cleanly or the host was
