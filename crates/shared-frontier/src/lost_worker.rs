@@ -1,4 +1,5 @@
-//! Reopens the URLs that were settled by a worker whose directory is lost.
+//! The command that reopens the URLs that were settled by a worker whose directory is lost. It
+//! marks the buckets to search; their owners then reopen the URLs.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Reopens URLs that were settled by a worker whose directory is lost.
+//! Reopens URLs that were settled by a worker whose directory is lost, in the buckets of this
+//! worker.
 
 use crawl_frontier::parts::{QueuedUrlFields, RecordState, UrlRecord, depth_and_hops};
 use crawl_frontier::worker_frontier::ReopenLostResult;
