@@ -82,7 +82,7 @@ pub(crate) struct RequestLog {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// Number of entries cleared so far. An [`LogEntryKey`] counts cleared entries too, so keys
+    /// Number of entries cleared so far. A [`LogEntryKey`] counts cleared entries too, so keys
     /// stay valid after the log is cleared.
     cleared: u64,
     kept: Vec<LogEntry>,
