@@ -1,5 +1,5 @@
 //! The programs to compare, and how to make each program do the same: crawl one site, obey
-//! robots.txt, wait for nothing, and send as many concurrent requests as suit the program.
+//! robots.txt, add no delays, and send as many concurrent requests as suit the program.
 
 use std::ffi::OsString;
 use std::fmt;
