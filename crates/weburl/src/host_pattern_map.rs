@@ -1,4 +1,5 @@
-//! Values by host, where a name includes its subdomains.
+//! A map from host patterns to values. A pattern is a host name, which also matches its subdomains,
+//! or an address.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
