@@ -56,8 +56,8 @@ pub(crate) fn client(
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
-/// error [`ConnectionEstablished`](crate::connect_only::ConnectionEstablished), or with the reason why
-/// connecting failed.
+/// error [`ConnectionEstablished`](crate::connect_only::ConnectionEstablished), or with the reason
+/// why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     tls: &ClientConfig,

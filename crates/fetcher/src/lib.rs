@@ -1,8 +1,8 @@
 //! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
 //! [`Fetcher::fetch`] spends a permit on one request. The result is an [`Exchange`] (the server's
-//! answer, with the body in its content coding) or an [`ExchangeFailure`] (the phase, whose fault it
-//! was, and whether a retry may help). Everything a server can send is bounded: time, headers,
+//! answer, with the body in its content coding) or an [`ExchangeFailure`] (the phase, whose fault
+//! it was, and whether a retry may help). Everything a server can send is bounded: time, headers,
 //! body. Addresses that don't belong to a public server are refused before connecting, unless the
 //! operator allowed them. [`robots`] interprets answers to requests for robots.txt, tracks how long
 //! they are valid, and keeps copies. [`interstitial()`] detects login pages, challenges and block
