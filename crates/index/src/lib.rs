@@ -1,8 +1,8 @@
 //! The search index of a crawl: stores pages and returns ranked results.
 //!
 //! An [`IndexedPage`] is the index's record of a page. An [`IndexWriter`] adds pages to a directory
-//! and removes them. An [`IndexSearcher`] answers queries over the directory, even while a writer is
-//! active. [`judge`] decides which pages may be indexed.
+//! and removes them. An [`IndexSearcher`] answers queries over the directory, even while a writer
+//! is active. [`judge`] decides which pages may be indexed.
 
 mod bm25f;
 mod canonical_urls;
