@@ -4,8 +4,9 @@
 //! runs (see [`sorted_run`]), and another merges runs into larger ones. So all writes are
 //! sequential. A look-up checks a few filters in memory, and reads one block if the URL is known.
 //! Records that are only in memory are still durable, because the caller stores them in its commits
-//! as well. The caller's [`RunListStore`] keeps the list of runs, with the number of the last commit that runs
-//! cover. On opening, the caller passes back the records of commits that no run contains.
+//! as well. The caller's [`RunListStore`] keeps the list of runs, with the number of the last
+//! commit that runs cover. On opening, the caller passes back the records of commits that no run
+//! contains.
 
 mod block_cache;
 mod bloom_filter;
