@@ -13,8 +13,7 @@ const MAX_FORMS: usize = 100;
 /// Maximum number of fields to read from a form.
 /// Beyond the limit: later fields are ignored.
 const MAX_FORM_FIELDS: usize = 256;
-/// Maximum bytes of the value of a form's field; longer values are dropped. The bytes of the
-/// field's name count too.
+/// Maximum bytes of a form field's name and value.
 /// Beyond the limit: the field is ignored.
 const MAX_FORM_VALUE_BYTES: usize = 16 << 10;
 
