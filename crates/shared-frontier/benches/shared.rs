@@ -21,7 +21,7 @@ use crate::web::{LINKS, Web};
 #[expect(dead_code, reason = "the benchmark of one on disk measures more")]
 mod machine;
 #[path = "../tests/shared/postgres.rs"]
-#[expect(dead_code, reason = "tests ask more of an engine")]
+#[expect(dead_code, reason = "tests use more of it")]
 mod postgres;
 #[path = "../../frontier/examples/bench/generated_web.rs"]
 #[expect(dead_code, reason = "the benchmark of one on disk asks for more")]
@@ -55,7 +55,7 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|---|");
     on_disk();
     for workers in [1, 2, 4] {
-        on_engine(workers);
+        on_server(workers);
     }
 }
 
@@ -72,7 +72,7 @@ fn on_disk() {
     row.print("on disk", None);
 }
 
-fn on_engine(workers: u64) {
+fn on_server(workers: u64) {
     let server = Postgres::start(&Setup {
         settings: &SETTINGS,
         files: &[],
@@ -113,13 +113,13 @@ fn on_engine(workers: u64) {
         number(&url, &text) as f64 / PAGES as f64
     };
     let wal = number(&url, position) - wal;
-    let engine = OfEngine {
+    let cost = ServerCost {
         wal: wal as f64 / known_urls as f64,
         table: number(&url, sizes) as f64 / known_urls as f64,
         statements: calls("NOT LIKE"),
         commits: calls("LIKE"),
     };
-    row.print(&format!("engine, {workers} workers"), Some(&engine));
+    row.print(&format!("PostgreSQL, {workers} workers"), Some(&cost));
 }
 
 /// Opens workers that run at the same time, each with its share of the buckets.
@@ -192,7 +192,8 @@ struct Row {
     known: u64,
 }
 
-struct OfEngine {
+/// The work of the database server in one run, and the size of its tables.
+struct ServerCost {
     wal: f64,
     table: f64,
     statements: f64,
@@ -208,17 +209,17 @@ impl Row {
         }
     }
 
-    fn print(&self, name: &str, engine: Option<&OfEngine>) {
+    fn print(&self, name: &str, cost: Option<&ServerCost>) {
         let seconds = self.elapsed.as_secs_f64();
-        let of_engine = match engine {
+        let server_columns = match cost {
             None => "- | - | - | -".to_owned(),
-            Some(engine) => format!(
+            Some(cost) => format!(
                 "{:.0} | {:.0} | {:.2} | {:.3}",
-                engine.wal, engine.table, engine.statements, engine.commits
+                cost.wal, cost.table, cost.statements, cost.commits
             ),
         };
         println!(
-            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {of_engine} |",
+            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {server_columns} |",
             (PAGES * LINKS as u64) as f64 / seconds,
             self.known as f64 / seconds,
             PAGES as f64 / seconds,

@@ -131,7 +131,7 @@ impl BucketOwnership {
     /// Fails if the leases expired or another worker took buckets over.
     pub(crate) fn check(&self, now: Instant) -> Result<(), FrontierError> {
         let held = self.held();
-        let ended = || "heartbeats did not reach the engine in time".to_owned();
+        let ended = || "heartbeats did not reach the database server in time".to_owned();
         let reason = match &held.lost {
             Some(reason) => reason.clone(),
             None if now >= held.until => ended(),

@@ -242,12 +242,12 @@ impl Drop for DatabaseThread {
 
 /// Connects to the first host that responds in time. A task then serves the connection until it is
 /// closed.
-pub(crate) async fn connect(engine: &ServerConfig) -> DatabaseResult<Client> {
+pub(crate) async fn connect(config: &ServerConfig) -> DatabaseResult<Client> {
     let mut failed = None;
-    for host in &engine.hosts {
+    for host in &config.hosts {
         let limit = host.get_connect_timeout().copied();
         let limit = limit.unwrap_or(CONNECT_TIMEOUT);
-        match within(limit, host.connect(engine.guarded.clone())).await {
+        match within(limit, host.connect(config.guarded.clone())).await {
             Ok((client, connection)) => {
                 serve(connection);
                 return Ok(client);
@@ -259,8 +259,8 @@ pub(crate) async fn connect(engine: &ServerConfig) -> DatabaseResult<Client> {
 }
 
 /// Connects, and sets [`PLANS`] so that the database server finds rows by key.
-pub(crate) async fn connect_for_rows(engine: &ServerConfig) -> DatabaseResult<Client> {
-    let client = connect(engine).await?;
+pub(crate) async fn connect_for_rows(config: &ServerConfig) -> DatabaseResult<Client> {
+    let client = connect(config).await?;
     client.batch_execute(PLANS).await?;
     Ok(client)
 }

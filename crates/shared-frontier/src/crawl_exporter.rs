@@ -233,15 +233,18 @@ impl OutgoingCrawl for CrawlExporter {
 
 impl ExportGroup {
     fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedCrawlError> {
-        let ServerGroup { engine, crawl } = group;
-        let config = engine.config;
-        let client = engine
+        let ServerGroup {
+            engine: server,
+            crawl,
+        } = group;
+        let config = server.config;
+        let client = server
             .thread
             .run(async move { connect_for_rows(&config).await })?;
         let (number, crawl) = (crawl.group, crawl.number);
         let mut group = ExportGroup {
             crawl,
-            thread: engine.thread,
+            thread: server.thread,
             client: Arc::new(client),
             number,
             totals: CommittedUrlCounts::default(),

@@ -34,7 +34,7 @@ pub enum SharedCrawlError {
     /// No root certificates were found to verify the database server.
     #[error(
         "no root certificates from {place}: {what}\nhint: set sslrootcert=FILE to a PEM file with \
-         the certificate of the engine's CA"
+         the certificate of the database server's CA"
     )]
     Roots {
         /// The place searched for root certificates.
@@ -44,7 +44,7 @@ pub enum SharedCrawlError {
     },
     /// The password file can't be used.
     #[error(
-        "can't use the password file `{}`: {what}\nhint: it needs a line for each engine, \
+        "can't use the password file `{}`: {what}\nhint: it needs a line for each database server, \
          host:port:database:user:password, and mode 0600", path.display()
     )]
     PasswordFile {
@@ -87,7 +87,7 @@ pub enum SharedCrawlError {
     /// The database server's certificate is invalid for another reason.
     #[error(
         "the certificate of the frontier at {address} isn't valid: {what}\nhint: install a valid \
-         certificate on the engine"
+         certificate on the database server"
     )]
     BadCertificate {
         /// The database server's address.
@@ -143,7 +143,8 @@ pub enum SharedCrawlError {
     /// The database server replies so slowly that leases could expire before they are renewed.
     #[error(
         "the frontier at {address} took {:.1} s to answer, more than a tenth of a lease ({:.1} \
-         s)\nhint: use a closer engine, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
+         s)\nhint: use a closer database server, or longer leases (--frontier-lease)",
+        took.as_secs_f64(), lease.as_secs_f64()
     )]
     TooSlow {
         /// The database server's address.
@@ -204,7 +205,7 @@ pub enum SharedCrawlError {
     },
     /// More server groups are named than the maximum for a crawl.
     #[error(
-        "too many groups of engines: {found}, a crawl may have {most}\nhint: add hosts or disks to \
+        "too many server groups: {found}, a crawl may have {most}\nhint: add hosts or disks to \
          a group instead of adding groups"
     )]
     TooManyGroups {
@@ -226,8 +227,8 @@ pub enum SharedCrawlError {
     },
     /// No connection string names one of the crawl's server groups.
     #[error(
-        "group {number} of crawl `{crawl}` is missing: the crawl has {groups} groups of \
-         engines\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
+        "group {number} of crawl `{crawl}` is missing: the crawl has {groups} server \
+         groups\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
          \"URL\"]`"
     )]
     GroupMissing {

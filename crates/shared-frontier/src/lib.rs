@@ -10,9 +10,8 @@
 //! one of its buckets.
 //!
 //! A crawl may be spread over several server groups. A server group is a primary database server
-//! with its standbys (a "group of engines" in the manual), and serves some of the buckets. A worker
-//! works in one group, its home. No transaction spans two groups. See
-//! [`SharedFrontier::open_groups`] and [`move_buckets`].
+//! with its standbys, and serves some of the buckets. A worker works in one group, its home. No
+//! transaction spans two groups. See [`SharedFrontier::open_groups`] and [`move_buckets`].
 //!
 //! The crate never contacts a host and knows nothing about politeness. Calls block. Connections are
 //! served on a separate thread, so callers need no async runtime. Connections to other machines are

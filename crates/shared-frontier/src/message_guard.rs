@@ -201,7 +201,7 @@ impl MessageGuard {
         let length = number(1);
         if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
             let message = format!(
-                "the engine sent a message of {length} bytes, the maximum is \
+                "the database server sent a message of {length} bytes, the maximum is \
                          {MAX_MESSAGE_BYTES}"
             );
             return Err(io::Error::new(ErrorKind::InvalidData, message));
@@ -213,8 +213,9 @@ impl MessageGuard {
         if is_authentication && number(5) == CLEARTEXT_PASSWORD && !self.allows_cleartext {
             return Err(io::Error::new(
                 ErrorKind::PermissionDenied,
-                "the engine requested the password in clear text over an unencrypted connection; \
-                 use scram-sha-256 or sslmode=verify-full, or allow it with require_auth=password",
+                "the database server requested the password in clear text over an unencrypted \
+                 connection; use scram-sha-256 or sslmode=verify-full, or allow it with \
+                 require_auth=password",
             ));
         }
         self.rest = length as usize + 1 - self.filled;

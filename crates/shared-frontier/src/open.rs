@@ -119,12 +119,12 @@ fn begin(
     urls: &[String],
     options: &SharedFrontierOptions,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
-    let is_quick = |engine: &UnsearchedServer| match engine.took * ANSWERS_PER_LEASE > options.lease
+    let is_quick = |server: &UnsearchedServer| match server.took * ANSWERS_PER_LEASE > options.lease
     {
         false => Ok(()),
         true => Err(SharedCrawlError::TooSlow {
-            address: engine.thread.address.clone(),
-            took: engine.took,
+            address: server.thread.address.clone(),
+            took: server.took,
             lease: options.lease,
         }),
     };

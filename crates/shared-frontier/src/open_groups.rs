@@ -86,7 +86,7 @@ fn reach(
             most: MAX_GROUPS,
         });
     }
-    let engines = urls.iter().map(|url| {
+    let servers = urls.iter().map(|url| {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, took) = judged(&thread, &config)?;
         Ok(UnsearchedServer {
@@ -96,7 +96,7 @@ fn reach(
             took,
         })
     });
-    engines.collect()
+    servers.collect()
 }
 
 impl UnsearchedServer {
@@ -145,14 +145,14 @@ pub(crate) fn begin_groups(
     judge: impl Fn(&UnsearchedServer) -> Result<(), SharedCrawlError>,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     refuse_twice(urls, name)?;
-    let engines = reach(urls, credentials)?;
-    engines.iter().try_for_each(judge)?;
-    let crawl_rows = engines.iter().map(|engine| engine.find(name));
+    let servers = reach(urls, credentials)?;
+    servers.iter().try_for_each(judge)?;
+    let crawl_rows = servers.iter().map(|server| server.find(name));
     let crawl_rows = crawl_rows.collect::<Result<Vec<_>, _>>()?;
     let has_begun = crawl_rows.iter().flatten().any(|row| row.is_whole);
     let mut groups = match has_begun {
-        true => go_on(engines, crawl_rows, name)?,
-        false => first_start(engines, name, buckets.max(1).into())?,
+        true => go_on(servers, crawl_rows, name)?,
+        false => first_start(servers, name, buckets.max(1).into())?,
     };
     groups.sort_by_key(|group| group.crawl.group);
     Ok(groups)
@@ -165,13 +165,16 @@ pub(crate) fn find_groups(
     name: &str,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     refuse_twice(urls, name)?;
-    let groups = reach(urls, credentials)?.into_iter().map(|engine| {
-        let row = engine.find(name)?.filter(|row| row.is_whole);
+    let groups = reach(urls, credentials)?.into_iter().map(|server| {
+        let row = server.find(name)?.filter(|row| row.is_whole);
         let crawl = row.ok_or_else(|| SharedCrawlError::NoSuchCrawl {
-            address: engine.address(),
+            address: server.address(),
             crawl: name.to_owned(),
         })?;
-        Ok(ServerGroup { engine, crawl })
+        Ok(ServerGroup {
+            engine: server,
+            crawl,
+        })
     });
     let mut groups = groups.collect::<Result<Vec<_>, SharedCrawlError>>()?;
     check(&groups, name)?;
@@ -194,13 +197,13 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), SharedCrawlError> {
 /// Creates all server groups of a crawl, numbered in the order in which the database servers are
 /// named. Reuses groups that an interrupted start left.
 fn first_start(
-    engines: Vec<UnsearchedServer>,
+    servers: Vec<UnsearchedServer>,
     name: &str,
     buckets: i32,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
-    let count = number_of(engines.len());
-    let mut groups: Vec<ServerGroup> = Vec::with_capacity(engines.len());
-    for (number, engine) in (0..).zip(engines) {
+    let count = number_of(servers.len());
+    let mut groups: Vec<ServerGroup> = Vec::with_capacity(servers.len());
+    for (number, server) in (0..).zip(servers) {
         let new = match groups.first() {
             None => NewServerGroup::one_of(count, buckets),
             Some(first) => NewServerGroup {
@@ -209,19 +212,22 @@ fn first_start(
                 ..NewServerGroup::one_of(count, first.crawl.buckets)
             },
         };
-        let crawl = engine.begin(name, new)?;
+        let crawl = server.begin(name, new)?;
         if crawl.group != number {
             return Err(
                 match groups.iter().any(|group| group.crawl.group == crawl.group) {
                     true => SharedCrawlError::GroupTwice {
-                        address: engine.address(),
+                        address: server.address(),
                         crawl: name.to_owned(),
                     },
-                    false => differs(&engine, name, "it was created as another group"),
+                    false => differs(&server, name, "it was created as another group"),
                 },
             );
         }
-        groups.push(ServerGroup { engine, crawl });
+        groups.push(ServerGroup {
+            engine: server,
+            crawl,
+        });
     }
     check_alike(&groups, name)?;
     for group in &mut groups {
@@ -233,15 +239,18 @@ fn first_start(
 /// Continues an existing crawl. Database servers that don't have the crawl join as additional
 /// server groups.
 fn go_on(
-    engines: Vec<UnsearchedServer>,
+    servers: Vec<UnsearchedServer>,
     crawl_rows: Vec<Option<CrawlRow>>,
     name: &str,
 ) -> Result<Vec<ServerGroup>, SharedCrawlError> {
     let (mut groups, mut new) = (Vec::new(), Vec::new());
-    for (engine, crawl) in engines.into_iter().zip(crawl_rows) {
+    for (server, crawl) in servers.into_iter().zip(crawl_rows) {
         match crawl {
-            Some(crawl) => groups.push(ServerGroup { engine, crawl }),
-            None => new.push(engine),
+            Some(crawl) => groups.push(ServerGroup {
+                engine: server,
+                crawl,
+            }),
+            None => new.push(server),
         }
     }
     check(&groups, name)?;
@@ -249,9 +258,9 @@ fn go_on(
     for group in &mut groups {
         make_whole(group, count)?;
     }
-    for engine in new {
+    for server in new {
         let Some(first) = groups.first() else { break };
-        let crawl = engine.begin(
+        let crawl = server.begin(
             name,
             NewServerGroup {
                 key: Some(first.crawl.key),
@@ -262,7 +271,10 @@ fn go_on(
             },
         )?;
         count += 1;
-        groups.push(ServerGroup { engine, crawl });
+        groups.push(ServerGroup {
+            engine: server,
+            crawl,
+        });
     }
     check(&groups, name)?;
     for group in &mut groups {
@@ -332,9 +344,9 @@ fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlErro
     Ok(())
 }
 
-fn differs(engine: &UnsearchedServer, crawl: &str, what: &'static str) -> SharedCrawlError {
+fn differs(server: &UnsearchedServer, crawl: &str, what: &'static str) -> SharedCrawlError {
     SharedCrawlError::GroupsDiffer {
-        address: engine.address(),
+        address: server.address(),
         crawl: crawl.to_owned(),
         what,
     }

@@ -17,8 +17,8 @@ use crate::connection::{
 };
 use crate::sql_statements::Sql;
 
-/// Maximum number of groups of engines of a crawl. A worker's number is a multiple of this maximum
-/// plus the number of the worker's group, so workers' numbers are unique over all groups.
+/// Maximum number of server groups of a crawl. A worker's number is a multiple of this maximum plus
+/// the number of the worker's group, so workers' numbers are unique over all groups.
 /// Beyond the limit: refused.
 pub(crate) const MAX_GROUPS: usize = 64;
 

@@ -18,7 +18,7 @@ use crate::tls::not_connected;
 const LAYOUT: i32 = 3;
 
 /// The oldest supported PostgreSQL, as `server_version_num`. The tests run this version.
-const OLDEST_ENGINE: i32 = 150_000;
+const OLDEST_VERSION: i32 = 150_000;
 
 /// The tolerated difference between the clocks of the database server and of this machine.
 const MAX_SKEW: Duration = Duration::from_secs(2);
@@ -72,11 +72,11 @@ pub(crate) fn judged(
     for warning in clock_warnings(facts.ahead, facts.took) {
         tracing::warn!("the frontier at {}: {warning}", thread.address);
     }
-    if facts.version < OLDEST_ENGINE {
+    if facts.version < OLDEST_VERSION {
         return Err(SharedCrawlError::TooOld {
             address: address(),
             found: facts.version,
-            least: OLDEST_ENGINE,
+            least: OLDEST_VERSION,
         });
     }
     if facts.is_read_only {
@@ -96,7 +96,7 @@ pub(crate) fn judged(
 
 /// The version, state, clock and response time of a database server.
 #[derive(Default)]
-struct EngineFacts {
+struct ServerFacts {
     version: i32,
     is_read_only: bool,
     /// How many seconds the database server's clock is ahead of this machine's clock.
@@ -105,12 +105,12 @@ struct EngineFacts {
     took: Duration,
 }
 
-async fn facts(client: &Client) -> DatabaseResult<EngineFacts> {
+async fn facts(client: &Client) -> DatabaseResult<ServerFacts> {
     let text = "SELECT current_setting('server_version_num')::int,
         pg_is_in_recovery() OR current_setting('transaction_read_only')::bool,
         extract(epoch FROM clock_timestamp())::float8";
     let statement = client.prepare(text).await?;
-    let mut facts = EngineFacts::default();
+    let mut facts = ServerFacts::default();
     for question in 0..MAX_QUESTIONS {
         let sent_at = Instant::now();
         let row = client.query_one(&statement, &[]).await?;
@@ -118,13 +118,13 @@ async fn facts(client: &Client) -> DatabaseResult<EngineFacts> {
         let own = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let own = own.unwrap_or_default().as_secs_f64();
         if question == 0 || took < facts.took {
-            let engines: f64 = row.try_get(2)?;
-            facts = EngineFacts {
+            let server_clock: f64 = row.try_get(2)?;
+            facts = ServerFacts {
                 version: row.try_get(0)?,
                 is_read_only: row.try_get(1)?,
                 // The database server read its clock between request and reply. The middle of that
                 // time is the best estimate.
-                ahead: engines - (own - took.as_secs_f64() / 2.0),
+                ahead: server_clock - (own - took.as_secs_f64() / 2.0),
                 took,
             };
         }
@@ -150,8 +150,8 @@ fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     }
     if took > MAX_USUAL_ANSWER {
         warnings.push(format!(
-            "it took {:.1} s to answer; hint: use a closer engine, since each page waits for \
-             answers, and a lease (--frontier-lease) must be several times longer",
+            "it took {:.1} s to answer; hint: use a closer database server, since each page \
+             waits for answers, and a lease (--frontier-lease) must be several times longer",
             took.as_secs_f64()
         ));
     }

@@ -255,8 +255,11 @@ impl Homes {
 impl ServerGroup {
     /// Converts this group to the form in which a worker of another server group queries it.
     fn into_other(self) -> OtherGroup {
-        let ServerGroup { engine, crawl } = self;
-        OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
+        let ServerGroup {
+            engine: server,
+            crawl,
+        } = self;
+        OtherGroup::new(crawl.group, crawl.number, server.thread, server.config)
     }
 }
 

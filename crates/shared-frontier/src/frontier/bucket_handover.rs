@@ -197,7 +197,7 @@ impl WorkerFrontier for SharedFrontier {
                 return Err(self
                     .tables
                     .owned
-                    .lose("the crawl has a new group of engines, which must be listed too"));
+                    .lose("the crawl has a new server group, which must be listed too"));
             }
             if group.group == groups.own && groups.count() > 1 && group.map != groups.map().version
             {

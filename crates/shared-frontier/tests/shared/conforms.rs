@@ -16,7 +16,7 @@ fn the_shared_frontier_conforms() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn the_engine_equals_the_frontier_in_memory() {
+fn the_shared_frontier_equals_the_frontier_in_memory() {
     let _served = Served::new();
     let config = ProptestConfig {
         failure_persistence: None,

@@ -34,23 +34,23 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Starts a proxy that serves until the program ends.
-    pub(crate) fn before(engine: u16) -> Proxy {
-        Proxy::late(engine, Duration::ZERO)
+    pub(crate) fn before(server: u16) -> Proxy {
+        Proxy::late(server, Duration::ZERO)
     }
 
     /// Starts a proxy that delays each reply of the database server.
-    pub(crate) fn late(engine: u16, late: Duration) -> Proxy {
+    pub(crate) fn late(server: u16, late: Duration) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let cut = Arc::new(AtomicU8::new(Cut::Never as u8));
         let armed = Arc::clone(&cut);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
                     return;
                 };
-                relay((&client, &engine), Cut::Before, &armed, Duration::ZERO);
-                relay((&engine, &client), Cut::After, &armed, late);
+                relay((&client, &server), Cut::Before, &armed, Duration::ZERO);
+                relay((&server, &client), Cut::After, &armed, late);
             }
         });
         Proxy { port, cut }

@@ -204,7 +204,7 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn an_engine_with_a_wrong_identity_is_refused() {
+fn a_database_server_with_a_wrong_identity_is_refused() {
     let guarded = Guarded::start();
     let options = with_password(&new_crawl());
     let check = |url: &str, is_expected: fn(&SharedCrawlError) -> bool| {

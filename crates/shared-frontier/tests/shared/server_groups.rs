@@ -178,8 +178,7 @@ fn incomplete_groups_of_a_crawl_are_refused() {
     }
     let missing = refusal(open(&[b]));
     assert!(
-        missing.contains("is missing: the crawl has 2 groups of engines")
-            && missing.contains("hint: "),
+        missing.contains("is missing: the crawl has 2 server groups") && missing.contains("hint: "),
         "{missing}"
     );
     // Once the crawl has begun, the server groups may be named in any order.
@@ -219,7 +218,7 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let joined = SharedFrontier::open_groups(&urls, &options(&groups.crawl, "w9")).unwrap();
     assert_eq!((joined.home(), joined.buckets()), (1, 2));
     let ended = first.survey().unwrap_err().to_string();
-    assert!(ended.contains("a new group of engines"), "{ended}");
+    assert!(ended.contains("a new server group"), "{ended}");
     let crawls = overview(&urls, &PasswordSources::default(), Some(&groups.crawl)).unwrap();
     let buckets: Vec<_> = crawls[0].groups.iter().map(|group| group.buckets).collect();
     assert_eq!((crawls[0].group_count, buckets), (3, vec![2, 2, 0]));
@@ -426,7 +425,7 @@ struct ClosableProxy {
 impl ClosableProxy {
     fn before(port_and_database: &str) -> ClosableProxy {
         let (port, database) = port_and_database.split_once('/').unwrap();
-        let engine = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{port}");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap();
         let gate = ClosableProxy {
@@ -440,15 +439,15 @@ impl ClosableProxy {
                 if !served.is_open.load(Ordering::SeqCst) {
                     continue;
                 }
-                let engine = TcpStream::connect(&engine).unwrap();
-                for (from, to) in [(&client, &engine), (&engine, &client)] {
+                let server = TcpStream::connect(&address).unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
                     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     std::thread::spawn(move || {
                         let _ = std::io::copy(&mut from, &mut to);
                         let _ = to.shutdown(Shutdown::Both);
                     });
                 }
-                served.connections.lock().unwrap().extend([client, engine]);
+                served.connections.lock().unwrap().extend([client, server]);
             }
         });
         gate

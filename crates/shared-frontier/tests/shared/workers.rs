@@ -120,7 +120,7 @@ fn a_name_is_used_once_at_a_time() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn crawls_of_one_engine_are_independent() {
+fn crawls_of_one_database_server_are_independent() {
     let served = Served::new();
     let one = open(&served, &options(&new_crawl(), "w1"));
     let other_crawl = open(&served, &options(&new_crawl(), "w1"));
@@ -407,7 +407,7 @@ fn the_reason_for_a_failed_open_is_named() {
 /// The tests run the oldest supported PostgreSQL, so this test simulates an older version.
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn an_engine_that_is_too_old_is_refused() {
+fn a_database_server_that_is_too_old_is_refused() {
     let served = Served::new();
     let url = served.database("old");
     execute(
@@ -442,7 +442,7 @@ fn tables_of_another_layout_are_refused_and_left_as_they_are() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
+fn a_database_server_that_answers_too_late_for_its_leases_is_refused() {
     let served = Served::new();
     let late = Proxy::late(served.port, Duration::from_millis(150));
     let url = late.url(&served);
