@@ -101,9 +101,9 @@ pub(crate) enum CrawlSubcommand {
     /// disallows it or the link is nofollow; such links are listed as not checked. Without
     /// --output, the crawl's directory is a temporary one that is removed at the end; with
     /// --output, `crawl check --output DIR` continues and `crawl report DIR --faults` reports
-    /// again. Exit code 0: no broken links; 1: there are some, or no seed could be fetched; 2: the
-    /// command line is wrong; 3: the disk failed; 130: interrupted, and the list has what was
-    /// checked until then.
+    /// again. Exit code 0: no faults, or only those in the baseline; 1: at least one fault, or no
+    /// seed could be fetched; 2: the command line is wrong; 3: the disk failed; 130: interrupted,
+    /// and the list has what was checked until then.
     Check(CheckArgs),
     /// Write a config file by asking what to crawl
     Init(InitArgs),
@@ -143,7 +143,7 @@ pub(crate) enum CrawlSubcommand {
     Control(ControlArgs),
     /// Serve a search page, the report and the live state in a browser
     Serve(ServeArgs),
-    /// Inspect a shared frontier, check its engine, or stop a worker
+    /// Inspect a shared frontier, check its database server, or stop a worker
     Frontier(FrontierArgs),
     /// Create and publish the crawler's signed identity, or verify signed requests
     Identity(IdentityArgs),
@@ -301,8 +301,8 @@ pub(crate) struct InspectArgs {
     pub(crate) tree: bool,
 }
 
-/// Inspect a shared frontier, check its engine, import or export a crawl, stop a worker, or recover
-/// from the loss of a worker's directory
+/// Inspect a shared frontier, check its database server, import or export a crawl, stop a worker,
+/// or recover from the loss of a worker's directory
 #[derive(Debug, Args)]
 pub(crate) struct FrontierArgs {
     #[command(subcommand)]
@@ -312,9 +312,9 @@ pub(crate) struct FrontierArgs {
 /// A command of `crawl frontier`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FrontierCommand {
-    /// Print the state of the crawls in an engine, and of their workers
+    /// Print the state of the crawls on a database server, and of their workers
     ///
-    /// Exit code 0: success; 2: there is no such crawl; 3: the engine can't be reached.
+    /// Exit code 0: success; 2: there is no such crawl; 3: the server can't be reached.
     Status {
         #[command(flatten)]
         place: FrontierPlaceArgs,
@@ -322,12 +322,12 @@ pub(crate) enum FrontierCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check an engine against the contract of frontiers, in crawls that are removed afterwards
+    /// Check a database server against the contract of frontiers, in crawls removed afterwards
     ///
     /// Exit code 0: it satisfies all clauses; 4: it violates some, which are listed; 3: it can't be
     /// reached.
     Check {
-        /// Connection string of the engine; several are checked one after another
+        /// Connection string of the database server; several are checked one after another
         #[arg(value_name = "URL", required = true)]
         urls: Vec<String>,
     },
@@ -335,9 +335,9 @@ pub(crate) enum FrontierCommand {
     ///
     /// Moves URLs, hosts, politeness, copies of robots.txt and visits. Rows and archive stay in the
     /// directory, which becomes a worker's directory. Refused while the crawl runs, or if the
-    /// frontier has a crawl with this name. Everything goes into one group of engines; other groups
+    /// frontier has a crawl with this name. Everything goes into one server group; other groups
     /// join when a worker names them. Exit code 0: imported; 2: it can't be imported; 3: the disk
-    /// or the engine failed, and the same command continues.
+    /// or the database server failed, and the same command continues.
     Import {
         /// Directory of the crawl
         #[arg(value_name = "DIR")]
@@ -355,10 +355,10 @@ pub(crate) enum FrontierCommand {
     ///
     /// Give the directories of all its workers: they are combined as by `crawl gather`. URLs,
     /// hosts, politeness, copies of robots.txt and visits are copied. The directory appears
-    /// complete or not at all. The crawl stays in the engine, but no worker can continue it.
-    /// Refused while a worker is running. Exit code 0: exported; 2: it can't be exported; 3: the
-    /// disk or the engine failed, and the same command starts over; 4: two rows settle the same URL
-    /// in the same round.
+    /// complete or not at all. The crawl stays on the database server, but no worker can continue
+    /// it. Refused while a worker is running. Exit code 0: exported; 2: it can't be exported; 3:
+    /// the disk or the database server failed, and the same command starts over; 4: two rows settle
+    /// the same URL in the same round.
     Export {
         /// Directories of the workers
         #[arg(value_name = "DIR", required = true)]
@@ -377,7 +377,7 @@ pub(crate) enum FrontierCommand {
     /// Afterwards a worker with an empty directory may use its name. Pages it fetched become
     /// pending again with the current owner of their host; its exclusions are listed there. Refused
     /// while the worker is running or its lease holds. Exit code 0: done, now or before; 2: it is
-    /// running, or there is no such worker; 3: the engine can't be reached.
+    /// running, or there is no such worker; 3: the database server can't be reached.
     Reopen {
         /// Name of the worker
         #[arg(value_name = "WORKER")]
@@ -391,7 +391,7 @@ pub(crate) enum FrontierCommand {
     /// Stop a worker, and hand its hosts over to the others
     ///
     /// The worker finishes in-flight requests first. Exit code 0: the worker was notified; 2: no
-    /// such worker is running; 3: the engine can't be reached.
+    /// such worker is running; 3: the database server can't be reached.
     Drain {
         /// Name of the worker
         #[arg(value_name = "WORKER")]
@@ -399,12 +399,12 @@ pub(crate) enum FrontierCommand {
         #[command(flatten)]
         place: FrontierPlaceArgs,
     },
-    /// Move buckets of hosts between groups of engines while the crawl runs
+    /// Move buckets of hosts between server groups while the crawl runs
     ///
     /// Name all groups of the crawl. The owner hands the buckets over, their rows are copied, and
     /// workers of the other group acquire them. Moving buckets to their current group cancels a
-    /// move in progress. Exit code 0: they are there; 2: they can't be moved; 3: an engine failed,
-    /// and the same command continues.
+    /// move in progress. Exit code 0: they are there; 2: they can't be moved; 3: a database server
+    /// failed, and the same command continues.
     Move {
         /// Bucket numbers, such as `0-99,512`; or `all-of:GROUP`
         #[arg(value_name = "BUCKETS")]
@@ -423,7 +423,7 @@ pub(crate) enum FrontierCommand {
 /// The place of a shared frontier.
 #[derive(Debug, Args)]
 pub(crate) struct FrontierPlaceArgs {
-    /// Connection string of the engine, once per group of engines [default: those of --config]
+    /// Connection string of the database server, once per group [default: those of --config]
     #[arg(long, value_name = "URL")]
     pub(crate) frontier: Vec<String>,
     /// Name of the crawl [default: that of --config; status: all]

@@ -1,4 +1,4 @@
-//! `crawl frontier`: manages a shared frontier, its engines (PostgreSQL servers) and its workers.
+//! `crawl frontier`: manages a shared frontier, its database servers and its workers.
 
 mod move_buckets;
 mod move_crawl;
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name. The crawl
-/// is `None` if the arguments don't name one.
+/// Returns the server groups and the crawl that the arguments name. The crawl is `None` if the
+/// arguments don't name one.
 fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
@@ -80,7 +80,7 @@ fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
         let named = crawl.groups.len() as u64;
         if named < crawl.group_count {
             note(&format!(
-                "crawl `{}` has {} groups of engines; only {named} of them are listed here",
+                "crawl `{}` has {} server groups; only {named} of them are listed here",
                 crawl.name, crawl.group_count
             ));
         }
@@ -115,8 +115,8 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // Suppress panic messages. The check panics if the engine violates a clause of the contract,
-    // and the violations are listed below in words for a user.
+    // Suppress panic messages. The check panics if the database server violates a clause of the
+    // contract, and the violations are listed below in words for a user.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();
@@ -134,7 +134,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// Returns the engine groups (PostgreSQL servers) and the crawl that the arguments name.
+/// Returns the server groups and the crawl that the arguments name.
 ///
 /// # Errors
 /// The arguments don't name a crawl.

@@ -38,7 +38,7 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         .hint("the same command continues; requests that were in flight are repeated by their new \
                owners"),
         EngineError::State(FrontierError::Shared(_)) => CommandError::disk(message)
-            .hint("the same command continues once the engine is back"),
+            .hint("the same command continues once the database server is back"),
         EngineError::OwnFrontier { .. } => CommandError::usage(message)
             .hint("choose another --output, or remove --frontier"),
         EngineError::OtherWorker { crawl, worker, .. } => CommandError::usage(message).hint(format!(

@@ -757,8 +757,8 @@ tables! {
         /// docs/operating.md. The password is read from PGPASSWORD or a password file. It is never
         /// written to crawl.toml, and never read from the command line, where others can see it.
         /// One string may list several hosts: a primary and its standbys. Each further string is
-        /// another group of engines, which serves a part of the hosts. Without it the frontier is
-        /// in the crawl's directory.
+        /// another server group, which serves a part of the hosts. Without it the frontier is in
+        /// the crawl's directory.
         #[arg(value_name = "URL")]
         frontier: Vec<FrontierConnectionString> = Vec::new(), Guarded("sets where the crawl's URLs are stored");
         /// Name of the shared crawl; the host of the first seed by default

@@ -147,8 +147,8 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the engine groups (PostgreSQL servers) that a settings file names, and the name of its
-/// crawl: the key `crawl`, or else the host of the first seed.
+/// Returns the server groups that a settings file names, and the name of its crawl: the key
+/// `crawl`, or else the host of the first seed.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;

@@ -214,7 +214,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
-    // Two connection strings name two engine groups (PostgreSQL servers).
+    // Two connection strings name two server groups.
     (
         &[
             "--frontier",

@@ -5,10 +5,10 @@ use std::net::TcpListener;
 use crate::harness::setup;
 
 #[test]
-fn a_signal_ends_a_worker_that_waits_for_its_engine() {
-    let (_dir, cmd) = setup("silent-engine");
-    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = engine.local_addr().unwrap();
+fn a_signal_ends_a_worker_that_waits_for_its_database_server() {
+    let (_dir, cmd) = setup("silent-server");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = server.local_addr().unwrap();
     let frontier = format!("postgres://me@{place}/crawl?connect_timeout=600");
     let worker = cmd.start(&[
         "--seed",
@@ -25,7 +25,7 @@ fn a_signal_ends_a_worker_that_waits_for_its_engine() {
         "off",
     ]);
     // The connection stays open without a response.
-    let _connection = engine.accept().unwrap();
+    let _connection = server.accept().unwrap();
     worker.signal("INT");
     let (code, said) = worker.end();
     assert_eq!(code, 130, "{said}");

@@ -100,7 +100,7 @@ fn a_seed_s_redirect_target_joins_the_scope_of_all_workers() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
+fn the_database_server_is_checked_and_the_crawls_of_the_check_are_gone() {
     let crawl = Crawl::of(TestWeb::builder().hosts(1).pages(2));
     let mut check = crawl.program();
     let checked = check

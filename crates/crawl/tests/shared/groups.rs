@@ -1,4 +1,4 @@
-//! Crawls of several workers over two engine groups (PostgreSQL servers).
+//! Crawls of several workers over two server groups.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::postgres::text;
 use crate::shared_crawl_harness::{Crawl, repeated_paths};
 
-/// Returns the buckets of hosts in an engine group that have pending URLs, as a list for `crawl
+/// Returns the buckets of hosts in a server group that have pending URLs, as a list for `crawl
 /// frontier move`.
 fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
     let name = crawl.name();
@@ -121,7 +121,7 @@ fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
 fn a_group_without_a_worker_is_reported_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
-    // A worker takes only buckets of hosts that its own engine group serves. The other buckets
+    // A worker takes only buckets of hosts that its own server group serves. The other buckets
     // wait.
     let served = |status: &Value, group: usize| status["groups"][group]["workers"].clone();
     while crawl.buckets().is_empty() {
@@ -138,7 +138,7 @@ fn a_group_without_a_worker_is_reported_and_waited_for() {
     first.wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
-    // A worker that is started for the other engine group only is refused.
+    // A worker that is started for the other server group only is refused.
     let mut alone = crawl.program();
     let seed = crawl.web.url(0, "/");
     alone.args([

@@ -15,5 +15,8 @@ mod shared_crawl_harness;
 mod worker_error_messages;
 
 #[path = "../../../shared-frontier/tests/shared/postgres.rs"]
-#[expect(dead_code, reason = "tests of the library ask the engine themselves")]
+#[expect(
+    dead_code,
+    reason = "tests of the library query the database themselves"
+)]
 mod postgres;

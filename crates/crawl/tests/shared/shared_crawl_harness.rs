@@ -31,7 +31,7 @@ const SHORT_LEASE: &str = "3s";
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
     pub(crate) served: Served,
-    /// The second PostgreSQL server of a crawl over two engine groups.
+    /// The second database server of a crawl over two server groups.
     second: Option<Served>,
     dir: TempDir,
     name: String,
@@ -114,7 +114,7 @@ impl Crawl {
         }
     }
 
-    /// Creates a crawl over two engine groups.
+    /// Creates a crawl over two server groups.
     pub(crate) fn in_two_groups(web: TestWebBuilder) -> Crawl {
         Crawl {
             second: Some(Served::second()),

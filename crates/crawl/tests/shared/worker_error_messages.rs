@@ -26,7 +26,7 @@ fn refusal(output: &Output, code: i32) -> String {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn an_engine_that_is_down_is_named_without_a_password() {
+fn a_database_server_that_is_down_is_named_without_a_password() {
     let crawl = crawl();
     // Nothing listens on this port.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! `crawl frontier move`: moves buckets of hosts to another engine group (a PostgreSQL server and
-//! its standbys).
+//! `crawl frontier move`: moves buckets of hosts to another server group (a primary database server
+//! with its standbys).
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::error::{CommandError, FINISHED};
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
-/// Prefix of an argument that selects all buckets of hosts in an engine group.
+/// Prefix of an argument that selects all buckets of hosts in a server group.
 const ALL_OF: &str = "all-of:";
 
 /// Maximum number of buckets of a crawl.
@@ -75,7 +75,7 @@ fn object(done: &BucketMoveResult, crawl: &str) -> serde_json::Value {
     })
 }
 
-/// Parses an engine group, given by its number or by its connection string.
+/// Parses a server group, given by its number or by its connection string.
 fn group(text: &str) -> Result<ServerGroupSelector, CommandError> {
     match text.parse() {
         Ok(number) => Ok(ServerGroupSelector::Number(number)),
@@ -88,7 +88,7 @@ fn group(text: &str) -> Result<ServerGroupSelector, CommandError> {
     }
 }
 
-/// Parses the buckets of hosts to move: numbers and ranges, or all buckets of an engine group.
+/// Parses the buckets of hosts to move: numbers and ranges, or all buckets of a server group.
 fn choice(text: &str) -> Result<BucketChoice, CommandError> {
     if let Some(of) = text.strip_prefix(ALL_OF) {
         return Ok(BucketChoice::AllOf(group(of)?));

@@ -8,7 +8,7 @@ use crawl_archive::AtomicFolder;
 use crawl_engine::{GatheredWorkerDirectory, ImportTarget, MovedRecordCounts, export, import};
 use crawl_frontier::worker_frontier::OutgoingCrawl as _;
 use crawl_gather::GatherPurpose;
-use crawl_shared_frontier::{CrawlExporter, ImportTargetSettings as EngineTarget};
+use crawl_shared_frontier::{CrawlExporter, ImportTargetSettings as DatabaseTarget};
 use serde_json::{Value, json};
 
 use super::place_of_crawl;
@@ -34,7 +34,7 @@ pub(super) fn import_crawl(
     let (urls, crawl) = place_of_crawl(args)?;
     let [url] = urls.as_slice() else {
         return Err(CommandError::usage(format!(
-            "can't import a crawl into {} groups of engines at once",
+            "can't import a crawl into {} server groups at once",
             urls.len()
         ))
         .hint(
@@ -45,7 +45,7 @@ pub(super) fn import_crawl(
     let url = url.clone();
     check_name("crawl", &crawl)?;
     check_name("worker", worker)?;
-    let place = EngineTarget {
+    let place = DatabaseTarget {
         url,
         credentials: credentials(),
         crawl: crawl.clone(),
