@@ -257,8 +257,8 @@ mod tests {
             "s: is built from what is not there: gone",
         ];
         assert_eq!(check(bad), named);
-        let engine = json!({"image": "postgres:15", "healthcheck": {"test": ["CMD", "true"]}});
-        assert_eq!(check(engine), [""; 0]);
+        let server = json!({"image": "postgres:15", "healthcheck": {"test": ["CMD", "true"]}});
+        assert_eq!(check(server), [""; 0]);
         let worker = json!({"image": "crawl:1", "restart": "on-failure"});
         assert!(!check(worker).iter().any(|fault| fault.contains("health")));
     }

@@ -50,10 +50,10 @@ pub(crate) struct Args {
         visible_alias = "faults"
     )]
     kills: u32,
-    /// Let four workers share each crawl, and break their engine, network and disks too
+    /// Let four workers share each crawl, and break their database server, network and disks too
     #[arg(long)]
     shared: bool,
-    /// With --shared: number of engine groups per crawl, between which hosts are moved
+    /// With --shared: number of server groups per crawl, between which hosts are moved
     #[arg(long, value_name = "N", default_value_t = 1, requires = "shared", value_parser = clap::value_parser!(u8).range(1..=4))]
     groups: u8,
     /// Render pages that scripts build, with the browser from the step `chromium`

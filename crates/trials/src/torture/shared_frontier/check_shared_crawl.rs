@@ -18,7 +18,7 @@ use crate::torture::{check_archive, check_pace};
 const IN_FLIGHT: u64 = 5_000_000;
 
 impl Rack<'_> {
-    /// Compares the rows, the archives, the engine and the web's log.
+    /// Compares the rows, the archives, the frontier and the web's log.
     pub(super) fn check(&mut self) -> Result<CheckedCounts> {
         let log = self.crawl.web.web.log();
         let mut breaches = Breaches::default();
@@ -52,7 +52,7 @@ impl Rack<'_> {
             thaws: &thaws,
         };
         let mut tally = check_pace::check(web, &log, &rows.requests, events, &mut breaches);
-        self.engine_agrees(&rows, &mut breaches)?;
+        self.frontier_agrees(&rows, &mut breaches)?;
         self.gathered_agrees(&rows, tally.late, &mut breaches)?;
         breaches.end().with_context(|| self.all_faults())?;
         self.nothing_more_is_fetched()?;
@@ -167,7 +167,7 @@ impl Rack<'_> {
     fn all_faults(&self) -> String {
         let faults = self.faults.iter().map(|fault| {
             let (name, worker) = (fault.kind.name(), fault.worker.as_deref());
-            let worker = worker.unwrap_or("engine");
+            let worker = worker.unwrap_or("database server");
             format!("{} to {}: {name}, {worker}", fault.from, fault.until)
         });
         let deaths = self.deaths.iter();
@@ -211,8 +211,8 @@ impl Rack<'_> {
         }
     }
 
-    /// Checks that the engine has as many URLs in each state as there are rows.
-    fn engine_agrees(&self, rows: &CrawlRows, breaches: &mut Breaches) -> Result<()> {
+    /// Checks that the frontier has as many URLs in each state as there are rows.
+    fn frontier_agrees(&self, rows: &CrawlRows, breaches: &mut Breaches) -> Result<()> {
         let text = self
             .crawl
             .frontier_command(&self.ports(), &["status", "--json"])?;
@@ -225,7 +225,7 @@ impl Rack<'_> {
         let open = (count("pending"), count("links_waiting"));
         if (open, settled, aside) != ((0, 0), pages, excluded) {
             breaches.add(format!(
-                "the engine counts {crawl}; there are {pages} pages and {excluded} excluded"
+                "the frontier counts {crawl}; there are {pages} pages and {excluded} excluded"
             ));
         }
         Ok(())

@@ -2,12 +2,13 @@
 //! with what the web requires.
 //!
 //! Each crawl has a random web, a PostgreSQL primary whose commits wait for a standby, and four
-//! workers, each with its own directory, home, and network to the engines. The seed determines the
-//! faults: workers are killed, frozen beyond their leases, cut off from the engine, run out of disk
-//! space, or lose their disk; the primary is killed and its standby takes over. With several groups
-//! of engines, each has a primary and a standby, and commands move hosts between groups during the
-//! crawl. Commands are sometimes killed and then repeated. When the crawl ends, the web's own log,
-//! the rows, the archives and the engine are compared with what the web requires.
+//! workers, each with its own directory, home, and network to the database servers. The seed
+//! determines the faults: workers are killed, frozen beyond their leases, cut off from the database
+//! servers, run out of disk space, or lose their disk; the primary is killed and its standby takes
+//! over. With several server groups, each has a primary and a standby, and commands move hosts
+//! between groups during the crawl. Commands are sometimes killed and then repeated. When the crawl
+//! ends, the web's own log, the rows, the archives and the frontier are compared with what the web
+//! requires.
 
 mod check_shared_crawl;
 mod network_proxy;
@@ -58,7 +59,8 @@ const BUCKETS: u64 = 1024;
 /// Number of buckets that one `crawl frontier move` moves.
 const MOVED: u64 = 300;
 
-/// Exit status after a disk or engine failure. The same command resumes the crawl.
+/// Exit status after a failure of the disk or the database server. The same command resumes the
+/// crawl.
 const DISK: i32 = 3;
 
 /// Exit status if the program rejects its arguments.
@@ -115,7 +117,7 @@ impl InjectedFaultKind {
 /// A fault that occurred, with times by the web's clock in microseconds.
 pub(super) struct InjectedFault {
     pub(super) kind: InjectedFaultKind,
-    /// The affected worker; `None` if the engine was affected.
+    /// The affected worker; `None` if a database server was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
     /// When the fault ended, in microseconds. If the fault outlasted the crawl, this is the end of
@@ -125,11 +127,11 @@ pub(super) struct InjectedFault {
     pub(super) lost: BTreeSet<String>,
 }
 
-/// A crawl with its engines and workers.
+/// A crawl with its database servers and workers.
 struct Rack<'a> {
     crawl: WorkerSettings<'a>,
-    /// The engines of each group.
-    engines: Vec<PostgresPair<'a>>,
+    /// The database servers of each group.
+    server_pairs: Vec<PostgresPair<'a>>,
     /// The current move of hosts, with the process of the move's command while the command runs.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
@@ -142,7 +144,7 @@ struct Rack<'a> {
     ends: u32,
 }
 
-/// A move of hosts from one group of engines to another.
+/// A move of hosts from one server group to another.
 #[derive(Clone)]
 struct Move {
     /// The buckets to move, as the command's argument.
@@ -155,7 +157,7 @@ struct Move {
 struct Moves {
     done: u32,
     killed: u32,
-    /// Number of commands that ended because an engine failed.
+    /// Number of commands that ended because a database server failed.
     failed: u32,
 }
 
@@ -216,10 +218,10 @@ fn torment(
     );
     fs::create_dir_all(dir)?;
     let web = RandomWeb::draw_large(seed)?;
-    let engines: Vec<PostgresPair<'_>> = (0..groups)
-        .map(|group| PostgresPair::start(programs, &dir.join(format!("engines-{group}"))))
+    let server_pairs: Vec<PostgresPair<'_>> = (0..groups)
+        .map(|group| PostgresPair::start(programs, &dir.join(format!("servers-{group}"))))
         .collect::<Result<_>>()?;
-    let ports: Vec<EnginePorts> = engines.iter().map(PostgresPair::ports).collect();
+    let ports: Vec<EnginePorts> = server_pairs.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
     let mut rack = Rack {
         crawl: WorkerSettings {
@@ -228,7 +230,7 @@ fn torment(
             web: &web,
             lease: format!("{}s", LEASE.as_secs()),
         },
-        engines,
+        server_pairs,
         moving: None,
         moves: Moves::default(),
         workers: workers.collect::<Result<_>>()?,
@@ -351,7 +353,7 @@ impl Rack<'_> {
 
     /// Starts to move hosts. If a move is already running, kills its command one time in three.
     fn move_hosts(&mut self) -> Result<()> {
-        if self.engines.len() == 1 {
+        if self.server_pairs.len() == 1 {
             return Ok(());
         }
         match &mut self.moving {
@@ -359,7 +361,7 @@ impl Rack<'_> {
                 let first = self.dice.below(BUCKETS - MOVED);
                 let hosts = Move {
                     buckets: format!("{first}-{}", first + MOVED - 1),
-                    to: self.dice.below(self.engines.len() as u64).to_string(),
+                    to: self.dice.below(self.server_pairs.len() as u64).to_string(),
                 };
                 self.moving = Some((hosts, None));
             }
@@ -406,7 +408,7 @@ impl Rack<'_> {
     }
 
     fn ports(&self) -> Vec<EnginePorts> {
-        self.engines.iter().map(PostgresPair::ports).collect()
+        self.server_pairs.iter().map(PostgresPair::ports).collect()
     }
 
     /// Reopens the URLs settled by a worker whose disk is lost, once its lease has ended.
@@ -424,7 +426,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Makes a fault that affects a worker without a current fault, or the engine.
+    /// Makes a fault that affects a worker without a current fault, or a database server.
     fn make_fault(&mut self) -> Result<()> {
         let kind = InjectedFaultKind::draw(&mut self.dice);
         if kind == InjectedFaultKind::Primary {
@@ -494,7 +496,7 @@ impl Rack<'_> {
     /// Kills the primary, promotes the standby, and adds a new standby.
     fn kill_primary(&mut self) -> Result<()> {
         let from = self.now();
-        let Some(group) = self.dice.take(&mut self.engines.iter_mut().collect()) else {
+        let Some(group) = self.dice.take(&mut self.server_pairs.iter_mut().collect()) else {
             return Ok(());
         };
         group.fail_over()?;
@@ -536,7 +538,7 @@ fn table(sum: &Sum, took: Duration) -> String {
     row("ends that went on", sum.ends.into());
     row("moves of hosts", sum.moves.done.into());
     row("  that were killed", sum.moves.killed.into());
-    row("  that an engine failed", sum.moves.failed.into());
+    row("  that a database server failed", sum.moves.failed.into());
     row("crawls", sum.crawls.into());
     row("pages", tally.pages);
     row("requests", tally.requests);

@@ -1,4 +1,4 @@
-//! The network between a worker and the engines: a proxy that can be cut or stalled.
+//! The network between a worker and the database servers: a proxy that can be cut or stalled.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,12 +16,13 @@ pub(super) enum NetworkState {
     Stalled,
 }
 
-/// The ports of a group's two engines.
+/// The ports of a group's two database servers.
 pub(super) type EnginePorts = [u16; 2];
 
 /// The network of one worker: proxies that run until the program ends.
 pub(super) struct WorkerNetwork {
-    /// For each group, the proxy's ports, through which the worker reaches the group's engines.
+    /// For each group, the proxy's ports, through which the worker reaches the group's database
+    /// servers.
     pub(super) ports: Vec<EnginePorts>,
     shared: Arc<Shared>,
 }
@@ -39,7 +40,7 @@ struct State {
 }
 
 impl WorkerNetwork {
-    /// Creates a network in front of groups of engines at these ports.
+    /// Creates a network in front of server groups at these ports.
     pub(super) fn to(groups: &[EnginePorts]) -> Result<WorkerNetwork> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -50,14 +51,14 @@ impl WorkerNetwork {
         });
         let mut ports = groups.to_vec();
         for port in ports.as_flattened_mut() {
-            let engine = *port;
+            let server_port = *port;
             let listener = TcpListener::bind("127.0.0.1:0")?;
             *port = listener.local_addr()?.port();
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 for client in listener.incoming().flatten() {
                     let shared = Arc::clone(&shared);
-                    thread::spawn(move || join(&client, engine, &shared));
+                    thread::spawn(move || join(&client, server_port, &shared));
                 }
             });
         }
@@ -106,19 +107,19 @@ impl Shared {
     }
 }
 
-/// Forwards a connection to an engine.
-fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
+/// Forwards a connection to a database server.
+fn join(client: &TcpStream, server_port: u16, shared: &Arc<Shared>) {
     if !shared.passes() {
         return;
     }
-    // If no engine listens, the client's connection is closed.
-    let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
+    // If no database server listens, the client's connection is closed.
+    let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else {
         return;
     };
-    let _ = (client.set_nodelay(true), engine.set_nodelay(true));
-    if shared.note([client, &engine]) {
-        carry(client, &engine, shared);
-        carry(&engine, client, shared);
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    if shared.note([client, &server]) {
+        carry(client, &server, shared);
+        carry(&server, client, shared);
     }
 }
 

@@ -100,12 +100,12 @@ impl<'a> PostgresPair<'a> {
                 process: None,
             })
         };
-        let mut engines = PostgresPair {
+        let mut pair = PostgresPair {
             programs,
             servers: [server("a")?, server("b")?],
             primary: 0,
         };
-        let data = engines.servers[0].data.display().to_string();
+        let data = pair.servers[0].data.display().to_string();
         let fixed = [
             "--username=crawl",
             "--auth=trust",
@@ -117,9 +117,9 @@ impl<'a> PostgresPair<'a> {
             "initdb",
             &[&["--pgdata", &data], &fixed[..], &quick[..]].concat(),
         )?;
-        engines.serve(0)?;
-        engines.add_standby()?;
-        Ok(engines)
+        pair.serve(0)?;
+        pair.add_standby()?;
+        Ok(pair)
     }
 
     pub(super) fn ports(&self) -> [u16; 2] {

@@ -24,7 +24,7 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) lease: String,
 }
 
-/// The crawl's name in its engine.
+/// The crawl's name in the shared frontier.
 const CRAWL: &str = "torture";
 
 pub(super) struct WorkerProcess {
@@ -61,8 +61,8 @@ impl LastingFault {
 }
 
 impl WorkerSettings<'_> {
-    /// Returns the flags that name both engines of each group, so that the program finds the
-    /// primary.
+    /// Returns the flags that name both database servers of each group, so that the program finds
+    /// the primary.
     fn frontier(groups: &[EnginePorts]) -> Vec<String> {
         let urls = groups.iter().map(|[a, b]| {
             format!(
@@ -142,12 +142,8 @@ impl WorkerSettings<'_> {
     }
 
     /// Runs `crawl frontier` with the given arguments and returns its output.
-    pub(super) fn frontier_command(
-        &self,
-        engines: &[EnginePorts],
-        args: &[&str],
-    ) -> Result<String> {
-        let output = self.run_frontier(engines, args)?;
+    pub(super) fn frontier_command(&self, groups: &[EnginePorts], args: &[&str]) -> Result<String> {
+        let output = self.run_frontier(groups, args)?;
         ensure!(
             output.status.success(),
             "`crawl frontier {}` ended with {}: {}",
@@ -176,14 +172,14 @@ impl WorkerSettings<'_> {
     }
 
     /// Reopens the URLs settled by a worker whose disk is lost. Returns false if it must be
-    /// retried: the worker's lease has not ended, hosts are being moved, or the engine does not
-    /// answer.
-    pub(super) fn reopen(&self, engines: &[EnginePorts], worker: &str) -> Result<bool> {
-        let output = self.run_frontier(engines, &["reopen", worker])?;
+    /// retried: the worker's lease has not ended, hosts are being moved, or the database server
+    /// does not answer.
+    pub(super) fn reopen(&self, groups: &[EnginePorts], worker: &str) -> Result<bool> {
+        let output = self.run_frontier(groups, &["reopen", worker])?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let is_alive = stderr.contains("is still running on crawl");
         let hosts_move = stderr.contains("are being moved to another group");
-        // The worker may have been killed before it reached the engine.
+        // The worker may have been killed before it reached the database server.
         let is_unknown = stderr.contains("has no worker");
         match output.status.code() {
             Some(0) => Ok(true),
@@ -202,11 +198,11 @@ impl WorkerSettings<'_> {
 }
 
 impl WorkerProcess {
-    pub(super) fn new(name: String, engines: &[EnginePorts]) -> Result<WorkerProcess> {
+    pub(super) fn new(name: String, groups: &[EnginePorts]) -> Result<WorkerProcess> {
         Ok(WorkerProcess {
             name,
             process: None,
-            link: WorkerNetwork::to(engines)?,
+            link: WorkerNetwork::to(groups)?,
             under: None,
             starts_at: Instant::now(),
             is_done: false,
