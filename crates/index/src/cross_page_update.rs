@@ -509,19 +509,12 @@ impl Settling<'_> {
                 *self.done.kept_anew.entry(name.to_owned()).or_default() += 1;
             }
         }
-        let before = page.clone();
+        let before = (!is_new).then(|| DependentParts::of(&page));
         if page.gives_way_to.is_some() {
             page.leaving = stays.map(str::to_owned);
         }
         self.take_facts(&mut page)?;
-        let is_as_it_was = before.leaving == page.leaving
-            && before.same_as == page.same_as
-            && before.newest == page.newest
-            && before.newer_versions == page.newer_versions
-            && before.version == page.version
-            && before.anchors == page.anchors
-            && power_of_two(before.linked_from) == power_of_two(page.linked_from);
-        if is_as_it_was && !is_new {
+        if before.is_some_and(|before| before == DependentParts::of(&page)) {
             return Ok(());
         }
         self.done.rewritten += 1;
@@ -580,6 +573,32 @@ impl Settling<'_> {
         page.same_as = canonical.cloned().or(facts.same_as);
         self.done.canonical_elsewhere += u64::from(page.canonical.is_some());
         Ok(())
+    }
+}
+
+/// The parts of an indexed page that depend on other pages, as far as a search depends on them.
+#[derive(PartialEq)]
+struct DependentParts {
+    leaving: Option<String>,
+    same_as: Option<String>,
+    newest: Option<String>,
+    newer_versions: u32,
+    version: Option<String>,
+    anchors: Vec<String>,
+    linked: u64,
+}
+
+impl DependentParts {
+    fn of(page: &IndexedPage) -> DependentParts {
+        DependentParts {
+            leaving: page.leaving.clone(),
+            same_as: page.same_as.clone(),
+            newest: page.newest.clone(),
+            newer_versions: page.newer_versions,
+            version: page.version.clone(),
+            anchors: page.anchors.clone(),
+            linked: power_of_two(page.linked_from),
+        }
     }
 }
 

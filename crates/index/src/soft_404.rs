@@ -4,6 +4,11 @@
 //! parts is nothing but an error message. So "404 - Tea House" counts, but "Room 404" and "Not
 //! found in the library?" do not.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
 use crate::words::{Stemmer, WordIterator};
 
 /// Maximum words of main text that an error page may have.
@@ -226,22 +231,24 @@ fn is_of_message(part: &str) -> bool {
 }
 
 fn is_known(word: &str) -> bool {
-    let mut words = WORDS.iter().flat_map(|words| words.split(' '));
-    words.any(|known| known == word)
+    static KNOWN: LazyLock<HashSet<&str, RandomState>> =
+        LazyLock::new(|| WORDS.iter().flat_map(|words| words.split(' ')).collect());
+    KNOWN.contains(word)
 }
 
 /// Returns true if a run of characters consists only of [`WORDS`] and phrases without spaces. At
 /// each position, the longest match is used.
 fn is_made_of_known(run: &str) -> bool {
-    let is_unspaced = |word: &&str| word.starts_with(|c: char| c >= '\u{2e80}');
-    let words = || {
+    static UNSPACED: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let is_unspaced = |word: &&str| word.starts_with(|c: char| c >= '\u{2e80}');
         let words = WORDS.iter().flat_map(|words| words.split(' '));
         let words = words.chain(UNSPACED_PHRASES).filter(is_unspaced);
-        words.chain([NUMBER])
-    };
+        words.chain([NUMBER]).collect()
+    });
     let mut rest = run;
     while !rest.is_empty() {
-        let lengths = words().filter(|word| rest.starts_with(word)).map(str::len);
+        let words = UNSPACED.iter().filter(|word| rest.starts_with(**word));
+        let lengths = words.map(|word| word.len());
         match lengths.max() {
             Some(bytes) => rest = &rest[bytes..],
             None => return false,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crawl_archive::{BoundedLine, LineReader, RowFileWriter};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntrySource};
+use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntrySource, visit_read_ahead};
 use serde::{Deserialize, Serialize};
 
 use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
@@ -188,12 +188,14 @@ impl PendingEntrySource for RestOfLog {
         let mut left_out = BTreeMap::new();
         if self.from < self.end {
             let mut log = IndexingLogReader::open(&self.dir, self.from)?;
-            while log.at() < self.end {
-                let entry = log.next_entry()?;
+            let end = self.end;
+            let next = || (log.at() < end).then(|| log.next_entry());
+            let walk = visit_read_ahead(&self.dir, next, &mut |entry| {
                 count_left_out(&mut left_out, &entry);
-                if visit(entry)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                visit(entry)
+            })?;
+            if walk.is_break() {
+                return Ok(walk);
             }
         }
         self.left_out.replace(left_out);

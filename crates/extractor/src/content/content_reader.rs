@@ -602,8 +602,9 @@ fn detect_in(content: &PageContent, limits: &ContentLimits) -> Option<super::Det
     let words = |block: &&Block| block.kind != BlockKind::Code;
     let main = content.main_blocks().filter(words);
     let all = content.blocks.iter().filter(words);
-    detect(main.map(|block| content.text_of(block)), limits)
-        .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
+    let declared = content.language.declared.as_ref();
+    detect(main.map(|block| content.text_of(block)), declared, limits)
+        .or_else(|| detect(all.map(|block| content.text_of(block)), declared, limits))
 }
 
 /// Returns the authors in the first JSON-LD item that describes a text (such as an article) and

@@ -125,18 +125,26 @@ impl Language {
 }
 
 /// Detects the language of `text` from its beginning. `None` if the text is short or ambiguous.
+/// `declared` is the declared language: less text proves that a page is in English if the page
+/// says so too.
 pub(super) fn detect<'a>(
     mut text: impl Iterator<Item = &'a str>,
+    declared: Option<&DeclaredLanguage>,
     limits: &ContentLimits,
 ) -> Option<DetectedLanguage> {
+    const ENGLISH: DetectedLanguage = DetectedLanguage {
+        code: "en",
+        confidence: 1.0,
+    };
+    let proof = match declared.is_some_and(|declared| declared.primary() == ENGLISH.code) {
+        true => EnglishProof::OF_DECLARED,
+        false => EnglishProof::OF_ANY,
+    };
     let max_bytes = limits.language_bytes;
     let mut sample = Sample::default();
     sample.fill(&mut text, FIRST_BYTES.min(max_bytes));
-    if is_english(&sample.text) {
-        return Some(DetectedLanguage {
-            code: "en",
-            confidence: 1.0,
-        });
+    if proof.holds_for(&sample.text) {
+        return Some(ENGLISH);
     }
     let first = sample.guess();
     if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= max_bytes {
@@ -144,6 +152,7 @@ pub(super) fn detect<'a>(
     }
     match sample.fill(&mut text, max_bytes) {
         0 => first,
+        _ if proof.holds_for(&sample.text) => Some(ENGLISH),
         _ => sample.guess(),
     }
 }
@@ -207,30 +216,54 @@ const ENGLISH: [&str; 24] = [
     "the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "be", "by", "this", "with",
     "are", "or", "from", "which", "not", "an", "was", "you", "at", "on",
 ];
-/// In an English text, at least one word in this many is in [`ENGLISH`].
-const ENGLISH_WORDS: usize = 5;
-/// Minimum number of different words from [`ENGLISH`] in an English text.
-const MIN_ENGLISH: u32 = 7;
 /// Maximum bytes of a word in [`ENGLISH`].
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// Returns whether a text is certainly English. For such texts, the full detector would return
-/// English too, but would take twenty times as long, because it compares dozens of languages.
-fn is_english(text: &str) -> bool {
-    let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
-    let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
-    for word in text.as_bytes().split(bounds) {
-        words += usize::from(!word.is_empty());
-        if !(2..=MAX_ENGLISH_BYTES).contains(&word.len()) {
-            continue;
+/// What proves that a text is in English. For such a text, the full detector would return English
+/// too, but would take twenty times as long, because it compares dozens of languages.
+struct EnglishProof {
+    /// The words that count.
+    words: &'static [&'static str],
+    /// Minimum number of different words.
+    different: u32,
+    /// At least one word of the text in this many counts.
+    one_in: usize,
+}
+
+impl EnglishProof {
+    const OF_ANY: EnglishProof = EnglishProof {
+        words: &ENGLISH,
+        different: 7,
+        one_in: 5,
+    };
+    /// For a page that declares English. The reference of a programming language has few frequent
+    /// words. So only words count that are rare in all other languages, or in all but a few: a
+    /// Danish or Norwegian text may contain `for`, `to` and `by`, but no fourth word.
+    const OF_DECLARED: EnglishProof = EnglishProof {
+        words: &[
+            "the", "and", "to", "that", "for", "it", "by", "this", "with", "are", "from", "which",
+            "not", "you",
+        ],
+        different: 4,
+        one_in: 12,
+    };
+
+    fn holds_for(&self, text: &str) -> bool {
+        let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
+        let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
+        for word in text.as_bytes().split(bounds) {
+            words += usize::from(!word.is_empty());
+            if !(2..=MAX_ENGLISH_BYTES).contains(&word.len()) {
+                continue;
+            }
+            let is = |other: &&str| word.eq_ignore_ascii_case(other.as_bytes());
+            if let Some(at) = self.words.iter().position(is) {
+                matches += 1;
+                different |= 1 << at;
+            }
         }
-        let is = |other: &&str| word.eq_ignore_ascii_case(other.as_bytes());
-        if let Some(at) = ENGLISH.iter().position(is) {
-            matches += 1;
-            different |= 1 << at;
-        }
+        different.count_ones() >= self.different && matches * self.one_in >= words
     }
-    different.count_ones() >= MIN_ENGLISH && matches * ENGLISH_WORDS >= words
 }
 
 /// Checks loosely whether a value is a language tag (RFC 5646 section 2.1, and `_` is allowed too).
@@ -353,7 +386,7 @@ mod tests {
     fn more_of_a_text_is_examined_if_its_beginning_is_ambiguous() {
         let guess = |parts: &[&str]| {
             let parts = parts.iter().copied();
-            detect(parts, &ContentLimits::default()).map(|guess| guess.code)
+            detect(parts, None, &ContentLimits::default()).map(|guess| guess.code)
         };
         let unclear = "Kan det vare en dag til, var det en god dag for dem. ".repeat(20);
         let swedish = "Jag vill inte att han ska göra något som de andra också skulle kunna. ";
@@ -362,6 +395,23 @@ mod tests {
         let clear = "There is nothing more to be said about what they have been through. ";
         assert_eq!(guess(&[&clear.repeat(20), &swedish.repeat(60)]), Some("en"));
         assert_eq!(guess(&["two words"]), None);
+    }
+
+    #[test]
+    fn little_english_proves_a_declared_language_and_none_proves_another() {
+        let reference = "Returns the value of this field. Throws NullPointerException if name \
+            is null. Parameters: name - the key to look up; value - a List<String> for the key. ";
+        let dutch = "Het is de eerste dag van de week en wie in de stad was of er nog is, ging in \
+            de ochtend naar de markt of was aan het werk; an sich is dat as usual. ";
+        let danish = "Han var to dage i en by, og for at komme til den by tog han bussen. At det \
+            var for dyrt at bo der, vidste han. ";
+        let german = "Was an dem Tag in der Stadt war, is nicht bekannt, was an sich in Ordnung \
+            ist, so dass man in der Regel an das glaubt, was man in den Zeitungen liest. ";
+        let (any, declared) = (EnglishProof::OF_ANY, EnglishProof::OF_DECLARED);
+        assert!(!any.holds_for(reference) && declared.holds_for(reference));
+        for other in [dutch, danish, german] {
+            assert!(!declared.holds_for(other), "{other}");
+        }
     }
 
     #[test]
