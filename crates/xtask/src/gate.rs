@@ -44,9 +44,12 @@ enum Place {
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests. Such a step and the tests mostly wait, so they don't slow each
+    /// Concurrent with the tests. Such a step and the tests mostly wait, so they hardly slow each
     /// other down.
     BesideTests,
+    /// Like [`Place::BesideTests`], and concurrent with those steps too, because this step takes as
+    /// long as all of them.
+    BesideAll,
 }
 
 /// All steps in execution order. Steps that often fail, and fail quickly, come first.
@@ -71,7 +74,7 @@ const STEPS: [Step; 25] = [
     step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
     step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
     step("torture-rendering", Kind::Heavy, torture_rendering).beside_tests(),
-    step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
+    step("test-with-servers", Kind::Heavy, test_with_servers).beside_all(),
     step("browser", Kind::Heavy, browser_tests::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
@@ -106,10 +109,15 @@ impl Step {
         self
     }
 
+    const fn beside_all(mut self) -> Step {
+        self.place = Place::BesideAll;
+        self
+    }
+
     /// Returns the maximum duration of the step.
     fn most(&self) -> Duration {
         match self.place {
-            Place::Tests | Place::BesideTests => MAX_TESTS,
+            Place::Tests | Place::BesideTests | Place::BesideAll => MAX_TESTS,
             Place::InTurn | Place::BesideBuilds => MAX_RUN,
         }
     }
@@ -198,16 +206,14 @@ fn run_most_at_once(
     let begin = Instant::now();
     fetching.finish(watchdog)?;
     times.push(("waiting for downloads", begin.elapsed()));
-    let trials = Beside::start(
-        workspace,
-        watchdog,
-        "beside-tests",
-        placed(Place::BesideTests),
-    )?;
+    let beside = |name, place| Beside::start(workspace, watchdog, name, placed(place));
+    let trials = beside("beside-tests", Place::BesideTests)?;
+    let with_servers = beside("beside-all", Place::BesideAll)?;
     let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
     let begin = Instant::now();
-    // Wait for the trials even if the tests failed, so that one run reports all failures.
+    // Wait even if the tests failed, so that one run reports all failures.
     let tried = trials.finish(watchdog);
+    let tried = tried.and(with_servers.finish(watchdog));
     times.push(("waiting for what ran beside the tests", begin.elapsed()));
     tested.and(tried)
 }
