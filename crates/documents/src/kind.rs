@@ -105,7 +105,11 @@ impl DocumentKind {
             #[cfg(feature = "markdown")]
             DocumentKind::Markdown => {
                 let text = text(MAX_MARKDOWN);
-                Ok(crate::markdown::to_html(&text, limits, last_modified))
+                Ok(crate::markdown_to_html::to_html(
+                    &text,
+                    limits,
+                    last_modified,
+                ))
             }
             #[cfg(feature = "docx")]
             DocumentKind::Docx => crate::docx::to_html(bytes, limits),

@@ -26,7 +26,7 @@ mod html_writer;
 mod kind;
 mod limits;
 #[cfg(feature = "markdown")]
-mod markdown;
+mod markdown_to_html;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod plain_text;

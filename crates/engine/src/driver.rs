@@ -43,7 +43,7 @@ use crate::messages::{
     Effect, Event, LoginCredentialsResult, PostedRules, lines_to_log, order_to_log,
 };
 use crate::read::reader_pool::{ReaderPool, ReaderTask};
-use crate::render::UndecodedAnswer;
+use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseExpiryGuard, SharingThread};
 use crate::state::delay_log::DelayLog;
@@ -422,7 +422,7 @@ impl Driver {
 
     /// Starts to render a page, given its number, its URL, the time it was fetched, and its
     /// response.
-    fn render(&mut self, page: (RenderId, String, Tick), answer: UndecodedAnswer) {
+    fn render(&mut self, page: (RenderId, String, Tick), answer: EncodedResponse) {
         if let Some(render) = &self.config.render {
             let requests = requests_of(page.0, self.event_sender.clone());
             let renderer = Arc::clone(&render.renderer);

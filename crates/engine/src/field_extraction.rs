@@ -68,7 +68,7 @@ pub(crate) fn may_extract(row: &PageRow) -> bool {
 
 /// Numbers of pages and rows that [`extract_again`] processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExtractionCounts {
+pub struct ReextractionSummary {
     /// HTML pages that the rules were applied to, over all rounds.
     pub pages: u64,
     /// Rows of the new `extracts.jsonl`.
@@ -90,7 +90,7 @@ pub fn extract_again(
     rules: &CompiledRules,
     is_stopped: &dyn Fn() -> bool,
     report: &mut dyn FnMut(u64),
-) -> Result<ExtractionCounts, EngineError> {
+) -> Result<ReextractionSummary, EngineError> {
     let held = directory::hold_gathered(dir)?;
     let frontier = match held {
         Some(_) => None,
@@ -106,7 +106,7 @@ pub fn extract_again(
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
     let part = dir.join(EXTRACTS_IN_PROGRESS);
     let mut out = RowFileWriter::open(&part, None)?;
-    let mut done = ExtractionCounts::default();
+    let mut done = ReextractionSummary::default();
     let mut batch = Vec::new();
     for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
         if is_stopped() {
@@ -161,7 +161,7 @@ fn extract_batch(
     rules: &CompiledRules,
     pages: &[PageRow],
     out: &mut RowFileWriter,
-    done: &mut ExtractionCounts,
+    done: &mut ReextractionSummary,
 ) -> Result<(), EngineError> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = pages.len().div_ceil(threads).max(1);

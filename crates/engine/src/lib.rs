@@ -69,7 +69,7 @@ pub use crawl_loop::running_crawls::RunningCrawl;
 pub use document_conversion::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
-pub use field_extraction::{ExtractionCounts, extract_again, extract_rows};
+pub use field_extraction::{ReextractionSummary, extract_again, extract_rows};
 pub use forget::{
     ErasedRecordCounts, ForgetRequest, count_forgotten, find_tombstone, finish_forget, forget,
 };
@@ -84,7 +84,7 @@ pub use render::{
 };
 pub use replay::{
     DifferentlyRenderedPage, RecordedCrawl, ReplayDifference, ReplayGapCounts, ReplayResult,
-    ReplayTiming, RerenderResult, replay,
+    ReplayTimingMode, RerenderResult, replay,
 };
 pub use run_counters::{
     BUCKET_SECONDS, Histogram, PAGE_OUTCOMES, RunCounters, exclusion_reasons, page_outcome,

@@ -1,7 +1,7 @@
 //! The order of requests within an origin. A URL's priority is stored as one byte. The range that
 //! the byte is in also shows how the URL was found.
 
-use crawl_frontier::{Admission, Lease, UrlKind};
+use crawl_frontier::{Lease, UrlKind, UrlToAdmit};
 use crawl_traps::MAX_LEVEL;
 use crawl_weburl::HostKey;
 
@@ -41,7 +41,7 @@ impl Priority {
     }
 
     /// Returns the priority of an admission.
-    pub(crate) fn of_link(link: &Admission) -> Priority {
+    pub(crate) fn of_link(link: &UrlToAdmit) -> Priority {
         Priority(link.priority)
     }
 
@@ -123,7 +123,7 @@ pub(crate) fn may_list(sitemap: &HostKey, page: &HostKey) -> bool {
 }
 
 /// Returns whether an admission is for a guessed `/sitemap.xml`.
-pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
+pub(crate) fn is_admitted_guess(admission: &UrlToAdmit) -> bool {
     let priority = Priority(admission.priority);
     priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap
 }

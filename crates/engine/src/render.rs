@@ -129,7 +129,7 @@ pub struct PageToRender {
 impl PageToRender {
     /// Decodes the answer for a page. The page's clock starts at a whole millisecond, because rows
     /// have times in milliseconds, and a replay must start the clock at the same time.
-    pub(crate) fn of(url: String, fetched: Tick, answer: UndecodedAnswer) -> PageToRender {
+    pub(crate) fn of(url: String, fetched: Tick, answer: EncodedResponse) -> PageToRender {
         let (status, headers, body) = answer.decode();
         PageToRender {
             url,
@@ -277,7 +277,7 @@ pub enum ResourceAnswer {
 /// Passes the request for a resource to the crawl, together with the channel for the answer. The
 /// crawl sends `None` if the request was refused or got no answer.
 pub(crate) type AskForResource =
-    dyn Fn(ResourceRequest, oneshot::Sender<Option<UndecodedAnswer>>) + Send + Sync;
+    dyn Fn(ResourceRequest, oneshot::Sender<Option<EncodedResponse>>) + Send + Sync;
 
 /// Sends the requests of one page to the crawl while the page is rendered.
 #[derive(Clone)]
@@ -305,7 +305,7 @@ impl ResourceRequestSender {
 
 /// An answer as it was sent, with its content coding.
 #[derive(Clone, Debug)]
-pub(crate) struct UndecodedAnswer {
+pub(crate) struct EncodedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -315,9 +315,9 @@ pub(crate) struct UndecodedAnswer {
     pub(crate) is_private: bool,
 }
 
-impl UndecodedAnswer {
-    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> UndecodedAnswer {
-        UndecodedAnswer {
+impl EncodedResponse {
+    pub(crate) fn of(exchange: &Exchange, is_own: bool) -> EncodedResponse {
+        EncodedResponse {
             status: exchange.status,
             headers: exchange.headers.clone(),
             body: exchange.body.clone(),
@@ -354,10 +354,10 @@ impl UndecodedAnswer {
 
     /// Returns the answer with its body decoded, and without the header fields of its content
     /// coding.
-    pub(crate) fn without_coding(self) -> UndecodedAnswer {
+    pub(crate) fn without_coding(self) -> EncodedResponse {
         let (is_own, is_private) = (self.is_own, self.is_private);
         let (status, headers, body) = self.decode();
-        UndecodedAnswer {
+        EncodedResponse {
             status,
             headers,
             body,
@@ -409,7 +409,7 @@ pub(crate) fn is_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{UndecodedAnswer, is_html};
+    use super::{EncodedResponse, is_html};
     use http::HeaderMap;
     use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 
@@ -440,7 +440,7 @@ mod tests {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/javascript"));
-        let answer = UndecodedAnswer {
+        let answer = EncodedResponse {
             status: 200,
             headers,
             body: body.into(),

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_frontier::{Admission, Lease, NotFetchedReason, Reason};
+use crawl_frontier::{Lease, NotFetchedReason, Reason, UrlToAdmit};
 use crawl_traps::{PageFingerprint, TrapDetector};
 use crawl_weburl::CanonicalUrl;
 
@@ -55,7 +55,7 @@ impl SharedTrapDetector {
     }
 
     /// Returns whether the trap detector may change or defer a link of a page.
-    pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
+    pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[UrlToAdmit]) -> bool {
         let traps = self.lock();
         // Look up a host only once for consecutive links to the same origin, since most links of a
         // page lead to one origin.
@@ -98,7 +98,7 @@ pub(crate) fn put_aside(reason: Reason, rule: String) -> NotFetchedReason {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_weburl::canonicalize;
 
     use super::SharedTrapDetector;
@@ -116,7 +116,7 @@ mod tests {
             ("trap", &["a"], true),
             ("trap", &[], true),
         ] {
-            let links = to.iter().map(|to| Admission::link(url(to), 1, url(from)));
+            let links = to.iter().map(|to| UrlToAdmit::link(url(to), 1, url(from)));
             let links: Vec<_> = links.collect();
             assert_eq!(
                 traps.may_change(&url(from), &links),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crawl_archive::rows::{PageRow, TombstoneRow};
 use crawl_archive::{ReadError, RowReader};
-use crawl_frontier::{Admission, AdmissionResult, FrontierError, Transaction};
+use crawl_frontier::{AdmissionResult, FrontierError, Transaction, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -143,7 +143,7 @@ impl Tombstones {
     pub(crate) fn admit(
         &self,
         transaction: &mut dyn Transaction,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<AdmissionResult>, FrontierError> {
         if self.is_empty() {
             return transaction.admit_all(admissions);
@@ -151,7 +151,7 @@ impl Tombstones {
         let allowed = admissions
             .iter()
             .filter(|admission| !self.holds(&admission.url));
-        let allowed: Vec<Admission> = allowed.cloned().collect();
+        let allowed: Vec<UrlToAdmit> = allowed.cloned().collect();
         let mut admitted = transaction.admit_all(&allowed)?.into_iter();
         let mut allowed = allowed.iter().peekable();
         let each = admissions.iter().map(|admission| {

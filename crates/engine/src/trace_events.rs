@@ -12,7 +12,7 @@ use std::path::Path;
 use crawl_archive::rows::{PageRow, RequestRow, RobotsVerdict};
 use crawl_fetcher::robots::{RobotsCopy, RobotsRulesState};
 use crawl_fetcher::{Exchange, ExchangeFailure, Secrets};
-use crawl_frontier::{Admission, AdmissionResult, Lease, NotFetchedReason, RequestedState};
+use crawl_frontier::{AdmissionResult, Lease, NotFetchedReason, RequestedState, UrlToAdmit};
 use crawl_policy::RobotsOddity;
 use crawl_scheduler::{HostWait, Permit, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -69,7 +69,7 @@ impl TraceEventEmitter {
     }
 
     /// Logs that a URL was added to the frontier, or has become fetchable.
-    pub(crate) fn admitted(&self, admission: &Admission, admitted: AdmissionResult) {
+    pub(crate) fn admitted(&self, admission: &UrlToAdmit, admitted: AdmissionResult) {
         let (state, exclusion) = match (&admission.state, admitted) {
             (_, AdmissionResult::Known) => return,
             (RequestedState::Pending, AdmissionResult::New) => ("pending", None),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_identity::{SignableMessage, SignatureRequest};
+use crawl_identity::{AcceptSignature, SignableMessage};
 use crawl_scheduler::{Permit, SpentPermit, Tick};
 use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
@@ -530,7 +530,7 @@ impl Fetcher {
             (false, Some(_)) => "POST",
         };
         let request = signed_message(method, &exchange.url, &sent.fields, &sent.own);
-        let can_cover = |asked: &SignatureRequest| signing.signer.sign(&request, asked).map(drop);
+        let can_cover = |asked: &AcceptSignature| signing.signer.sign(&request, asked).map(drop);
         let demanded = demanded(exchange.status, &exchange.headers);
         (self.challenges).learn(&exchange.url, sent.is_signed(), demanded, can_cover)
     }
@@ -559,7 +559,7 @@ impl Fetcher {
         let message = signed_message(method.as_str(), &request.url, &sent.fields, &sent.own);
         let asked = self.challenges.asked(&request.url);
         let fields = signing.signer.sign(&message, &asked);
-        let usual = SignatureRequest::default();
+        let usual = AcceptSignature::default();
         let fields = fields.or_else(|_| signing.signer.sign(&message, &usual));
         sent.fields.extend(fields.unwrap_or_default());
     }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawl_identity::{
-    SignableMessage, SignatureBaseError, SignatureRequest, SignatureRequestError,
-};
+use crawl_identity::{AcceptSignature, AcceptSignatureError, SignableMessage, SignatureBaseError};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -27,7 +25,7 @@ pub trait RequestSigner: fmt::Debug + Send + Sync {
     fn sign(
         &self,
         request: &SignableMessage,
-        asked: &SignatureRequest,
+        asked: &AcceptSignature,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError>;
 }
 
@@ -69,7 +67,7 @@ pub(crate) struct DemandedSignatures {
 
 #[derive(Debug)]
 struct Demand {
-    asked: SignatureRequest,
+    asked: AcceptSignature,
     /// The nonce in the last signature, if the server had chosen it.
     used_nonce: Option<String>,
 }
@@ -86,10 +84,10 @@ impl DemandedSignatures {
 
     /// Returns the signature that the next request to the host of this URL needs. A nonce that the
     /// server chose is returned once.
-    pub(crate) fn asked(&self, url: &CanonicalUrl) -> SignatureRequest {
+    pub(crate) fn asked(&self, url: &CanonicalUrl) -> AcceptSignature {
         let mut hosts = self.hosts();
         let Some(demand) = hosts.get_mut(&url.host_key()) else {
-            return SignatureRequest::default();
+            return AcceptSignature::default();
         };
         let asked = demand.asked.clone();
         demand.used_nonce = demand.asked.nonce.take();
@@ -102,14 +100,14 @@ impl DemandedSignatures {
         &self,
         url: &CanonicalUrl,
         was_signed: bool,
-        demanded: Option<Result<SignatureRequest, SignatureRequestError>>,
-        can_cover: impl FnOnce(&SignatureRequest) -> Result<(), SignatureBaseError>,
+        demanded: Option<Result<AcceptSignature, AcceptSignatureError>>,
+        can_cover: impl FnOnce(&AcceptSignature) -> Result<(), SignatureBaseError>,
     ) -> SignatureDemand {
         let Some(asked) = demanded else {
             return SignatureDemand::None;
         };
         let coverable = asked.and_then(|asked| {
-            can_cover(&asked).map_err(SignatureRequestError::Component)?;
+            can_cover(&asked).map_err(AcceptSignatureError::Component)?;
             Ok(asked)
         });
         let asked = match coverable {
@@ -123,7 +121,7 @@ impl DemandedSignatures {
         let earlier = hosts.get(&host);
         let is_repeated = match earlier {
             Some(earlier) => earlier.asked.is_like(&asked),
-            None => asked.is_like(&SignatureRequest::default()),
+            None => asked.is_like(&AcceptSignature::default()),
         };
         let has_own_nonce = earlier.is_none_or(|earlier| earlier.used_nonce.is_none());
         if was_signed && is_repeated && !(asked.nonce.is_some() && has_own_nonce) {
@@ -147,17 +145,17 @@ impl DemandedSignatures {
 pub(crate) fn demanded(
     status: u16,
     headers: &HeaderMap,
-) -> Option<Result<SignatureRequest, SignatureRequestError>> {
+) -> Option<Result<AcceptSignature, AcceptSignatureError>> {
     if !matches!(status, 401 | 403 | 429) {
         return None;
     }
     let mut fields = headers.get_all(ACCEPT_SIGNATURE).iter();
-    fields.find_map(|field| SignatureRequest::of(field.to_str().ok()?))
+    fields.find_map(|field| AcceptSignature::of(field.to_str().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use crawl_identity::{SignatureBaseError, SignatureRequest};
+    use crawl_identity::{AcceptSignature, SignatureBaseError};
     use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
@@ -185,7 +183,7 @@ mod tests {
         let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let learn = |was_signed, field: &str| {
-            challenges.learn(&url, was_signed, SignatureRequest::of(field), |_| Ok(()))
+            challenges.learn(&url, was_signed, AcceptSignature::of(field), |_| Ok(()))
         };
         let refused = SignatureDemand::Unmet("the signature as requested was refused".to_owned());
         assert_eq!(learn(false, ""), SignatureDemand::None);
@@ -209,15 +207,15 @@ mod tests {
     fn a_component_that_cannot_be_covered_is_refused_by_name() {
         let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
-        let asked = SignatureRequest::of(r#"a=("cookie")"#);
+        let asked = AcceptSignature::of(r#"a=("cookie")"#);
         let missing =
-            |_: &SignatureRequest| Err(SignatureBaseError::Missing("\"cookie\"".to_owned()));
+            |_: &AcceptSignature| Err(SignatureBaseError::Missing("\"cookie\"".to_owned()));
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
             challenges.learn(&url, false, asked, missing),
             SignatureDemand::Unmet(why)
         );
-        let rsa = SignatureRequest::of(r#"a=();alg="rsa-v1_5-sha256""#);
+        let rsa = AcceptSignature::of(r#"a=();alg="rsa-v1_5-sha256""#);
         let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
         assert_eq!(
             challenges.learn(&url, false, rsa, |_| Ok(())),

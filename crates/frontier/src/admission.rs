@@ -6,7 +6,7 @@ use crate::exclusion::NotFetchedReason;
 
 /// A URL to be added to the frontier, with the path that led to it and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admission {
+pub struct UrlToAdmit {
     /// The URL.
     pub url: CanonicalUrl,
     /// The number of links followed from a seed to the URL. A seed has 0, and a redirect target has
@@ -30,27 +30,27 @@ pub struct Admission {
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number, to be
+/// The priority that [`UrlToAdmit::link`] sets. Seeds and sitemaps may have a lower number, to be
 /// fetched earlier. Less important URLs may have a higher number.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
-impl Admission {
+impl UrlToAdmit {
     /// Creates a pending page that the user named: depth 0, priority 0.
     #[must_use]
-    pub fn seed(url: CanonicalUrl) -> Admission {
-        Admission {
+    pub fn seed(url: CanonicalUrl) -> UrlToAdmit {
+        UrlToAdmit {
             depth: 0,
             via: None,
             priority: 0,
             is_seed: true,
-            ..Admission::link(url.clone(), 0, url)
+            ..UrlToAdmit::link(url.clone(), 0, url)
         }
     }
 
     /// Creates a pending page that `via` links to, with the middle priority (128).
     #[must_use]
-    pub fn link(url: CanonicalUrl, depth: u32, via: CanonicalUrl) -> Admission {
-        Admission {
+    pub fn link(url: CanonicalUrl, depth: u32, via: CanonicalUrl) -> UrlToAdmit {
+        UrlToAdmit {
             url,
             depth,
             hops_off: 0,
@@ -64,7 +64,7 @@ impl Admission {
     }
 }
 
-impl Admission {
+impl UrlToAdmit {
     /// Returns the [`distance`] of the URL: its depth and its hops off scope, as one number.
     #[must_use]
     pub fn distance(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops};
+use crate::admission::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops};
 use crate::exclusion::NotFetchedReason;
 use crate::url_state::UnsettledUrl;
 
@@ -111,7 +111,7 @@ pub enum AdmitAction {
 impl QueuedUrlFields {
     /// Returns the place that `admission` requests, with the sequence number `seq`.
     #[must_use]
-    pub fn of(admission: &Admission, seq: u64) -> QueuedUrlFields {
+    pub fn of(admission: &UrlToAdmit, seq: u64) -> QueuedUrlFields {
         QueuedUrlFields {
             retried: false,
             priority: admission.priority,
@@ -154,7 +154,7 @@ impl QueuedUrl {
     /// Creates the queue entry of a URL that is admitted as pending, with the sequence number
     /// `seq`.
     #[must_use]
-    pub fn new(admission: Admission, seq: u64) -> QueuedUrl {
+    pub fn new(admission: UrlToAdmit, seq: u64) -> QueuedUrl {
         QueuedUrl {
             place: QueuedUrlFields::of(&admission, seq),
             attempt: 1,
@@ -200,7 +200,7 @@ impl QueuedUrl {
 }
 
 impl DeferredUrl {
-    pub(crate) fn new(admission: Admission, exclusion: NotFetchedReason) -> DeferredUrl {
+    pub(crate) fn new(admission: UrlToAdmit, exclusion: NotFetchedReason) -> DeferredUrl {
         DeferredUrl {
             depth: admission.distance(),
             url: admission.url,
@@ -214,7 +214,7 @@ impl DeferredUrl {
 /// Decides what `admission` changes for a URL in state `now`. The place of [`AdmitAction::Improve`]
 /// has the old `seq`. If the new rank differs from the old one, the caller must assign a new `seq`.
 #[must_use]
-pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
+pub fn meet(now: CurrentState, admission: &UrlToAdmit) -> AdmitAction {
     let pending = matches!(admission.state, RequestedState::Pending);
     let nearer =
         |depth, redirects| (admission.distance(), admission.redirects) < (depth, redirects);
@@ -233,7 +233,7 @@ pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     }
 }
 
-fn improve(old: QueuedUrlFields, admission: &Admission, nearer: bool) -> AdmitAction {
+fn improve(old: QueuedUrlFields, admission: &UrlToAdmit, nearer: bool) -> AdmitAction {
     let mut place = old;
     place.priority = old.priority.min(admission.priority);
     place.is_seed |= admission.is_seed;
@@ -270,7 +270,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuedUrlFields, capped, meet};
-    use crate::admission::{Admission, RequestedState, UrlKind, depth_and_hops, distance};
+    use crate::admission::{RequestedState, UrlKind, UrlToAdmit, depth_and_hops, distance};
     use crate::exclusion::{NotFetchedReason, Reason};
 
     /// A page at depth 3 behind two redirects, of priority 9.
@@ -284,13 +284,13 @@ mod tests {
         seq: 7,
     };
 
-    fn admission(depth: u32, redirects: u8, state: RequestedState) -> Admission {
+    fn admission(depth: u32, redirects: u8, state: RequestedState) -> UrlToAdmit {
         let url = canonicalize(None, "http://a.example/").unwrap();
-        Admission {
+        UrlToAdmit {
             redirects,
             priority: 9,
             state,
-            ..Admission::link(url.clone(), depth, url)
+            ..UrlToAdmit::link(url.clone(), depth, url)
         }
     }
 
@@ -347,14 +347,15 @@ mod tests {
 
     #[test]
     fn fewer_hops_off_scope_are_nearer_than_fewer_links() {
-        let by = |hops_off, depth| Admission {
+        let by = |hops_off, depth| UrlToAdmit {
             hops_off,
             ..admission(depth, 0, RequestedState::Pending)
         };
         let at = |hops_off, depth| {
             CurrentState::Pending(QueuedUrlFields::of(&by(hops_off, depth), OLD.seq))
         };
-        let improves = |old, new: &Admission| matches!(meet(old, new), AdmitAction::Improve { .. });
+        let improves =
+            |old, new: &UrlToAdmit| matches!(meet(old, new), AdmitAction::Improve { .. });
         assert!(improves(at(2, 1), &by(1, 9)));
         assert!(improves(at(1, 9), &by(1, 8)));
         assert!(!improves(at(1, 9), &by(2, 1)));
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_longer_path_may_still_improve_priority_seed_and_kind() {
-        let improved = |change: fn(&mut Admission)| {
+        let improved = |change: fn(&mut UrlToAdmit)| {
             let mut admission = admission(4, 0, RequestedState::Pending);
             change(&mut admission);
             match meet(CurrentState::Pending(OLD), &admission) {

@@ -51,7 +51,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum SharedFrontierError {
     /// The database that holds the frontier failed, or can't be reached.
     #[error("the frontier at {address} failed")]
-    Engine {
+    DatabaseServer {
         /// The database's address, without a password.
         address: String,
         /// The error of the database or of the connection to it.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::error::FrontierError;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
@@ -89,7 +89,7 @@ pub trait Frontier: Send + Sync {
     /// ([`Transaction::number`]), or `None` if nothing was checked.
     fn drop_known(
         &self,
-        links: &mut Vec<Admission>,
+        links: &mut Vec<UrlToAdmit>,
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64>;
 

@@ -13,7 +13,7 @@
 //! frontier that several workers of one crawl share, and [`MemoryCrawl`] implements it in memory.
 //!
 //! ```
-//! use crawl_frontier::{Admission, AdmissionResult, Frontier, MemoryFrontier, LeaseOutcome};
+//! use crawl_frontier::{UrlToAdmit, AdmissionResult, Frontier, MemoryFrontier, LeaseOutcome};
 //! use crawl_weburl::canonicalize;
 //!
 //! # fn main() -> Result<(), crawl_frontier::FrontierError> {
@@ -21,14 +21,14 @@
 //! let seed = canonicalize(None, "http://example.org/").unwrap();
 //!
 //! let mut transaction = frontier.begin()?;
-//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, AdmissionResult::New);
-//! assert_eq!(transaction.admit(Admission::seed(seed.clone()))?, AdmissionResult::Known);
+//! assert_eq!(transaction.admit(UrlToAdmit::seed(seed.clone()))?, AdmissionResult::New);
+//! assert_eq!(transaction.admit(UrlToAdmit::seed(seed.clone()))?, AdmissionResult::Known);
 //! transaction.commit()?;
 //!
 //! let lease = frontier.lease(&seed.origin())?.unwrap();
 //! let mut transaction = frontier.begin()?;
 //! let link = canonicalize(Some(&lease.url), "/about").unwrap();
-//! transaction.admit(Admission::link(link, lease.depth + 1, seed.clone()))?;
+//! transaction.admit(UrlToAdmit::link(link, lease.depth + 1, seed.clone()))?;
 //! transaction.settle(lease, LeaseOutcome::Fetched { status: 200 })?;
 //! let committed = transaction.commit()?;
 //!
@@ -76,7 +76,7 @@ pub mod parts {
     pub use crate::visit::StoredVisit;
 }
 
-pub use admission::{Admission, AdmissionResult, RequestedState, UrlKind};
+pub use admission::{AdmissionResult, RequestedState, UrlKind, UrlToAdmit};
 pub use error::{DiskOpenError, FrontierError};
 pub use exclusion::{NotFetchedReason, Reason};
 pub use file_lock::FileLock;

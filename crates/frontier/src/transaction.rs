@@ -2,7 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use crate::admission::{Admission, AdmissionResult};
+use crate::admission::{AdmissionResult, UrlToAdmit};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::visit::LastVisit;
@@ -76,7 +76,7 @@ pub trait Transaction {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError>;
+    fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError>;
 
     /// Admits URLs in the given order, and returns one result for each. Equivalent to admitting
     /// them one by one, but a store may look the URLs up together, which is cheaper.
@@ -85,7 +85,7 @@ pub trait Transaction {
     /// [`FrontierError`] if the store fails. URLs before the failure are admitted.
     fn admit_all(
         &mut self,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<AdmissionResult>, FrontierError> {
         let each = admissions.iter();
         each.map(|admission| self.admit(admission.clone()))

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, RequestedState, depth_and_hops, distance};
+use crate::admission::{RequestedState, UrlToAdmit, depth_and_hops, distance};
 use crate::admit_rule::{CurrentState, QueueRank, QueuedUrlFields, capped, capped_exclusion};
 use crate::exclusion::NotFetchedReason;
 use crate::lease::LeaseOutcome;
@@ -46,7 +46,7 @@ pub enum RecordState {
 impl UrlRecord {
     /// Returns the record that `admission` requests, with the sequence number `seq`.
     #[must_use]
-    pub fn admitted(admission: Admission, seq: u64) -> UrlRecord {
+    pub fn admitted(admission: UrlToAdmit, seq: u64) -> UrlRecord {
         let place = QueuedUrlFields::of(&admission, seq);
         let state = match admission.state {
             RequestedState::Pending => RecordState::Pending { attempt: 1 },

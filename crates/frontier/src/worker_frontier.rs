@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crawl_weburl::{HostKey, Origin};
 
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::error::FrontierError;
 pub use crate::error::{BoxError, SharedFrontierError};
 use crate::frontier::Frontier;
@@ -215,7 +215,7 @@ pub trait WorkerTransaction: Transaction {
     /// [`FrontierError`] if the store fails.
     fn expect(
         &mut self,
-        admissions: &mut dyn Iterator<Item = &Admission>,
+        admissions: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<(), FrontierError>;
 
     /// Returns up to `most` links that other workers found to hosts of this worker, the oldest
@@ -224,7 +224,7 @@ pub trait WorkerTransaction: Transaction {
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
-    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError>;
+    fn take_links(&mut self, most: usize) -> Result<Vec<UrlToAdmit>, FrontierError>;
 
     /// Reopens up to `most` URLs of this worker's hosts that were settled by a worker whose
     /// directory is lost. Fetched and failed URLs become pending again with their depth and `via`,
@@ -245,7 +245,7 @@ pub trait WorkerTransaction: Transaction {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReopenLostResult {
     /// URLs that stay excluded. Their rows have to be written again.
-    pub excluded: Vec<Admission>,
+    pub excluded: Vec<UrlToAdmit>,
     /// The origins of all URLs that were reopened or stay excluded.
     pub origins: Vec<Origin>,
     /// Whether another call may find more URLs.
@@ -277,7 +277,7 @@ pub trait OutgoingCrawl {
     /// Errors of the databases and of `show`.
     fn each_link(
         &self,
-        show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
+        show: &mut dyn FnMut(UrlToAdmit) -> Result<(), BoxError>,
     ) -> Result<(), BoxError>;
 }
 

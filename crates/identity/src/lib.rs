@@ -7,13 +7,13 @@
 //!
 //! ```
 //! use crawl_identity::{
-//!     KeyDirectory, SigningKeySet, LIFETIME, SignableMessage, SignatureRequest, SignatureConditions, signature_fields, verify,
+//!     KeyDirectory, SigningKeySet, LIFETIME, SignableMessage, AcceptSignature, SignatureConditions, signature_fields, verify,
 //! };
 //!
 //! let (mut keys, agent) = (SigningKeySet::default(), "https://bot.example/keys.json");
 //! keys.add([7; 32], None);
 //! let mut message = SignableMessage { authority: "site.example".to_owned(), ..SignableMessage::default() };
-//! let (key, asked) = (keys.at(1_000).unwrap(), SignatureRequest::default());
+//! let (key, asked) = (keys.at(1_000).unwrap(), AcceptSignature::default());
 //! let fields = signature_fields(key, agent, &message, &asked, 1_000, &[1; 32]).unwrap();
 //! message.fields = fields.map(|(name, value)| (name.to_owned(), value)).to_vec();
 //! let directories = [KeyDirectory::new(agent, keys.public())];
@@ -21,17 +21,18 @@
 //! assert!(verify(&message, &directories, &terms)[0].result.is_ok());
 //! ```
 
+mod accept_signature;
 mod directory;
 mod directory_signatures;
 mod key;
 mod message;
 mod sign;
-mod signature_request;
 mod signed_html;
 #[cfg(test)]
 mod test_key;
 mod verify;
 
+pub use accept_signature::{AcceptSignature, AcceptSignatureError, TAG};
 pub use directory::{
     AgentCardDetails, DIRECTORY_PATH, DIRECTORY_TYPE, DirectoryFault, SignatureAgentCard,
     check_directory,
@@ -40,7 +41,6 @@ pub use directory_signatures::{DirectoryResponseFault, verify_directory_response
 pub use key::{KeyError, PublicKey, SigningKey, SigningKeySet};
 pub use message::{SignableMessage, SignatureBaseError};
 pub use sign::{LIFETIME, signature_fields};
-pub use signature_request::{SignatureRequest, SignatureRequestError, TAG};
 pub use signed_html::{DocumentSignatureFault, sign_document, verify_document};
 pub use verify::{
     KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, SignatureVerdict, verify,

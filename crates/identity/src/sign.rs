@@ -3,9 +3,9 @@
 use data_encoding::BASE64;
 use sfv::{Dictionary, ListEntry, Parser};
 
+use crate::accept_signature::{AGENT_KEY, AcceptSignature, TAG, components, quoted};
 use crate::key::SigningKey;
 use crate::message::{SignableMessage, SignatureBaseError};
-use crate::signature_request::{AGENT_KEY, SignatureRequest, TAG, components, quoted};
 
 /// How long a signature is valid, in seconds.
 pub const LIFETIME: u64 = 60;
@@ -24,7 +24,7 @@ pub fn signature_fields(
     key: &SigningKey,
     agent: &str,
     request: &SignableMessage,
-    demand: &SignatureRequest,
+    demand: &AcceptSignature,
     created: u64,
     nonce: &[u8],
 ) -> Result<[(&'static str, String); 3], SignatureBaseError> {
@@ -74,9 +74,9 @@ fn agent_field(components: &[String], agent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{LIFETIME, signature_fields};
+    use crate::accept_signature::AcceptSignature;
     use crate::key::SigningKeySet;
     use crate::message::{SignableMessage, SignatureBaseError};
-    use crate::signature_request::SignatureRequest;
     use crate::test_key::SEED;
     use crate::{KeyDirectory, SignatureConditions, verify};
 
@@ -93,10 +93,10 @@ mod tests {
             authority: "example.com".to_owned(),
             ..SignableMessage::default()
         };
-        let sign = |demand: &SignatureRequest| {
+        let sign = |demand: &AcceptSignature| {
             signature_fields(key, agent, &request, demand, 100, b"nonce")
         };
-        let [agent, input, signature] = sign(&SignatureRequest::default()).unwrap();
+        let [agent, input, signature] = sign(&AcceptSignature::default()).unwrap();
         assert_eq!(
             agent,
             (
@@ -126,7 +126,7 @@ mod tests {
             ..SignableMessage::default()
         };
         let sign = |field: &str| {
-            let demand = SignatureRequest::of(field).unwrap().unwrap();
+            let demand = AcceptSignature::of(field).unwrap().unwrap();
             let key = keys.at(0).unwrap();
             signature_fields(key, agent, &request, &demand, 100, b"nonce")
         };

@@ -5,9 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
 
+use crate::accept_signature::TAG;
 use crate::key::PublicKey;
 use crate::message::{SignableMessage, SignatureBaseError, component_id};
-use crate::signature_request::TAG;
 
 /// Maximum signatures of one request that are looked at.
 /// Beyond the limit: not verified.

@@ -1,8 +1,8 @@
 use super::{KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, normalized, verify};
+use crate::accept_signature::AcceptSignature;
 use crate::key::SigningKeySet;
 use crate::message::SignableMessage;
 use crate::sign::signature_fields;
-use crate::signature_request::SignatureRequest;
 use crate::test_key::{JWK, THUMBPRINT};
 
 const AGENT: &str = "https://signature-agent.test";
@@ -45,7 +45,7 @@ fn judge(message: &SignableMessage, moment: u64) -> Result<(), SignatureFault> {
 fn changed(name: &str, from: &str, to: &str) -> SignableMessage {
     let keys = SigningKeySet::parse(JWK).unwrap();
     let mut message = request(&[]);
-    let (key, asked) = (keys.at(0).unwrap(), SignatureRequest::default());
+    let (key, asked) = (keys.at(0).unwrap(), AcceptSignature::default());
     let fields = signature_fields(key, AGENT, &message, &asked, 1000, b"n").unwrap();
     for (own, value) in fields {
         let value = if own == name {

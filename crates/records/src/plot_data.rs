@@ -1,7 +1,7 @@
 //! The data of the plots in `report.html`: time series, histograms, and links between hosts. The
 //! data is collected in one pass over each row file, in constant memory.
 
-mod link_graph_counts;
+mod host_links;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
 use crate::row_file_reader::{excluded, pages, requests};
 
-pub(crate) use link_graph_counts::{LinkDataSource, LinkGraphCounts};
+pub(crate) use host_links::{LinkDataSource, LinkGraphCounts};
 
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
@@ -188,7 +188,7 @@ pub(crate) fn figures(dir: &Path, report: &CrawlReport) -> Result<PlotData, Reco
         folders,
         ..
     } = reader;
-    figures.links = link_graph_counts::read(dir, report, origins, folders)?;
+    figures.links = host_links::read(dir, report, origins, folders)?;
     Ok(figures)
 }
 
@@ -208,7 +208,7 @@ struct Reader {
     /// The index in `figures.hosts` of the host of each origin. Keys are the parts of URLs before
     /// the path.
     origins: HashMap<String, usize>,
-    folders: link_graph_counts::FolderPageCounts,
+    folders: host_links::FolderPageCounts,
     rules: usize,
 }
 
@@ -247,7 +247,7 @@ impl Reader {
             },
             hosts,
             origins: HashMap::new(),
-            folders: link_graph_counts::FolderPageCounts::default(),
+            folders: host_links::FolderPageCounts::default(),
             rules: 0,
         }
     }

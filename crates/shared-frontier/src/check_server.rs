@@ -15,7 +15,7 @@ use crate::overview::remove;
 ///
 /// # Errors
 /// [`SharedCrawlError`] gives the reason.
-pub fn check_engine(
+pub fn check_server(
     url: &str,
     credentials: &PasswordSources,
 ) -> Result<(usize, Vec<&'static str>), SharedCrawlError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_frontier::Admission;
+use crawl_frontier::UrlToAdmit;
 use crawl_frontier::parts::{QueuedUrlFields, StoredVisit, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio_postgres::types::ToSql;
@@ -310,7 +310,7 @@ impl TransactionColumns {
         elsewhere: Option<i32>,
         b: i32,
         number: i64,
-        admission: Admission,
+        admission: UrlToAdmit,
     ) {
         let columns = match elsewhere {
             Some(group) => self.ahead.entry(group).or_default(),

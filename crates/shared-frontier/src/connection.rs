@@ -206,7 +206,7 @@ impl DatabaseThread {
             Some(why) => why.into(),
             None => "its connection was closed".into(),
         };
-        FrontierError::Shared(SharedFrontierError::Engine { address, source })
+        FrontierError::Shared(SharedFrontierError::DatabaseServer { address, source })
     }
 
     pub(crate) fn corrupt(&self, what: &str) -> FrontierError {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_frontier::parts::{CommittedUrlCounts, CrawlTransferItem};
 use crawl_frontier::worker_frontier::{BoxError, ExportedWorker, OutgoingCrawl};
-use crawl_frontier::{Admission, FrontierError};
+use crawl_frontier::{FrontierError, UrlToAdmit};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -204,7 +204,7 @@ impl OutgoingCrawl for CrawlExporter {
 
     fn each_link(
         &self,
-        show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
+        show: &mut dyn FnMut(UrlToAdmit) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         for group in &self.groups {
             let mut last = IncomingLinkKey {
@@ -233,10 +233,7 @@ impl OutgoingCrawl for CrawlExporter {
 
 impl ExportGroup {
     fn open(group: ServerGroup) -> Result<(ExportGroup, Vec<ExportedWorker>), SharedCrawlError> {
-        let ServerGroup {
-            engine: server,
-            crawl,
-        } = group;
+        let ServerGroup { server, crawl } = group;
         let config = server.config;
         let client = server
             .thread

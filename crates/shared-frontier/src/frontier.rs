@@ -15,8 +15,8 @@ use crawl_frontier::parts::{
 };
 use crawl_frontier::worker_frontier::WorkerTransaction as _;
 use crawl_frontier::{
-    Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrlDetails, LastVisit,
-    Lease, Transaction, UnsettledUrl, UrlCounts,
+    CommitResult, Fingerprint, Frontier, FrontierError, KnownUrlDetails, LastVisit, Lease,
+    Transaction, UnsettledUrl, UrlCounts, UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
@@ -219,7 +219,7 @@ impl Frontier for SharedFrontier {
 
     fn drop_known(
         &self,
-        links: &mut Vec<Admission>,
+        links: &mut Vec<UrlToAdmit>,
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64> {
         let keys: Vec<_> = links

@@ -21,7 +21,7 @@ use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
 use crate::row_codec::{ColumnReader, RowKeyBuilder, UrlKey};
 use crate::server_groups::MAX_GROUPS;
-use crate::server_setup::{engine_at, judged};
+use crate::server_setup::{judged, server_at};
 
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
@@ -62,7 +62,7 @@ impl Import {
         credentials: &PasswordSources,
         name: &str,
     ) -> Result<Import, SharedCrawlError> {
-        let (thread, config) = engine_at(url, credentials)?;
+        let (thread, config) = server_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
         let existing = thread.run(async move {
@@ -233,7 +233,7 @@ impl CrawlMoveTarget for ImportTargetSettings {
     }
 
     fn is_moved(&self, life: &str) -> Result<bool, BoxError> {
-        let (thread, config) = engine_at(&self.url, &self.credentials)?;
+        let (thread, config) = server_at(&self.url, &self.credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let (crawl, life) = (self.crawl.clone(), life.to_owned());
         let row = thread.run(async move {

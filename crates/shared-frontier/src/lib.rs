@@ -46,7 +46,7 @@ mod sql_statements;
 mod tls;
 mod worker_homes;
 
-pub use check_server::check_engine;
+pub use check_server::check_server;
 pub use connection_string::ConnectionString;
 pub use crawl_exporter::CrawlExporter;
 pub use database_password::{Password, PasswordSources};

@@ -152,8 +152,8 @@ impl LostGroup {
         LostGroup {
             group: group.crawl.group,
             crawl: group.crawl.number,
-            thread: group.engine.thread,
-            config: group.engine.config,
+            thread: group.server.thread,
+            config: group.server.config,
         }
     }
 

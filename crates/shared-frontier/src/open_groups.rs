@@ -16,7 +16,7 @@ use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig};
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::server_groups::MAX_GROUPS;
-use crate::server_setup::{engine_at, judged};
+use crate::server_setup::{judged, server_at};
 
 /// A database server in which the crawl has not been looked up yet.
 pub(crate) struct UnsearchedServer {
@@ -29,7 +29,7 @@ pub(crate) struct UnsearchedServer {
 
 /// A server group of a crawl.
 pub(crate) struct ServerGroup {
-    pub(crate) engine: UnsearchedServer,
+    pub(crate) server: UnsearchedServer,
     pub(crate) crawl: CrawlRow,
 }
 
@@ -87,7 +87,7 @@ fn reach(
         });
     }
     let servers = urls.iter().map(|url| {
-        let (thread, config) = engine_at(url, credentials)?;
+        let (thread, config) = server_at(url, credentials)?;
         let (client, took) = judged(&thread, &config)?;
         Ok(UnsearchedServer {
             thread,
@@ -171,10 +171,7 @@ pub(crate) fn find_groups(
             address: server.address(),
             crawl: name.to_owned(),
         })?;
-        Ok(ServerGroup {
-            engine: server,
-            crawl,
-        })
+        Ok(ServerGroup { server, crawl })
     });
     let mut groups = groups.collect::<Result<Vec<_>, SharedCrawlError>>()?;
     check(&groups, name)?;
@@ -224,10 +221,7 @@ fn first_start(
                 },
             );
         }
-        groups.push(ServerGroup {
-            engine: server,
-            crawl,
-        });
+        groups.push(ServerGroup { server, crawl });
     }
     check_alike(&groups, name)?;
     for group in &mut groups {
@@ -246,10 +240,7 @@ fn go_on(
     let (mut groups, mut new) = (Vec::new(), Vec::new());
     for (server, crawl) in servers.into_iter().zip(crawl_rows) {
         match crawl {
-            Some(crawl) => groups.push(ServerGroup {
-                engine: server,
-                crawl,
-            }),
+            Some(crawl) => groups.push(ServerGroup { server, crawl }),
             None => new.push(server),
         }
     }
@@ -267,21 +258,18 @@ fn go_on(
                 group: count,
                 groups: count + 1,
                 is_whole: true,
-                homes: first.engine.homes(first.crawl.number)?,
+                homes: first.server.homes(first.crawl.number)?,
             },
         )?;
         count += 1;
-        groups.push(ServerGroup {
-            engine: server,
-            crawl,
-        });
+        groups.push(ServerGroup { server, crawl });
     }
     check(&groups, name)?;
     for group in &mut groups {
         if group.crawl.groups < count {
             let text = "UPDATE crawl_frontier.crawl SET groups = greatest(groups, $2)
                 WHERE number = $1";
-            group.engine.execute(group.crawl.number, count, text)?;
+            group.server.execute(group.crawl.number, count, text)?;
             group.crawl.groups = count;
         }
     }
@@ -299,7 +287,7 @@ fn make_whole(group: &mut ServerGroup, groups: i32) -> Result<(), FrontierError>
             WHERE number = $1 AND NOT is_whole RETURNING number)
         UPDATE crawl_frontier.bucket k SET home = k.b % $2
         FROM whole WHERE k.crawl = whole.number";
-    group.engine.execute(group.crawl.number, groups, text)?;
+    group.server.execute(group.crawl.number, groups, text)?;
     (group.crawl.is_whole, group.crawl.groups) = (true, groups);
     Ok(())
 }
@@ -313,7 +301,7 @@ fn check(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlError> {
         missing.remove(&group.crawl.group);
         if !seen.insert(group.crawl.group) {
             return Err(SharedCrawlError::GroupTwice {
-                address: group.engine.address(),
+                address: group.server.address(),
                 crawl: name.to_owned(),
             });
         }
@@ -335,10 +323,10 @@ fn check_alike(groups: &[ServerGroup], name: &str) -> Result<(), SharedCrawlErro
     for group in groups {
         if group.crawl.key.bytes() != first.crawl.key.bytes() {
             let difference = "its URL fingerprints differ";
-            return Err(differs(&group.engine, name, difference));
+            return Err(differs(&group.server, name, difference));
         }
         if group.crawl.buckets != first.crawl.buckets {
-            return Err(differs(&group.engine, name, "its buckets differ"));
+            return Err(differs(&group.server, name, "its buckets differ"));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::connection::{DatabaseResult, DatabaseThread, ServerConfig, connect};
 use crate::crawl_exporter::EXPORTED;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
-use crate::server_setup::{engine_at, judged};
+use crate::server_setup::{judged, server_at};
 
 /// A shared crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ pub(crate) fn begin(
     url: &str,
     credentials: &PasswordSources,
 ) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
-    let (thread, config) = engine_at(url, credentials)?;
+    let (thread, config) = server_at(url, credentials)?;
     judged(&thread, &config)?;
     Ok((thread, config))
 }

@@ -7,8 +7,8 @@ use crawl_frontier::parts::{
     depth_and_hops,
 };
 use crawl_frontier::{
-    Admission, Fingerprint, FingerprintKey, LastVisit, NotFetchedReason, Reason, RequestedState,
-    UrlKind,
+    Fingerprint, FingerprintKey, LastVisit, NotFetchedReason, Reason, RequestedState, UrlKind,
+    UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
@@ -346,7 +346,7 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
     }
 
     /// Reads a link from another worker, with its key.
-    pub(crate) fn link(&mut self) -> Option<(IncomingLinkKey, Admission)> {
+    pub(crate) fn link(&mut self) -> Option<(IncomingLinkKey, UrlToAdmit)> {
         let key = IncomingLinkKey {
             b: self.next()?,
             sender: self.next()?,
@@ -370,7 +370,7 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
             return None;
         }
         let (depth, hops_off) = depth_and_hops(place.depth);
-        let admission = Admission {
+        let admission = UrlToAdmit {
             url: canonicalize(None, self.next()?).ok()?,
             depth,
             hops_off,

@@ -37,14 +37,14 @@ const MAX_TRIES: usize = 10;
 
 /// Returns the configuration of connections to the database server that a connection string names,
 /// and a thread for these connections.
-pub(crate) fn engine_at(
+pub(crate) fn server_at(
     url: &str,
     credentials: &PasswordSources,
 ) -> Result<(DatabaseThread, ServerConfig), SharedCrawlError> {
     let url = ConnectionString::parse(url)?;
     let config = ServerConfig::new(&url, credentials)?;
     let thread = DatabaseThread::start(url.address()).map_err(|why| {
-        FrontierError::Shared(SharedFrontierError::Engine {
+        FrontierError::Shared(SharedFrontierError::DatabaseServer {
             address: String::from("the thread of its connections"),
             source: why.into(),
         })

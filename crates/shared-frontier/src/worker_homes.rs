@@ -255,10 +255,7 @@ impl Homes {
 impl ServerGroup {
     /// Converts this group to the form in which a worker of another server group queries it.
     fn into_other(self) -> OtherGroup {
-        let ServerGroup {
-            engine: server,
-            crawl,
-        } = self;
+        let ServerGroup { server, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, server.thread, server.config)
     }
 }
@@ -324,7 +321,7 @@ fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
 }
 
 fn busy(thread: &DatabaseThread) -> FrontierError {
-    FrontierError::Shared(SharedFrontierError::Engine {
+    FrontierError::Shared(SharedFrontierError::DatabaseServer {
         address: thread.address.clone(),
         source: "other workers kept changing the homes of workers".into(),
     })

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_shared_frontier::{
-    CrawlOverview, GroupOverview, LostWorkerCounts, WorkerOverview, check_engine, drain, overview,
+    CrawlOverview, GroupOverview, LostWorkerCounts, WorkerOverview, check_server, drain, overview,
     reopen,
 };
 use serde_json::json;
@@ -118,7 +118,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     // Suppress panic messages. The check panics if the database server violates a clause of the
     // contract, and the violations are listed below in words for a user.
     std::panic::set_hook(Box::new(|_| {}));
-    let checked = check_engine(url, &credentials());
+    let checked = check_server(url, &credentials());
     let _ = std::panic::take_hook();
     let (clauses, broken) = checked.map_err(|why| of_shared(&why))?;
     if broken.is_empty() {

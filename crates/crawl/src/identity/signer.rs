@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crawl_fetcher::RequestSigner;
 use crawl_identity::{
-    SignableMessage, SignatureBaseError, SignatureRequest, SigningKeySet, signature_fields,
+    AcceptSignature, SignableMessage, SignatureBaseError, SigningKeySet, signature_fields,
 };
 use http::header::{HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -64,7 +64,7 @@ impl RotatingSigner {
     fn sign_at(
         &self,
         request: &SignableMessage,
-        asked: &SignatureRequest,
+        asked: &AcceptSignature,
         now: u64,
         instant: Instant,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError> {
@@ -112,7 +112,7 @@ impl RequestSigner for RotatingSigner {
     fn sign(
         &self,
         request: &SignableMessage,
-        asked: &SignatureRequest,
+        asked: &AcceptSignature,
     ) -> Result<Vec<(HeaderName, HeaderValue)>, SignatureBaseError> {
         self.sign_at(request, asked, wall_seconds(), Instant::now())
     }
@@ -139,7 +139,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use crawl_identity::{SignableMessage, SignatureRequest, SigningKeySet};
+    use crawl_identity::{AcceptSignature, SignableMessage, SigningKeySet};
     use http::header::{HeaderName, HeaderValue};
 
     use super::{CHECK_EVERY, KeySource, RotatingSigner};
@@ -156,7 +156,7 @@ mod tests {
             authority: "e.example".to_owned(),
             ..SignableMessage::default()
         };
-        let fields = signer.sign_at(&request, &SignatureRequest::default(), now, instant);
+        let fields = signer.sign_at(&request, &AcceptSignature::default(), now, instant);
         fields.unwrap()
     }
 

@@ -13,7 +13,7 @@ use super::open_file_limit::FetchConnectionLimits;
 use crate::control::{NewSettings, SettingsSource};
 use crate::error::CommandError;
 use crate::settings::{CheckedSettings, InitialSettingsLayers, Settings, mark_of, shared_crawl};
-use crate::terminal::{ConfigMarkPresence, Terminal};
+use crate::terminal::{ConfigTrustMark, Terminal};
 use crate::values::DurationSetting;
 
 /// Which command can continue the crawl in a job's directory.
@@ -110,13 +110,13 @@ impl Job {
 
     /// Returns whether the next start recognises the crawl.toml in the directory as this user's
     /// own.
-    pub(crate) fn has_mark(&self) -> ConfigMarkPresence {
+    pub(crate) fn has_mark(&self) -> ConfigTrustMark {
         if self.directory == ContinuationCommand::Temporary {
-            return ConfigMarkPresence::Temporary;
+            return ConfigTrustMark::Temporary;
         }
         match mark_of(&stored_settings(self.dir())) {
-            Some(_) => ConfigMarkPresence::Yes,
-            None => ConfigMarkPresence::No,
+            Some(_) => ConfigTrustMark::Yes,
+            None => ConfigTrustMark::No,
         }
     }
 

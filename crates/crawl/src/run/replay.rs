@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::ChangedFiles;
-use crawl_engine::{Config, RecordedCrawl, ReplayResult, ReplayTiming};
+use crawl_engine::{Config, RecordedCrawl, ReplayResult, ReplayTimingMode};
 use crawl_records::{list_digests, stored_settings};
 
 use super::engine_config::engine_config;
@@ -36,8 +36,8 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<FinishedReplay, 
     as_crawled(dir, &mut checked);
     let changed_settings = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
     let timing = match changed_settings.is_empty() {
-        true => ReplayTiming::AsRecorded,
-        false => ReplayTiming::ByPolicy,
+        true => ReplayTimingMode::AsRecorded,
+        false => ReplayTimingMode::ByPolicy,
     };
     let now = format!("{:.0}", clock::now());
     let began = recorded.began().rfc3339_millis();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crawl_identity::{SignableMessage, SignatureRequest, SigningKeySet, signature_fields};
+use crawl_identity::{AcceptSignature, SignableMessage, SigningKeySet, signature_fields};
 use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
 use serde_json::Value;
 
@@ -243,7 +243,7 @@ fn signed(
         authority: host.to_owned(),
         ..SignableMessage::default()
     };
-    let (key, asked) = (keys.at(created).unwrap(), SignatureRequest::default());
+    let (key, asked) = (keys.at(created).unwrap(), AcceptSignature::default());
     signature_fields(key, URL, &request, &asked, created, nonce.as_bytes()).unwrap()
 }
 

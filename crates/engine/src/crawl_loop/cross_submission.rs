@@ -52,7 +52,7 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use crawl_frontier::{
-        Admission, Frontier as _, LastVisit, LeaseOutcome, MemoryFrontier, Reason, UrlKind,
+        Frontier as _, LastVisit, LeaseOutcome, MemoryFrontier, Reason, UrlKind, UrlToAdmit,
     };
     use crawl_weburl::canonicalize;
 
@@ -71,9 +71,9 @@ mod tests {
             .map(|text| url(text))
             .collect();
         for pair in chain.windows(2).rev() {
-            let sitemap = Admission {
+            let sitemap = UrlToAdmit {
                 kind: UrlKind::Sitemap,
-                ..Admission::link(pair[0].clone(), 0, pair[1].clone())
+                ..UrlToAdmit::link(pair[0].clone(), 0, pair[1].clone())
             };
             let lease = leased(&frontier, sitemap);
             let visit = LastVisit {
@@ -86,9 +86,9 @@ mod tests {
             transaction.settle_until(lease, fetched, visit).unwrap();
             transaction.commit().unwrap();
         }
-        let entry = Admission {
+        let entry = UrlToAdmit {
             priority: Priority::FOREIGN_ENTRY.byte(),
-            ..Admission::link(url("http://a.example/page"), 1, chain[0].clone())
+            ..UrlToAdmit::link(url("http://a.example/page"), 1, chain[0].clone())
         };
         let mut lease = leased(&frontier, entry);
         let rules = context(&lease, robots).rules;

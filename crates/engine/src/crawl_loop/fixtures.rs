@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::Validators;
 use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsRulesState, TdmReservationCopy};
-use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
+use crawl_frontier::{Frontier, Lease, MemoryFrontier, UrlToAdmit};
 use crawl_policy::{ProductToken, RobotsProfile};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_scope::{Scope, ScopeMode};
@@ -82,7 +82,7 @@ pub(super) fn run_report(
 }
 
 /// Admits a URL and leases it.
-pub(super) fn leased(frontier: &dyn Frontier, admission: Admission) -> Lease {
+pub(super) fn leased(frontier: &dyn Frontier, admission: UrlToAdmit) -> Lease {
     let origin = admission.url.origin();
     let mut transaction = frontier.begin().unwrap();
     transaction.admit(admission).unwrap();

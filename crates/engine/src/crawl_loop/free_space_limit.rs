@@ -65,7 +65,7 @@ impl FreeSpaceLimit {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_weburl::canonicalize;
 
     use super::super::DriverStep;
@@ -106,7 +106,7 @@ mod tests {
         let url = canonicalize(None, "http://a.example/").unwrap();
         let origin = url.origin();
         let mut transaction = coordinator.frontier.begin().unwrap();
-        transaction.admit(Admission::seed(url)).unwrap();
+        transaction.admit(UrlToAdmit::seed(url)).unwrap();
         transaction.commit().unwrap();
         coordinator.hosts.set_robots(at(20), &origin, open_to_all());
         coordinator.hosts.set_pending(at(20), &origin, 1);

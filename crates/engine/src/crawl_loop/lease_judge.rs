@@ -347,7 +347,7 @@ fn is_fetched_or_pending(
 #[cfg(test)]
 mod tests {
     use crawl_frontier::{
-        Admission, Frontier as _, LeaseOutcome, MemoryFrontier, Reason, RequestedState, UrlKind,
+        Frontier as _, LeaseOutcome, MemoryFrontier, Reason, RequestedState, UrlKind, UrlToAdmit,
     };
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -362,8 +362,8 @@ mod tests {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
     }
 
-    fn link(path: &str) -> Admission {
-        Admission::link(url(path), 1, url("/"))
+    fn link(path: &str) -> UrlToAdmit {
+        UrlToAdmit::link(url(path), 1, url("/"))
     }
 
     /// Returns a short name of a disposition.
@@ -389,7 +389,7 @@ mod tests {
     fn irrelevant_parameters_are_removed_except_from_seeds_and_redirects() {
         let rules = "User-agent: *\nClean-param: sid\n";
         let cleaned = "/p by line Some(2)";
-        type Change = fn(&mut Admission);
+        type Change = fn(&mut UrlToAdmit);
         let changes: [(Change, bool, &str); 6] = [
             (|_| {}, true, cleaned),
             (|_| {}, false, "fetch"),
@@ -429,7 +429,7 @@ mod tests {
             let frontier = MemoryFrontier::new();
             let mut judge = LeaseJudge::new(TrapAvoidance::default(), OffScopeMethod::Get);
             judge.share_traps(SharedTrapDetector::new(&TrapAvoidance::default(), None));
-            let admission = Admission {
+            let admission = UrlToAdmit {
                 priority: priority.byte(),
                 ..link(path)
             };
@@ -489,23 +489,23 @@ mod tests {
             ("/moved", 301),
             ("/gone", 404),
         ] {
-            let lease = leased(&frontier, Admission::seed(url(path)));
+            let lease = leased(&frontier, UrlToAdmit::seed(url(path)));
             let mut transaction = frontier.begin().unwrap();
             transaction
                 .settle(lease, LeaseOutcome::Fetched { status })
                 .unwrap();
             transaction.commit().unwrap();
         }
-        let _under_way = leased(&frontier, Admission::seed(url("/asked")));
+        let _under_way = leased(&frontier, UrlToAdmit::seed(url("/asked")));
         let mut transaction = frontier.begin().unwrap();
         let deferred = RequestedState::Deferred(super::put_aside(Reason::Trap, "a".to_owned()));
         for (path, state) in [
             ("/waiting", RequestedState::Pending),
             ("/deferred", deferred),
         ] {
-            let admission = Admission {
+            let admission = UrlToAdmit {
                 state,
-                ..Admission::seed(url(path))
+                ..UrlToAdmit::seed(url(path))
             };
             transaction.admit(admission).unwrap();
         }

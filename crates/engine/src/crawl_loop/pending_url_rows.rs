@@ -101,7 +101,7 @@ mod tests {
     use std::sync::Arc;
 
     use crawl_archive::rows::WaitingRow;
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_weburl::canonicalize;
 
     use super::super::fixtures::{at, coordinator};
@@ -115,7 +115,7 @@ mod tests {
         let frontier = Arc::clone(&coordinator.frontier);
         let mut transaction = frontier.begin().unwrap();
         for url in &urls {
-            transaction.admit(Admission::seed(url.clone())).unwrap();
+            transaction.admit(UrlToAdmit::seed(url.clone())).unwrap();
         }
         transaction.commit().unwrap();
         let [full, parked, resting, _] = urls.map(|url| url.host_key());

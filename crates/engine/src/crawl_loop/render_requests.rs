@@ -2,7 +2,9 @@
 
 use crawl_archive::rows::{RenderMessageRow, RenderResult};
 use crawl_fetcher::{Exchange, ExchangeFailure};
-use crawl_frontier::{Admission, FrontierError, NotFetchedReason, Reason, RequestedState, UrlKind};
+use crawl_frontier::{
+    FrontierError, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
+};
 use crawl_scheduler::{PollOutcome, RobotsState, Tick};
 use crawl_scope::action;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
@@ -18,7 +20,7 @@ use crate::messages::render::{
     RenderId, ResourceFetch, UnrenderedPageSummary, VisibleContentSize, WantedResource,
 };
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
-use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
+use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
 use crate::time::millis;
 
 /// What a permit for a page is used for. A resource of a page in the browser takes precedence.
@@ -335,10 +337,10 @@ impl Coordinator {
         exclusion: NotFetchedReason,
         out: &mut Vec<Effect>,
     ) {
-        let admission = Admission {
+        let admission = UrlToAdmit {
             kind: UrlKind::Resource,
             state: RequestedState::Excluded(exclusion),
-            ..Admission::link(url, 0, page)
+            ..UrlToAdmit::link(url, 0, page)
         };
         let message = WriterMessage::Side(Box::new(SideExchange {
             purpose: "render",
@@ -361,7 +363,7 @@ impl Coordinator {
         let host = self.hosts.state(&origin.host_key());
         let exchange = match result {
             Ok(exchange) => {
-                let answer = UndecodedAnswer::of(&exchange, key.is_own);
+                let answer = EncodedResponse::of(&exchange, key.is_own);
                 self.renders.answered(key, &answer);
                 Some(exchange)
             }

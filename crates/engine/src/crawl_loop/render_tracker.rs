@@ -18,8 +18,8 @@ use crate::messages::render::{
     VisibleContentSize, WantedResource,
 };
 use crate::render::{
-    RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage, ResourceKind,
-    ResourceRequest, UndecodedAnswer, has_private_address, is_html,
+    EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
+    ResourceKind, ResourceRequest, has_private_address, is_html,
 };
 use crate::time::millis;
 
@@ -156,7 +156,7 @@ struct AskedResource {
     waiters: Vec<(RenderId, Answer)>,
 }
 
-type Answer = oneshot::Sender<Option<UndecodedAnswer>>;
+type Answer = oneshot::Sender<Option<EncodedResponse>>;
 
 /// The state of a page's request for a resource.
 #[derive(Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ pub(super) enum QueuedPageDestination {
         page: RenderId,
         url: CanonicalUrl,
         fetched: Tick,
-        answer: UndecodedAnswer,
+        answer: EncodedResponse,
     },
     /// Have a reader read the page as the server sent it.
     Read(Box<FetchedPage>),
@@ -247,7 +247,7 @@ impl RenderTracker {
         }
         self.last_id += 1;
         let id = RenderId(self.last_id);
-        let answer = UndecodedAnswer::of(&page.exchange, true);
+        let answer = EncodedResponse::of(&page.exchange, true);
         let (url, fetched) = (page.lease.url.clone(), page.exchange.started);
         let open = OpenPage {
             page,
@@ -458,7 +458,7 @@ impl RenderTracker {
     pub(super) fn answered(
         &mut self,
         key: &ResourceKey,
-        answer: &UndecodedAnswer,
+        answer: &EncodedResponse,
     ) -> Option<Origin> {
         if matches!(answer.status, 429 | 500..) && self.waits_again(key, true) {
             return Some(key.url.origin());
@@ -699,7 +699,7 @@ impl OpenPage {
 
     /// Passes an answer to the page. Like a browser, refuses an answer from a private address if
     /// the page came from a public one.
-    fn receive(&mut self, waiter: Answer, answer: &UndecodedAnswer) {
+    fn receive(&mut self, waiter: Answer, answer: &EncodedResponse) {
         if answer.is_private && !has_private_address(&self.page.exchange) {
             self.row.refused += 1;
             let _ = waiter.send(None);
@@ -713,18 +713,18 @@ impl OpenPage {
 /// The answers of this run that pages may need again, up to a limit of bytes.
 #[derive(Debug, Default)]
 struct KeptAnswers {
-    answers: HashMap<ResourceKey, UndecodedAnswer>,
+    answers: HashMap<ResourceKey, EncodedResponse>,
     /// The keys of the answers, oldest first.
     order: VecDeque<ResourceKey>,
     bytes: u64,
 }
 
 impl KeptAnswers {
-    fn get(&self, key: &ResourceKey) -> Option<UndecodedAnswer> {
+    fn get(&self, key: &ResourceKey) -> Option<EncodedResponse> {
         self.answers.get(key).cloned()
     }
 
-    fn keep(&mut self, key: &ResourceKey, answer: &UndecodedAnswer) {
+    fn keep(&mut self, key: &ResourceKey, answer: &EncodedResponse) {
         if self.answers.contains_key(key) {
             return;
         }

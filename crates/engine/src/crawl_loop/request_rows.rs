@@ -182,7 +182,7 @@ mod tests {
     use crawl_fetcher::{
         ExchangeFailure, FailureKind, FailurePhase, FaultyParty, FetchRequest, Validators,
     };
-    use crawl_frontier::{Admission, MemoryFrontier, UrlKind};
+    use crawl_frontier::{MemoryFrontier, UrlKind, UrlToAdmit};
     use crawl_scheduler::{OutcomeKind, PollOutcome};
     use crawl_weburl::canonicalize;
 
@@ -201,10 +201,10 @@ mod tests {
             (UrlKind::Sitemap, link, "sitemap"),
             (UrlKind::Resource, action, "resource"),
         ] {
-            let admission = Admission {
+            let admission = UrlToAdmit {
                 kind,
                 priority: priority.byte(),
-                ..Admission::link(url.clone(), 0, url.clone())
+                ..UrlToAdmit::link(url.clone(), 0, url.clone())
             };
             let lease = leased(&MemoryFrontier::new(), admission);
             let context = context(&lease, "");
@@ -213,7 +213,7 @@ mod tests {
         // If only the status of a URL is checked, its first request is a HEAD, and later ones are
         // not.
         for (attempt, expected) in [(1, "check"), (2, "page")] {
-            let admission = Admission::link(url.clone(), 0, url.clone());
+            let admission = UrlToAdmit::link(url.clone(), 0, url.clone());
             let mut lease = leased(&MemoryFrontier::new(), admission);
             lease.attempt = attempt;
             let mut context = context(&lease, "");

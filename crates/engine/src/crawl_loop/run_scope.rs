@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crawl_fetcher::Secrets;
 use crawl_frontier::{
-    Admission, Frontier, KnownState, Lease, NotFetchedReason, Reason, RequestedState, UrlKind,
+    Frontier, KnownState, Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_policy::AgentRules;
 use crawl_scope::{BadScopePattern, OutOfScopeReason, Scope, ScopeVerdict};
@@ -149,7 +149,7 @@ impl RunScope {
         of: &Origin,
         robots: &AgentRules,
         secrets: &Secrets,
-    ) -> (Vec<Admission>, Vec<(&'static str, u64)>) {
+    ) -> (Vec<UrlToAdmit>, Vec<(&'static str, u64)>) {
         let robots_url = of.robots_url();
         let named = robots.sitemaps();
         let (mut sitemaps, mut with_secret) = (Vec::new(), 0);
@@ -246,7 +246,7 @@ impl RunScope {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::{Admission, MemoryFrontier, Reason, UrlKind};
+    use crawl_frontier::{MemoryFrontier, Reason, UrlKind, UrlToAdmit};
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Origin, canonicalize};
 
@@ -279,9 +279,9 @@ mod tests {
             let mut run = RunScope::new(scope.clone(), resources);
             let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
             // With this scope, all URLs are too deep, but that alone doesn't settle a URL.
-            let admission = Admission {
+            let admission = UrlToAdmit {
                 kind,
-                ..Admission::link(url, 5, seed.clone())
+                ..UrlToAdmit::link(url, 5, seed.clone())
             };
             let lease = leased(&MemoryFrontier::new(), admission);
             assert_eq!(run.out_of_scope(&lease), None, "{shown}");
@@ -294,7 +294,7 @@ mod tests {
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
             let mut run = RunScope::new(scope.clone(), all);
             run.resume();
-            let admission = Admission::seed(canonicalize(None, url).unwrap());
+            let admission = UrlToAdmit::seed(canonicalize(None, url).unwrap());
             let lease = leased(&MemoryFrontier::new(), admission);
             assert_eq!(run.out_of_scope(&lease).is_some(), is_out, "{url}");
         }

@@ -103,7 +103,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_frontier::{Admission, LeaseOutcome};
+    use crawl_frontier::{LeaseOutcome, UrlToAdmit};
 
     use super::super::fixtures::{coordinator, leased, pages, run_report};
     use crate::run_counters::CommitStatistics;
@@ -129,7 +129,7 @@ mod tests {
     ) -> RunSummary {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
-        let admission = Admission::seed(coordinator.config.seeds[0].clone());
+        let admission = UrlToAdmit::seed(coordinator.config.seeds[0].clone());
         let lease = leased(&*frontier, admission);
         match seed {
             Some(outcome) => {

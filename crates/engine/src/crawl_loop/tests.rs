@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_fetcher::robots::TDMREP_PATH;
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, Reason, RequestedState};
+use crawl_frontier::{Reason, RequestedState, UrlToAdmit};
 use crawl_scheduler::{PollOutcome, RobotsState};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
@@ -39,7 +39,7 @@ fn origin(name: &str) -> Origin {
     Origin::parse(&format!("http://{name}")).unwrap()
 }
 
-fn admit(coordinator: &Coordinator, admission: Admission) {
+fn admit(coordinator: &Coordinator, admission: UrlToAdmit) {
     let mut transaction = coordinator.frontier.begin().unwrap();
     transaction.admit(admission).unwrap();
     transaction.commit().unwrap();
@@ -121,8 +121,8 @@ fn a_commit_ends_its_items() {
 fn changed_origins_have_their_current_number_of_urls() {
     let mut coordinator = coordinator(|_| {});
     let origin = origin("a.example");
-    admit(&coordinator, Admission::seed(url("http://a.example/1")));
-    admit(&coordinator, Admission::seed(url("http://a.example/2")));
+    admit(&coordinator, UrlToAdmit::seed(url("http://a.example/1")));
+    admit(&coordinator, UrlToAdmit::seed(url("http://a.example/2")));
     let committed = GroupCommitResult {
         // The commit message has one pending URL, although the origin has two.
         origins: vec![(origin.clone(), 1)],
@@ -312,9 +312,9 @@ fn progress_counts_pending_and_excluded_urls() {
         ("4", RequestedState::Deferred(reason(Reason::Trap))),
         ("5", RequestedState::Deferred(reason(Reason::Trap))),
     ] {
-        let admission = Admission {
+        let admission = UrlToAdmit {
             state,
-            ..Admission::seed(url(&format!("http://a.example/{path}")))
+            ..UrlToAdmit::seed(url(&format!("http://a.example/{path}")))
         };
         admit(&coordinator, admission);
     }
@@ -358,7 +358,7 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
         for path in 1..7 {
             admit(
                 &coordinator,
-                Admission::seed(url(&format!("http://a.example/{path}"))),
+                UrlToAdmit::seed(url(&format!("http://a.example/{path}"))),
             );
         }
         coordinator.report = run_report(1, pages(0), pages(0), pages(2));
@@ -668,7 +668,7 @@ fn a_pending_url_may_be_added_and_its_host_joins_the_scope() {
     scope.add_seed(&url("http://a.example/"));
     coordinator.scope = RunScope::new(scope, EmbeddedResourcePolicy::Off);
     let added = url("http://b.example/1");
-    let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
+    let _lease = leased(&*coordinator.frontier, UrlToAdmit::seed(added.clone()));
     let (_, out) = send(&mut coordinator, CrawlCommand::Add(added.to_string()));
     let [
         Effect::NoteCommand(_),
@@ -701,7 +701,7 @@ fn the_estimate_of_many_urls_ignores_the_budgets_of_hosts() {
         });
         let mut transaction = coordinator.frontier.begin().unwrap();
         for path in 0..urls {
-            let seed = Admission::seed(url(&format!("http://a.example/{path}")));
+            let seed = UrlToAdmit::seed(url(&format!("http://a.example/{path}")));
             transaction.admit(seed).unwrap();
         }
         transaction.commit().unwrap();
@@ -792,7 +792,7 @@ fn a_held_suspect_is_pending_after_the_run() {
     let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
     let url = canonicalize(None, "http://a.example/").unwrap();
-    let lease = leased(&*frontier, Admission::seed(url.clone()));
+    let lease = leased(&*frontier, UrlToAdmit::seed(url.clone()));
     coordinator.lease_judge.hold(lease);
     assert_eq!(frontier.pending(&url.origin()), 0);
     coordinator.end.stop(StopUrgency::Drain);
@@ -815,7 +815,7 @@ fn nothing_is_fetched_while_a_page_is_read_alone() {
         coordinator.backlog.note_time(at(20));
         coordinator.backlog.written(unsettled, 0);
         if reads_alone {
-            let seed = Admission::seed(coordinator.config.seeds[0].clone());
+            let seed = UrlToAdmit::seed(coordinator.config.seeds[0].clone());
             let lease = leased(&*coordinator.frontier, seed);
             coordinator.lease_judge.hold(lease);
             coordinator.lease_judge.begin_reading();
@@ -835,7 +835,9 @@ fn a_run_begins_with_its_seeds_and_deferred_urls() {
         let frontier = Arc::clone(&coordinator.frontier);
         let mut transaction = frontier.begin().unwrap();
         let pending = url("http://b.example/");
-        transaction.admit(Admission::seed(pending.clone())).unwrap();
+        transaction
+            .admit(UrlToAdmit::seed(pending.clone()))
+            .unwrap();
         transaction.commit().unwrap();
         let mut out = Vec::new();
         coordinator.begin(at(20), &mut out);

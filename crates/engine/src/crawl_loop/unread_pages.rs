@@ -42,7 +42,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
 
     use super::super::fixtures::{at, context, coordinator, leased};
     use crate::messages::page::FetchedPage;
@@ -53,7 +53,7 @@ mod tests {
     fn a_page_that_comes_back_unread_does_not_count() {
         let mut coordinator = coordinator(|_| {});
         let url = coordinator.config.seeds[0].clone();
-        let lease = leased(&*coordinator.frontier, Admission::seed(url.clone()));
+        let lease = leased(&*coordinator.frontier, UrlToAdmit::seed(url.clone()));
         let host = url.host_key();
         let before = coordinator.hosts.budgets_mut().stored(&host);
         coordinator.hosts.budgets_mut().settled(&host);

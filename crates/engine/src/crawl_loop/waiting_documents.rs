@@ -151,7 +151,7 @@ impl WaitingDocumentTracker {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_weburl::{Origin, canonicalize};
 
     use super::super::fixtures::{at, coordinator, copy, open_to_all};
@@ -201,7 +201,7 @@ mod tests {
         for (number, host) in [(1, "a"), (2, "b")] {
             for page in 0..3 {
                 let url = canonicalize(None, &format!("{}/{page}", origin(host))).unwrap();
-                transaction.admit(Admission::seed(url)).unwrap();
+                transaction.admit(UrlToAdmit::seed(url)).unwrap();
             }
             coordinator.wake(at(20), &origin(host), 3);
             coordinator.robots.keep(copy(&origin(host), ""));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crawl_archive::rows::{DelayRow, HostTurn, OperatorCommand, PageRow, RenderMessageRow};
 use crawl_archive::{EncodedCapture, SerializedRequestRow};
 use crawl_fetcher::{Exchange, ExchangeFailure, FetchRequest};
-use crawl_frontier::{Admission, Lease, NotFetchedReason, UrlKind};
+use crawl_frontier::{Lease, NotFetchedReason, UrlKind, UrlToAdmit};
 use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, SpentPermit, Tick};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -34,7 +34,7 @@ use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand,
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
-use crate::render::{RenderFailure, RenderedPage, UndecodedAnswer};
+use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
 use crate::revisit::visit::PreviousVisit;
 use crate::run_counters::CommitStatistics;
 use crate::summary::SeedFailure;
@@ -258,7 +258,7 @@ pub(crate) enum Effect {
         url: CanonicalUrl,
         /// When the page was fetched.
         fetched: Tick,
-        answer: UndecodedAnswer,
+        answer: EncodedResponse,
     },
     /// Abort requests in flight, and make readers return the pages that they have not read.
     GiveUp,
@@ -388,7 +388,7 @@ pub(crate) enum WriterMessage {
     /// Store the result of a request that settles no URL.
     Side(Box<SideExchange>),
     /// Admit the URLs to start from.
-    Seeds(Vec<Admission>),
+    Seeds(Vec<UrlToAdmit>),
     /// Admit deferred URLs again, if they may be fetched now.
     TakeBack {
         /// The new scope, for judging URLs again that were too deep. If `None`, these URLs stay
@@ -455,7 +455,7 @@ pub(crate) struct PostedDurableCommand {
 pub(crate) enum DurableCommand {
     /// Admit a URL as a seed.
     Add {
-        seed: Box<Admission>,
+        seed: Box<UrlToAdmit>,
         /// The answer if the URL was already settled in this round.
         refused: Option<CommandRefusal>,
     },
@@ -490,7 +490,7 @@ pub(crate) struct SideExchange {
     /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
     /// URLs to admit: the sitemaps that robots.txt lists, or the resource that was refused.
-    pub(crate) admissions: Vec<Admission>,
+    pub(crate) admissions: Vec<UrlToAdmit>,
     /// The state of the host that the request was sent to.
     pub(crate) host: Option<HostState>,
 }

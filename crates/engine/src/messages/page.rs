@@ -8,7 +8,7 @@ use crawl_archive::rows::{ExtractRow, LinkRow, PageRow, RobotsVerdict};
 use crawl_archive::{EncodedCapture, SerializedPageRow, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemoryReservation, Exchange, ExchangeFailure, Validators};
-use crawl_frontier::{Admission, LastVisit, Lease, LeaseOutcome};
+use crawl_frontier::{LastVisit, Lease, LeaseOutcome, UrlToAdmit};
 use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
@@ -190,7 +190,7 @@ pub(crate) struct PageFindings {
     /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
     /// The page's links, canonical and judged by the scope.
-    pub(crate) links: Vec<Admission>,
+    pub(crate) links: Vec<UrlToAdmit>,
     /// The number of links not in `links`, because their targets are settled.
     pub(crate) settled_links: usize,
     /// The number of messages that were committed when a reader looked up the page's links. The
@@ -219,7 +219,7 @@ pub(crate) struct PageToFree {
     pub(crate) line: Option<SerializedPageRow>,
     /// The page's evidence for trap detection.
     pub(crate) signal: TrapEvidence,
-    pub(crate) links: Vec<Admission>,
+    pub(crate) links: Vec<UrlToAdmit>,
 }
 
 /// Links of a long sitemap, to be admitted before the sitemap is settled. The last links are
@@ -227,7 +227,7 @@ pub(crate) struct PageToFree {
 #[derive(Debug, Default)]
 pub(crate) struct SitemapLinkBatch {
     /// The links, canonical and judged by the scope.
-    pub(crate) links: Vec<Admission>,
+    pub(crate) links: Vec<UrlToAdmit>,
     /// When the linked URLs changed, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The memory reserved for the links, released when they are committed.

@@ -11,7 +11,7 @@ use crawl_weburl::CanonicalUrl;
 use memchr::{memchr_iter, memchr2_iter, memmem};
 use tokio::sync::oneshot;
 
-use crate::render::{ResourceRequest, UndecodedAnswer};
+use crate::render::{EncodedResponse, ResourceRequest};
 
 /// Maximum bytes of a resource of a page.
 /// Beyond the limit: cut off.
@@ -104,7 +104,7 @@ pub(crate) struct WantedResource {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
     /// The channel for the answer. `None` is sent if the request was refused or got no answer.
-    pub(crate) answer: oneshot::Sender<Option<UndecodedAnswer>>,
+    pub(crate) answer: oneshot::Sender<Option<EncodedResponse>>,
 }
 
 /// The key under which the answer for a resource is shared: the URL, and whether its request

@@ -30,7 +30,7 @@ use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pai
 use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapDepthVerdict, may_list};
-use crate::revisit::declared_change_rate::DeclaredChangeRate;
+use crate::revisit::document_state_meta::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
 use crate::time::seconds_of;
 
@@ -581,7 +581,7 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use crawl_frontier::{Admission, Frontier, MemoryFrontier, UrlKind};
+    use crawl_frontier::{Frontier, MemoryFrontier, UrlKind, UrlToAdmit};
     use crawl_policy::ProductToken;
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
@@ -595,9 +595,9 @@ mod tests {
         let map = canonicalize(None, "http://e.example/sitemap.xml").unwrap();
         let frontier = MemoryFrontier::new();
         let mut transaction = frontier.begin().unwrap();
-        let admission = Admission {
+        let admission = UrlToAdmit {
             kind: UrlKind::Sitemap,
-            ..Admission::seed(map.clone())
+            ..UrlToAdmit::seed(map.clone())
         };
         transaction.admit(admission).unwrap();
         transaction.commit().unwrap();

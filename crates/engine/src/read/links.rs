@@ -9,7 +9,7 @@ use crawl_extractor::{
     Link, LinkElement, LinkKind, ReadingLimits, Rel, link_header, read_css, refresh_header,
 };
 use crawl_fetcher::{Exchange, Secrets};
-use crawl_frontier::{Admission, Lease, NotFetchedReason, Reason, RequestedState, UrlKind};
+use crawl_frontier::{Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit};
 use crawl_policy::{AgentRules, CitedDirective, DirectiveSource};
 use crawl_scope::{OutOfScopeReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
@@ -122,7 +122,7 @@ pub(crate) struct DocumentLinkCollector<'a> {
     known: RefMut<'a, LinkCache>,
     /// The index into `found` of each URL that is not in the cache.
     places: HashMap<CanonicalUrl, usize, RandomState>,
-    found: Vec<Admission>,
+    found: Vec<UrlToAdmit>,
     rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
     /// The number of links dropped because their targets are settled.
@@ -510,9 +510,9 @@ impl<'a> DocumentLinkCollector<'a> {
         url: CanonicalUrl,
         barred: Option<NotFetchedReason>,
         verdict: ScopeVerdict,
-    ) -> Admission {
+    ) -> UrlToAdmit {
         let hops_off = self.hops_to(discovery, &url, &verdict);
-        Admission {
+        UrlToAdmit {
             state: self.standing(discovery, &url, barred, verdict),
             depth: discovery.depth,
             hops_off,
@@ -571,7 +571,7 @@ impl<'a> DocumentLinkCollector<'a> {
 
     /// Removes and returns the links if there are enough for one transaction. A later batch may
     /// contain the same URLs again.
-    pub(crate) fn take_batch(&mut self) -> Option<Vec<Admission>> {
+    pub(crate) fn take_batch(&mut self) -> Option<Vec<UrlToAdmit>> {
         if self.found.len() < MAX_BATCH_LINKS {
             return None;
         }

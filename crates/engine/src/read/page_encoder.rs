@@ -12,7 +12,7 @@ use crate::messages::SideExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, SettlingVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{
-    AnswerArchiveRecord, ChangeDetector, IncomparableAnswer, VisitAnswer,
+    AnswerRecordSummary, ChangeDetector, IncomparableAnswer, VisitAnswer,
 };
 use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
 
@@ -44,7 +44,7 @@ impl PageEncoder {
             let url = &page.exchange.url;
             self.archive.add_rendered(capture, url, rendered, render);
         }
-        let record = capture.as_ref().map(|capture| AnswerArchiveRecord {
+        let record = capture.as_ref().map(|capture| AnswerRecordSummary {
             digest: capture.digest(),
             is_revisit: revisit.is_some(),
         });

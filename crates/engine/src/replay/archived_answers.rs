@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use super::recorded_crawl::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::render::UndecodedAnswer;
+use crate::render::EncodedResponse;
 
 /// The prefix of header fields that the server sent but that don't describe the record's block
 /// (the stored body).
@@ -30,7 +30,7 @@ const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
 /// When the answers of a replay arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayTiming {
+pub enum ReplayTimingMode {
     /// At the recorded times, to replay a crawl with its own settings.
     AsRecorded,
     /// After the recorded response time, counted from the replay's request, to replay a crawl with
@@ -140,14 +140,14 @@ impl ReplayExchangeTimes {
 impl ArchivedAnswers {
     pub(super) fn new(
         crawl: RecordedCrawl,
-        timing: ReplayTiming,
+        timing: ReplayTimingMode,
         config: &Config,
     ) -> ArchivedAnswers {
         ArchivedAnswers {
             crawl,
             gaps: ReplayGapCounts::default(),
-            is_as_recorded: timing == ReplayTiming::AsRecorded,
-            follows: timing == ReplayTiming::AsRecorded,
+            is_as_recorded: timing == ReplayTimingMode::AsRecorded,
+            follows: timing == ReplayTimingMode::AsRecorded,
             difference: None,
             sent: 0,
             is_over: false,
@@ -282,12 +282,12 @@ impl ArchivedAnswers {
 
     /// Returns the archived answer to the first request for a URL that got neither a server error
     /// nor 429.
-    pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<UndecodedAnswer> {
+    pub(super) fn usual_answer(&self, url: &CanonicalUrl) -> Option<EncodedResponse> {
         let start = self.crawl.first_answer(url.as_str())?;
         let record = self.crawl.record_of(url.as_str(), start)?;
         let address = self.crawl.address(url.host_key().as_str());
         let exchange = self.read(&record, url, address)?;
-        Some(UndecodedAnswer::of(&exchange, false))
+        Some(EncodedResponse::of(&exchange, false))
     }
 
     /// Returns the archived answer to a recorded request. The caller sets its times.

@@ -26,7 +26,7 @@ use crawl_scheduler::{SnapshotCompleteness, SpentPermit, Tick};
 use tracing::Span;
 
 use self::archived_answers::{ArchivedAnswers, ReplayExchangeTimes};
-pub use self::archived_answers::{ReplayDifference, ReplayGapCounts, ReplayTiming};
+pub use self::archived_answers::{ReplayDifference, ReplayGapCounts, ReplayTimingMode};
 use self::held_commits::HeldCommits;
 use self::order_follower::{InFlightRequest, OrderFollower, OrderFollowerEndReason};
 use self::page_commit_queue::PageCommitQueue;
@@ -81,7 +81,7 @@ const MAX_LOG_TAIL_ROWS: usize = 20_000;
 pub fn replay(
     config: Config,
     crawl: RecordedCrawl,
-    timing: ReplayTiming,
+    timing: ReplayTimingMode,
 ) -> Result<ReplayResult, EngineError> {
     let config = Arc::new(Config {
         warc: false,
@@ -96,8 +96,8 @@ pub fn replay(
         });
     }
     let script = match timing {
-        ReplayTiming::AsRecorded => RecordedOrderReader::open(crawl.dir())?,
-        ReplayTiming::ByPolicy => None,
+        ReplayTimingMode::AsRecorded => RecordedOrderReader::open(crawl.dir())?,
+        ReplayTimingMode::ByPolicy => None,
     };
     // Older versions did not log what happened to rendered pages, so their order can't be repeated.
     let script = script.filter(|(_, run)| run.has_render_steps || !crawl.has_rendered_pages());
@@ -228,12 +228,12 @@ impl Replay {
     fn start(
         config: &Arc<Config>,
         (mut crawl, rerender): (RecordedCrawl, Rerenderer),
-        timing: ReplayTiming,
+        timing: ReplayTimingMode,
         now: Tick,
     ) -> Result<Replay, EngineError> {
         let (places, levels) = match timing {
-            ReplayTiming::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
-            ReplayTiming::ByPolicy => (HashMap::new(), Vec::new()),
+            ReplayTimingMode::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
+            ReplayTimingMode::ByPolicy => (HashMap::new(), Vec::new()),
         };
         let directory = directory::open(config, 1)?;
         mark(&*directory.frontier, crawl.dir())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::{HostTurn, OperatorCommand, RequestRow, RunStartEvent};
 use crawl_frontier::parts::{AdmitAction, CurrentState, QueuedUrlFields, meet};
-use crawl_frontier::{Admission, Lease};
+use crawl_frontier::{Lease, UrlToAdmit};
 use crawl_scheduler::SpentPermit;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio::sync::oneshot;
@@ -123,7 +123,7 @@ impl OrderFollower {
                 if let Some(looked_at) = fact.looked_at {
                     // The recorded crawl's reader dropped links to URLs that were already known,
                     // except links that would have moved their URL forward in its queue.
-                    let was_left_out = |link: &Admission| {
+                    let was_left_out = |link: &UrlToAdmit| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
                         behind.next().is_some_and(|(_, place)| {

@@ -26,7 +26,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::render::{
     RenderId, UnrenderedPageSummary, VisibleContentSize, WantedResource,
 };
-use crate::render::{RenderFailure, RenderedPage, ResourceKind, ResourceRequest, UndecodedAnswer};
+use crate::render::{EncodedResponse, RenderFailure, RenderedPage, ResourceKind, ResourceRequest};
 
 /// Maximum times that a replay with other settings renders a page.
 /// Beyond the limit: the last DOM is taken.
@@ -44,7 +44,7 @@ pub(super) struct ReplayRenderTracker {
 struct OpenPage {
     url: CanonicalUrl,
     fetched: Tick,
-    document: UndecodedAnswer,
+    document: EncodedResponse,
     requests: RecordedPageRequests,
     /// The last rendering. `None` if the page follows `state/order.jsonl`, or was not rendered yet.
     draft: Option<Draft>,
@@ -54,7 +54,7 @@ struct OpenPage {
 /// A rendering with the answers that its requests got.
 struct Draft {
     result: Option<Result<RenderedPage, RenderFailure>>,
-    answers: Vec<(usize, Option<UndecodedAnswer>)>,
+    answers: Vec<(usize, Option<EncodedResponse>)>,
 }
 
 impl Draft {
@@ -72,7 +72,7 @@ impl ReplayRenderTracker {
         &mut self,
         id: RenderId,
         (url, fetched): (CanonicalUrl, Tick),
-        document: UndecodedAnswer,
+        document: EncodedResponse,
     ) {
         let page = OpenPage {
             url,

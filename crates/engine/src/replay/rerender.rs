@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::render::{
-    PageToRender, RenderFailure, RenderedPage, Renderer, ResourceKind, ResourceRequest,
-    ResourceRequestSender, UndecodedAnswer,
+    EncodedResponse, PageToRender, RenderFailure, RenderedPage, Renderer, ResourceKind,
+    ResourceRequest, ResourceRequestSender,
 };
 
 /// How long answers are held back if a page does not make the recorded requests. Such a page
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_DIFFERENCES: usize = 1_000;
 
 /// Sends an answer to the browser; `None` refuses the request.
-pub(super) type ResourceAnswerSender = oneshot::Sender<Option<UndecodedAnswer>>;
+pub(super) type ResourceAnswerSender = oneshot::Sender<Option<EncodedResponse>>;
 
 /// The pages of a crawl that a replay rendered again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Rerenderer {
     pub(super) fn render(
         &mut self,
         (url, fetched): (&CanonicalUrl, Tick),
-        answer: &UndecodedAnswer,
+        answer: &EncodedResponse,
         answers: &mut dyn ResourceAnswerer,
     ) -> Option<Result<RenderedPage, RenderFailure>> {
         let renderer = Arc::clone(self.renderer.as_ref()?);
@@ -217,8 +217,8 @@ struct Asked {
 
 #[derive(Debug)]
 enum AnswerState {
-    Awaited(oneshot::Receiver<Option<UndecodedAnswer>>),
-    Came(Option<UndecodedAnswer>),
+    Awaited(oneshot::Receiver<Option<EncodedResponse>>),
+    Came(Option<EncodedResponse>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -232,7 +232,7 @@ impl RecordedPageRequests {
     pub(super) fn ask(
         &mut self,
         name: RequestedResource,
-        answered: oneshot::Receiver<Option<UndecodedAnswer>>,
+        answered: oneshot::Receiver<Option<EncodedResponse>>,
     ) {
         self.events.push(PageEvent::Asked(self.asked.len()));
         self.asked.push(Asked {
@@ -283,7 +283,7 @@ impl RecordedPageRequests {
     }
 
     /// Returns the answer to a request. `None` if it was refused or has not come yet.
-    pub(super) fn answer(&self, place: usize) -> Option<&UndecodedAnswer> {
+    pub(super) fn answer(&self, place: usize) -> Option<&EncodedResponse> {
         match &self.asked[place].answer {
             AnswerState::Came(answer) => answer.as_ref(),
             AnswerState::Awaited(_) => None,
@@ -351,7 +351,7 @@ impl<'r> RecordedOrderAnswerer<'r> {
             && let Slot::Waits(sender) = std::mem::replace(slot, Slot::Answered)
         {
             let answer = self.recorded.answer(place).cloned();
-            let _ = sender.send(answer.map(UndecodedAnswer::without_coding));
+            let _ = sender.send(answer.map(EncodedResponse::without_coding));
         }
     }
 }
@@ -397,18 +397,18 @@ impl ResourceAnswerer for RecordedOrderAnswerer<'_> {
 pub(super) struct KnownResourceAnswerer<'r> {
     page: &'r CanonicalUrl,
     known: &'r RecordedPageRequests,
-    archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
+    archived: &'r dyn Fn(&CanonicalUrl) -> Option<EncodedResponse>,
     used: Vec<bool>,
     /// The requests that the page made, with their answers. Each has its index among the known
     /// requests, or `None` if it is not one of them.
-    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<UndecodedAnswer>)>,
+    pub(super) answered: Vec<(Option<usize>, ResourceRequest, Option<EncodedResponse>)>,
 }
 
 impl<'r> KnownResourceAnswerer<'r> {
     pub(super) fn new(
         page: &'r CanonicalUrl,
         known: &'r RecordedPageRequests,
-        archived: &'r dyn Fn(&CanonicalUrl) -> Option<UndecodedAnswer>,
+        archived: &'r dyn Fn(&CanonicalUrl) -> Option<EncodedResponse>,
     ) -> KnownResourceAnswerer<'r> {
         KnownResourceAnswerer {
             page,
@@ -436,15 +436,15 @@ impl ResourceAnswerer for KnownResourceAnswerer<'_> {
             }
         };
         self.answered.push((place, request, stored.clone()));
-        let _ = answer.send(stored.map(UndecodedAnswer::without_coding));
+        let _ = answer.send(stored.map(EncodedResponse::without_coding));
     }
 }
 
 /// Returns whether two answers look the same to a page.
-pub(super) fn are_same(one: Option<&UndecodedAnswer>, other: Option<&UndecodedAnswer>) -> bool {
+pub(super) fn are_same(one: Option<&EncodedResponse>, other: Option<&EncodedResponse>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
-            let shown = |answer: &'_ UndecodedAnswer| (answer.status, answer.is_own);
+            let shown = |answer: &'_ EncodedResponse| (answer.status, answer.is_own);
             shown(one) == shown(other) && one.headers == other.headers && one.body == other.body
         }
         (None, None) => true,
@@ -459,7 +459,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::{RecordedOrderAnswerer, RecordedPageRequests, RequestedResource, ResourceAnswerer};
-    use crate::render::{ResourceKind, ResourceRequest, UndecodedAnswer};
+    use crate::render::{EncodedResponse, ResourceKind, ResourceRequest};
 
     fn page() -> CanonicalUrl {
         canonicalize(None, "http://a.example/").unwrap()
@@ -483,7 +483,7 @@ mod tests {
             answer
         });
         for (answer, body) in [(b, "b"), (a, "a")] {
-            let stored = UndecodedAnswer {
+            let stored = EncodedResponse {
                 status: 200,
                 headers: HeaderMap::new(),
                 body: body.into(),
@@ -497,7 +497,7 @@ mod tests {
         recorded
     }
 
-    type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
+    type Answered = oneshot::Receiver<Option<EncodedResponse>>;
 
     fn ask(answers: &mut RecordedOrderAnswerer<'_>, path: &str) -> Answered {
         let (answer, answered) = oneshot::channel();

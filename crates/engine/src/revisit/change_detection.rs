@@ -58,7 +58,7 @@ pub(crate) enum AnswerRepetition<'a> {
 
 /// The archive record of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AnswerArchiveRecord<'a> {
+pub(crate) struct AnswerRecordSummary<'a> {
     pub(crate) digest: &'a str,
     /// Whether the record refers to an earlier record instead of containing a body, because of an
     /// [`AnswerRepetition`].
@@ -136,7 +136,7 @@ impl<'a> ChangeDetector<'a> {
 
     /// Returns the change that the answer shows. `record` is the answer's archive record; `None` if
     /// the crawl has no archive.
-    pub(crate) fn finish(mut self, record: Option<AnswerArchiveRecord<'_>>) -> DetectedChange {
+    pub(crate) fn finish(mut self, record: Option<AnswerRecordSummary<'_>>) -> DetectedChange {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
             Some(AnswerRepetition::NotModified(known)) => {

@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RevisitIntervals;
-use crate::revisit::declared_change_rate::DeclaredChangeRate;
+use crate::revisit::document_state_meta::DeclaredChangeRate;
 use crate::time::whole_seconds;
 use crate::totals::{CrawlTotals, PageChange};
 

@@ -1,15 +1,15 @@
 //! The sample of a crawl. The crawl loop and the writer both use it.
 
-pub(crate) mod drawn_sample;
+pub(crate) mod frame_sample;
 pub(crate) mod random_walk;
 
 use crawl_archive::rows::SampleMembership;
 use crawl_frontier::{
-    Admission, Frontier, Lease, NotFetchedReason, Reason, RequestedState, UrlKind,
+    Frontier, Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_sample::{NOT_WALKED, SampleMethod};
 
-use self::drawn_sample::DrawnSample;
+use self::frame_sample::DrawnSample;
 use self::random_walk::RandomWalk;
 use crate::config::Config;
 use crate::error::EngineError;
@@ -89,7 +89,7 @@ impl SampleState {
 
     /// Defers the links among `admissions` that are outside the sample. Returns all admissions;
     /// `None` if no admission changes.
-    pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
+    pub(crate) fn outside(&self, admissions: &[UrlToAdmit]) -> Option<Vec<UrlToAdmit>> {
         match self {
             SampleState::Draw(drawn) => drawn.outside_the_frame(admissions),
             SampleState::Walk(walk) => {
@@ -126,11 +126,11 @@ fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleMembe
 /// Defers the pages among `admissions` for which `is_outside` returns true. Returns all admissions,
 /// or `None` if there is no such page.
 fn deferred(
-    admissions: &[Admission],
+    admissions: &[UrlToAdmit],
     rule: &str,
-    is_outside: impl Fn(&Admission) -> bool,
-) -> Option<Vec<Admission>> {
-    let is_outside = |link: &Admission| {
+    is_outside: impl Fn(&UrlToAdmit) -> bool,
+) -> Option<Vec<UrlToAdmit>> {
+    let is_outside = |link: &UrlToAdmit| {
         link.state == RequestedState::Pending && link.kind == UrlKind::Page && is_outside(link)
     };
     if !admissions.iter().any(is_outside) {
@@ -138,7 +138,7 @@ fn deferred(
     }
     let each = admissions.iter().cloned();
     let deferred = each.map(|link| match is_outside(&link) {
-        true => Admission {
+        true => UrlToAdmit {
             state: RequestedState::Deferred(out(rule)),
             ..link
         },

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_frontier::{Admission, Frontier, RequestedState, UrlKind};
+use crawl_frontier::{Frontier, RequestedState, UrlKind, UrlToAdmit};
 use crawl_sample::WalkDesign;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub(crate) struct WalkerMove {
     pub(crate) how: &'static str,
     pub(crate) why: Option<String>,
     pub(crate) links: Option<u64>,
-    pub(crate) to: Admission,
+    pub(crate) to: UrlToAdmit,
 }
 
 impl WalkerChoices {
@@ -92,7 +92,7 @@ impl WalkerChoices {
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
-        links: &[Admission],
+        links: &[UrlToAdmit],
         is_kept: impl Fn(&CanonicalUrl) -> bool,
     ) -> WalkerChoices {
         let wanted = links.iter().filter(|link| {
@@ -257,7 +257,7 @@ impl RandomWalk {
                 how: "link",
                 why: None,
                 links: count,
-                to: Admission::link(url, page.depth.saturating_add(1), from),
+                to: UrlToAdmit::link(url, page.depth.saturating_add(1), from),
             },
             (from, ..) => {
                 let seed = self.design.start(number, walker.step, seeds.len());
@@ -276,7 +276,7 @@ impl RandomWalk {
                     },
                     why: reason,
                     links: count,
-                    to: Admission::seed(seeds.get(seed)?.clone()),
+                    to: UrlToAdmit::seed(seeds.get(seed)?.clone()),
                 }
             }
         };
@@ -313,10 +313,10 @@ impl Walker {
             how: "redirect",
             why: None,
             links: None,
-            to: Admission {
+            to: UrlToAdmit {
                 redirects: page.redirects.saturating_add(1),
                 is_seed: page.is_seed,
-                ..Admission::link(url, page.depth, from)
+                ..UrlToAdmit::link(url, page.depth, from)
             },
         })
     }

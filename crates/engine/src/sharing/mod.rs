@@ -226,7 +226,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             Ok(())
                 if matches!(
                     error,
-                    FrontierError::Shared(SharedFrontierError::Engine { .. })
+                    FrontierError::Shared(SharedFrontierError::DatabaseServer { .. })
                 ) =>
             {
                 tracing::warn!(%error, "the frontier did not answer");
@@ -448,7 +448,7 @@ fn is_over(survey: &CrawlSurvey) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::{Admission, MemoryCrawl, MemoryWorker};
+    use crawl_frontier::{MemoryCrawl, MemoryWorker, UrlToAdmit};
 
     use super::*;
     use crate::simulated::config;
@@ -477,7 +477,7 @@ mod tests {
         let worker = crawl.open("w0", None).unwrap();
         let mut seeding = worker.begin_worker().unwrap();
         let url = crawl_weburl::canonicalize(None, "http://a.example/").unwrap();
-        seeding.admit(Admission::seed(url)).unwrap();
+        seeding.admit(UrlToAdmit::seed(url)).unwrap();
         seeding.commit().unwrap();
         let other = crawl.open("w1", None).unwrap();
         (worker, other)

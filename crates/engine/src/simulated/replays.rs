@@ -30,7 +30,7 @@ use crate::meta_keys::META_TRAPS;
 use crate::read::page_encoder::PageEncoder;
 use crate::read::{PageReader, UnreadPage};
 use crate::render::RenderMode;
-use crate::replay::{RecordedCrawl, ReplayTiming, replay};
+use crate::replay::{RecordedCrawl, ReplayTimingMode, replay};
 use crate::revisit::round;
 use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::{self, CrawlDirectory};
@@ -552,7 +552,7 @@ fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64,
     let sent = requests(&config.output);
     let recorded = RecordedCrawl::open(&config.output).unwrap();
     config.output = dir.path().join("again");
-    let replayed = replay(config.clone(), recorded, ReplayTiming::AsRecorded).unwrap();
+    let replayed = replay(config.clone(), recorded, ReplayTimingMode::AsRecorded).unwrap();
     let again = requests(&config.output);
     let summary = |row: &RequestRow| {
         let times = (row.start, row.end);
@@ -638,7 +638,7 @@ fn a_group_with_a_missing_message_loses_no_page() {
     let sent = urls(&config.output);
     let recorded = RecordedCrawl::open(&config.output).unwrap();
     config.output = dir.path().join("again");
-    let replayed = replay(config.clone(), recorded, ReplayTiming::AsRecorded).unwrap();
+    let replayed = replay(config.clone(), recorded, ReplayTimingMode::AsRecorded).unwrap();
     assert!(replayed.difference.is_some());
     assert_eq!(urls(&config.output), sent);
 }

@@ -15,11 +15,11 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::render::{RenderId, VisibleContentSize, WantedResource};
 use crate::render::{
-    NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
-    RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind, ResourceRequest,
-    ResourceRequestSender, UndecodedAnswer,
+    EncodedResponse, NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture,
+    RenderLimits, RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind,
+    ResourceRequest, ResourceRequestSender,
 };
-use crate::replay::{RecordedCrawl, ReplayResult, ReplayTiming, RerenderResult, replay};
+use crate::replay::{RecordedCrawl, ReplayResult, ReplayTimingMode, RerenderResult, replay};
 
 /// A browser that understands `src=URL` in pages and `then=URL` in scripts. The DOM contains the
 /// scripts' text in the order of the answers. Every page whose URL ends with 9 takes too long.
@@ -131,7 +131,7 @@ impl SimulatedBrowser {
         id: RenderId,
         url: String,
         fetched: Tick,
-        answer: UndecodedAnswer,
+        answer: EncodedResponse,
     ) {
         let wanted = Arc::clone(&self.wanted);
         let requests = ResourceRequestSender(Arc::new(move |request, answer| {
@@ -202,7 +202,7 @@ fn course(seed: u64) -> CrawlDisturbances {
 fn replayed(
     config: &Config,
     name: &str,
-    timing: ReplayTiming,
+    timing: ReplayTimingMode,
     change: impl FnOnce(&mut Config),
 ) -> (ReplayResult, Config) {
     let recorded = RecordedCrawl::open(&config.output).unwrap();
@@ -243,7 +243,7 @@ fn with_dom(config: &Config) -> u64 {
 fn check(course: CrawlDisturbances, mode: RenderMode) {
     let (_dir, config) = crawled(course, mode);
     let label = format!("seed {}", course.seed);
-    let (first, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |_| {});
+    let (first, again) = replayed(&config, "again", ReplayTimingMode::AsRecorded, |_| {});
     assert_eq!(first.difference, None, "{label}");
     assert_eq!(sent(&again), sent(&config), "{label}");
     assert_eq!(shown(&again), shown(&config), "{label}");
@@ -280,7 +280,7 @@ fn a_replay_repeats_runs_that_were_killed_or_stopped_while_pages_were_rendered()
 #[test]
 fn without_a_browser_the_archived_pages_are_read() {
     let (_dir, config) = crawled(course(40), RenderMode::Auto);
-    let (found, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |config| {
+    let (found, again) = replayed(&config, "again", ReplayTimingMode::AsRecorded, |config| {
         let why = "there is none".to_owned();
         config.render = Some(with_renderer(RenderMode::Auto, NoBrowserRenderer { why }));
     });
@@ -298,7 +298,7 @@ fn without_a_browser_the_archived_pages_are_read() {
 #[test]
 fn pages_that_request_something_else_are_named_and_do_not_change_the_order() {
     let (_dir, config) = crawled(course(41), RenderMode::On);
-    let (found, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |config| {
+    let (found, again) = replayed(&config, "again", ReplayTimingMode::AsRecorded, |config| {
         let browser = ScriptedBrowser { extra: "/unknown" };
         config.render = Some(with_renderer(RenderMode::On, browser));
     });
@@ -325,8 +325,8 @@ fn other_settings_give_other_pages_and_always_the_same() {
         let browser = ScriptedBrowser { extra: "/unknown" };
         config.render = Some(with_renderer(RenderMode::On, browser));
     };
-    let (first, one) = replayed(&config, "one", ReplayTiming::ByPolicy, change);
-    let (second, other) = replayed(&config, "other", ReplayTiming::ByPolicy, change);
+    let (first, one) = replayed(&config, "one", ReplayTimingMode::ByPolicy, change);
+    let (second, other) = replayed(&config, "other", ReplayTimingMode::ByPolicy, change);
     assert_eq!(sent(&one), sent(&other));
     assert_eq!(shown(&one), shown(&other));
     assert_eq!(first.gaps, second.gaps);
@@ -354,7 +354,7 @@ fn an_order_without_rendered_pages_is_decided_again() {
         .collect();
     assert!(old.len() < rows.lines().count());
     std::fs::write(&log, old.join("\n") + "\n").unwrap();
-    let (_, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |_| {});
+    let (_, again) = replayed(&config, "again", ReplayTimingMode::AsRecorded, |_| {});
     // Which months of the calendar count as new depends on the order of requests.
     let urls = |config: &Config| {
         let pages = pages(config).into_iter().map(|page| page.url);
@@ -373,7 +373,7 @@ fn a_lost_order_does_not_stop_the_rendering() {
     let wanted = |row: &&str| row.contains("\"step\":\"wanted\"");
     let lost = rows.lines().filter(wanted).nth(12).unwrap();
     std::fs::write(&log, rows.replacen(lost, "", 1)).unwrap();
-    let (found, again) = replayed(&config, "again", ReplayTiming::AsRecorded, |_| {});
+    let (found, again) = replayed(&config, "again", ReplayTimingMode::AsRecorded, |_| {});
     assert!(found.difference.is_some());
     let urls = |config: &Config| {
         let pages = pages(config).into_iter();

@@ -10,7 +10,8 @@ use crawl_archive::{ChangedFiles, DIGESTS, RowFileWriter, marks_at_rest, write_d
 use crawl_frontier::parts::CrawlTransferItem;
 use crawl_frontier::worker_frontier::{BoxError, ExportedWorker, OutgoingCrawl};
 use crawl_frontier::{
-    Admission, AdmissionResult, FjallFrontier, Frontier, FrontierError, RequestedState, Transaction,
+    AdmissionResult, FjallFrontier, Frontier, FrontierError, RequestedState, Transaction,
+    UrlToAdmit,
 };
 use crawl_traps::TrapDetector;
 use crawl_weburl::HostKey;
@@ -175,8 +176,8 @@ fn admit_links(
 ) -> Result<(), EngineError> {
     let length = excluded.metadata().ok().map(|metadata| metadata.len());
     let mut rows = RowFileWriter::open(excluded, length)?;
-    let mut links: Vec<Admission> = Vec::with_capacity(BATCH_PARTS);
-    let mut admit = |links: &mut Vec<Admission>| -> Result<(), EngineError> {
+    let mut links: Vec<UrlToAdmit> = Vec::with_capacity(BATCH_PARTS);
+    let mut admit = |links: &mut Vec<UrlToAdmit>| -> Result<(), EngineError> {
         let mut transaction = frontier.begin()?;
         let admitted = transaction.admit_all(links)?;
         transaction.commit()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
 use crawl_fetcher::SiteSessions;
-use crawl_frontier::{Admission, Frontier};
+use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
 
 use super::directory;
@@ -31,7 +31,7 @@ pub fn admit_at_rest<E: From<EngineError>>(
     let mut urls = urls.peekable();
     while urls.peek().is_some() {
         let batch: Result<Vec<_>, E> = urls.by_ref().take(MAX_BATCH).collect();
-        let batch: Vec<_> = batch?.into_iter().map(Admission::seed).collect();
+        let batch: Vec<_> = batch?.into_iter().map(UrlToAdmit::seed).collect();
         let admitted = frontier.begin().and_then(|mut transaction| {
             transaction.admit_all(&batch)?;
             transaction.commit()

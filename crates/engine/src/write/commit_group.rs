@@ -11,8 +11,8 @@ use crawl_archive::{EncodedCapture, RowFileWriter, SerializedPageRow, Timestamp}
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerFrontier};
 use crawl_frontier::{
-    Admission, AdmissionResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
-    RequestedState, UrlKind,
+    AdmissionResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
+    RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
 use crawl_scope::Scope;
@@ -298,7 +298,7 @@ impl CommitGroup<'_> {
         Ok(())
     }
 
-    fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
+    fn seeds(&mut self, seeds: Vec<UrlToAdmit>) -> Result<(), EngineError> {
         // Store the seeds, so that links on the seeds' pages stay in scope even if a later run has
         // other seeds.
         for seed in &seeds {
@@ -400,7 +400,7 @@ impl CommitGroup<'_> {
         settled: (LeaseOutcome, LastVisit),
         status: Option<u16>,
         signal: &TrapEvidence,
-        links: &mut [Admission],
+        links: &mut [UrlToAdmit],
     ) -> Result<(), EngineError> {
         let walked = self.walked_page(&lease, status, links);
         let url = lease.url.clone();
@@ -653,7 +653,7 @@ impl CommitGroup<'_> {
     /// Admits URLs and returns the outcome of each.
     pub(super) fn admit(
         &mut self,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<AdmissionResult>, EngineError> {
         let sampled = self
             .sampling
@@ -672,7 +672,7 @@ impl CommitGroup<'_> {
     }
 
     /// Writes the row of a URL if it was excluded when it was admitted.
-    fn list_admission(&mut self, admission: &Admission) -> Result<(), EngineError> {
+    fn list_admission(&mut self, admission: &UrlToAdmit) -> Result<(), EngineError> {
         let RequestedState::Excluded(exclusion) = &admission.state else {
             return Ok(());
         };
@@ -696,7 +696,7 @@ impl CommitGroup<'_> {
         lease: Lease,
         settled: (LeaseOutcome, LastVisit),
         signal: &TrapEvidence,
-        links: &mut [Admission],
+        links: &mut [UrlToAdmit],
     ) -> Result<(), EngineError> {
         let (outcome, visit) = settled;
         let Some(traps) = self.traps else {
@@ -718,7 +718,7 @@ impl CommitGroup<'_> {
     pub(super) fn keep_draw(
         &mut self,
         draw: &[u8],
-        drawn: &[Admission],
+        drawn: &[UrlToAdmit],
     ) -> Result<(), EngineError> {
         self.transaction.keep_meta(META_SAMPLE, draw);
         self.admit(drawn).map(drop)
@@ -817,7 +817,7 @@ impl CommitGroup<'_> {
     }
 }
 
-fn links_of(message: &WriterMessage) -> &[Admission] {
+fn links_of(message: &WriterMessage) -> &[UrlToAdmit] {
     match message {
         WriterMessage::Page(page) => &page.findings.links,
         WriterMessage::Links(batch) => &batch.links,
@@ -827,9 +827,9 @@ fn links_of(message: &WriterMessage) -> &[Admission] {
 
 /// Returns the admissions whose URLs are new in the frontier.
 fn new_of<'a>(
-    admissions: &'a [Admission],
+    admissions: &'a [UrlToAdmit],
     admitted: &[AdmissionResult],
-) -> impl Iterator<Item = &'a Admission> {
+) -> impl Iterator<Item = &'a UrlToAdmit> {
     let outcomes = admissions.iter().zip(admitted);
     outcomes.filter_map(|(admission, admitted)| {
         matches!(admitted, AdmissionResult::New).then_some(admission)
@@ -839,7 +839,7 @@ fn new_of<'a>(
 /// Keeps only those URLs in `modified` that a pending link in `links` leads to.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
-    links: &[Admission],
+    links: &[UrlToAdmit],
 ) -> Vec<(CanonicalUrl, u32)> {
     if !modified.is_empty() {
         let wanted = links

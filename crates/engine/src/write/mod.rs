@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use crawl_archive::Timestamp;
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::worker_frontier::WorkerFrontier;
-use crawl_frontier::{Admission, Frontier};
+use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_scope::Scope;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
@@ -265,7 +265,7 @@ impl Writer {
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
         let traps = self.traps.clone();
         let mut origins = BTreeMap::new();
-        let mut admit = |again: &[Admission]| {
+        let mut admit = |again: &[UrlToAdmit]| {
             let before = self.totals;
             let mut group = CommitGroup::begin(self, frontier, 0)?;
             group.admit(again)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::RandomWalkStep;
 use crawl_frontier::{
-    Admission, KnownState, Lease, LeaseOutcome, NotFetchedReason, RequestedState,
+    KnownState, Lease, LeaseOutcome, NotFetchedReason, RequestedState, UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -26,7 +26,7 @@ impl CommitGroup<'_> {
 
     /// Makes the seeds that may be fetched the seeds of the walk. Does nothing if the walk has
     /// seeds already.
-    pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
+    pub(super) fn begin_walk(&mut self, seeds: &[UrlToAdmit]) {
         let seeds = seeds.iter().filter(|seed| {
             seed.state == RequestedState::Pending && !self.tombstones.holds(&seed.url)
         });
@@ -42,7 +42,7 @@ impl CommitGroup<'_> {
         &self,
         lease: &Lease,
         status: Option<u16>,
-        links: &[Admission],
+        links: &[UrlToAdmit],
     ) -> Option<WalkerChoices> {
         self.walk()?;
         let arrival = (lease.depth, lease.redirects, lease.is_seed);
@@ -112,7 +112,7 @@ impl CommitGroup<'_> {
         number: u32,
         walker: &mut Walker,
         seeds: &[CanonicalUrl],
-    ) -> Result<Option<Admission>, EngineError> {
+    ) -> Result<Option<UrlToAdmit>, EngineError> {
         let mut target = None;
         loop {
             let page = match &walker.at {
@@ -177,20 +177,20 @@ impl CommitGroup<'_> {
     fn waiting(
         &self,
         at: &str,
-        target: Option<Admission>,
-    ) -> Result<Option<Admission>, EngineError> {
+        target: Option<UrlToAdmit>,
+    ) -> Result<Option<UrlToAdmit>, EngineError> {
         let Ok(url) = canonicalize(None, at) else {
             return Ok(None);
         };
         let again = match (target, self.frontier.known(&url)?) {
             (Some(target), _) => target,
-            (None, Some(known)) => Admission {
+            (None, Some(known)) => UrlToAdmit {
                 via: known.via,
-                ..Admission::link(url.clone(), known.depth, url)
+                ..UrlToAdmit::link(url.clone(), known.depth, url)
             },
-            (None, None) => Admission::seed(url),
+            (None, None) => UrlToAdmit::seed(url),
         };
-        Ok(Some(Admission {
+        Ok(Some(UrlToAdmit {
             priority: Priority::LINK.byte(),
             ..again
         }))

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Admission, Frontier, Reason, UnsettledUrl};
+use crawl_frontier::{Frontier, Reason, UnsettledUrl, UrlToAdmit};
 use crawl_scope::{Scope, ScopeVerdict};
 use crawl_traps::{TrapKind, UrlDisposition};
 
@@ -26,7 +26,7 @@ pub(super) fn each_batch(
     traps: Option<&SharedTrapDetector>,
     scope: Option<&Scope>,
     abandon: &AtomicBool,
-    admit: &mut dyn FnMut(&[Admission]) -> Result<(), EngineError>,
+    admit: &mut dyn FnMut(&[UrlToAdmit]) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let mut batch = Vec::new();
     let mut admitted = Ok(());
@@ -41,10 +41,10 @@ pub(super) fn each_batch(
         };
         if let Some(priority) = priority {
             let via = waiting.via.unwrap_or(waiting.url).clone();
-            batch.push(Admission {
+            batch.push(UrlToAdmit {
                 priority: priority.byte(),
                 hops_off: waiting.hops_off,
-                ..Admission::link(waiting.url.clone(), waiting.depth, via)
+                ..UrlToAdmit::link(waiting.url.clone(), waiting.depth, via)
             });
         }
         if batch.len() == MAX_BATCH {
@@ -104,7 +104,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use crawl_frontier::{
-        Admission, Frontier as _, MemoryFrontier, NotFetchedReason, Reason, RequestedState,
+        Frontier as _, MemoryFrontier, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
     };
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
@@ -120,16 +120,16 @@ mod tests {
         let mut transaction = frontier.begin().unwrap();
         for number in 0..MAX_BATCH + 2 {
             let url = canonicalize(Some(&seed), &number.to_string()).unwrap();
-            let deep = Admission {
+            let deep = UrlToAdmit {
                 state: RequestedState::Deferred(NotFetchedReason::of(Reason::Depth)),
-                ..Admission::link(url, 5, seed.clone())
+                ..UrlToAdmit::link(url, 5, seed.clone())
             };
             transaction.admit(deep).unwrap();
         }
         transaction.commit().unwrap();
         let taken_back = |abandon: &AtomicBool, abandon_after: usize| {
             let mut batches = Vec::new();
-            let mut admit = |batch: &[Admission]| {
+            let mut admit = |batch: &[UrlToAdmit]| {
                 batches.push(batch.len());
                 abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
                 Ok(())

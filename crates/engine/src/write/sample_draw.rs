@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Admission, Frontier};
+use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_sample::SamplingFrame;
 use crawl_weburl::Origin;
 
@@ -13,7 +13,7 @@ use super::commit_group::CommitGroup;
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::sampling::SampleState;
-use crate::sampling::drawn_sample::is_in_frame;
+use crate::sampling::frame_sample::is_in_frame;
 
 impl Writer {
     /// Draws the sample, and admits its pages in one transaction. After a crash, either all pages
@@ -38,17 +38,17 @@ impl Writer {
             // sample. So `drawn` stays small: for N URLs in random order, about n (1 + ln N/n).
             if is_in_frame(&waiting) && frame.add(waiting.url, waiting.depth) {
                 let url = waiting.url.clone();
-                drawn.push(Admission {
+                drawn.push(UrlToAdmit {
                     priority: Priority::LINK.byte(),
                     via: waiting.via.cloned(),
                     is_seed: self.scope_seeds.contains(&url),
-                    ..Admission::link(url.clone(), waiting.depth, url)
+                    ..UrlToAdmit::link(url.clone(), waiting.depth, url)
                 });
             }
             go_on()
         })?;
         let draw = frame.draw();
-        drawn.retain(|link: &Admission| draw.stratum_of(&link.url).is_some());
+        drawn.retain(|link: &UrlToAdmit| draw.stratum_of(&link.url).is_some());
         // If no page can be drawn, don't record a draw: the next run may find pages.
         if go_on().is_break() || drawn.is_empty() {
             return Ok(BTreeMap::new());

@@ -1,6 +1,6 @@
 //! Updates the trap detector with each page that the writer settles, in the order of commits.
 
-use crawl_frontier::{Admission, Lease, Reason, RequestedState, UrlKind};
+use crawl_frontier::{Lease, Reason, RequestedState, UrlKind, UrlToAdmit};
 use crawl_traps::{AnswerEvidence, PageEvidence, UrlDisposition};
 use crawl_weburl::CanonicalUrl;
 
@@ -20,7 +20,7 @@ pub(crate) fn weigh(
     shared: &SharedTrapDetector,
     lease: &Lease,
     signal: &TrapEvidence,
-    links: &mut [Admission],
+    links: &mut [UrlToAdmit],
 ) -> TrapJudgement {
     let opinion = shared.lock().observe(&visit(lease, signal));
     place(shared, opinion.level, links);
@@ -35,7 +35,7 @@ pub(crate) fn weigh(
 /// consecutive pages with nothing new on the way to them (including their own page), is above 0.
 /// Defers links into traps. Replaces a link's URL if another spelling is known to lead to the same
 /// page.
-pub(crate) fn place(shared: &SharedTrapDetector, level: u8, links: &mut [Admission]) {
+pub(crate) fn place(shared: &SharedTrapDetector, level: u8, links: &mut [UrlToAdmit]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayResult, ReplayTiming, replay};
+use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayResult, ReplayTimingMode, replay};
 use crawl_records::compare;
 use crawl_scope::ScopeMode;
 use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb};
@@ -63,7 +63,7 @@ fn crawl(web: &TestWeb) -> Crawl {
 fn replayed(
     crawl: &Crawl,
     name: &str,
-    timing: ReplayTiming,
+    timing: ReplayTimingMode,
     change: impl FnOnce(&mut Config),
 ) -> (ReplayResult, PathBuf) {
     let mut config = crawl.config.clone();
@@ -87,7 +87,7 @@ fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
     crawl.run().unwrap();
     let connections = web.connections();
     web.take_log();
-    let (replay, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
+    let (replay, dir) = replayed(&crawl, "again", ReplayTimingMode::AsRecorded, |_| {});
     // The web still runs, but the replay sends no request to it.
     assert_eq!((web.connections(), web.log()), (connections, Vec::new()));
     assert_eq!(replay.difference, None);
@@ -140,7 +140,7 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
     crawl.config.scope.exclude = vec!["/out$".to_owned()];
     crawl.run().unwrap();
     web.take_log();
-    let (found, dir) = replayed(&crawl, "wide", ReplayTiming::ByPolicy, |config| {
+    let (found, dir) = replayed(&crawl, "wide", ReplayTimingMode::ByPolicy, |config| {
         config.scope.mode = ScopeMode::Any;
         config.scope.exclude.clear();
         config.politeness.delay = Duration::from_secs(100);
@@ -175,7 +175,7 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
         .unwrap();
     assert_eq!(excluded, [(elsewhere.clone(), "not_archived".to_owned())]);
     // This replay has a narrower scope, and cuts off bodies.
-    let (found, dir) = replayed(&crawl, "narrow", ReplayTiming::ByPolicy, |config| {
+    let (found, dir) = replayed(&crawl, "narrow", ReplayTimingMode::ByPolicy, |config| {
         config.scope.max_depth = Some(1);
         config.fetch.max_body = 5;
     });
@@ -193,16 +193,16 @@ fn a_replay_needs_a_new_directory_and_no_crawl_resumes_it() {
     let web = TestWeb::builder().pages(2).start();
     let crawl = Crawl::of(&web);
     crawl.run().unwrap();
-    let (_, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
+    let (_, dir) = replayed(&crawl, "again", ReplayTimingMode::AsRecorded, |_| {});
     web.take_log();
     let open = || RecordedCrawl::open(&crawl.config.output).unwrap();
     let config = Config {
         output: dir.clone(),
         ..crawl.config.clone()
     };
-    let refused = replay(config.clone(), open(), ReplayTiming::ByPolicy);
+    let refused = replay(config.clone(), open(), ReplayTimingMode::ByPolicy);
     assert!(matches!(refused, Err(EngineError::ReplayOutput { .. })));
-    let onto_itself = replay(crawl.config.clone(), open(), ReplayTiming::ByPolicy);
+    let onto_itself = replay(crawl.config.clone(), open(), ReplayTimingMode::ByPolicy);
     assert!(matches!(onto_itself, Err(EngineError::ReplayOutput { .. })));
     let mut going_on = crawl;
     going_on.config = config;
@@ -233,7 +233,7 @@ fn a_revisit_of_a_later_round_has_the_payload_of_the_first() {
     let pages: Vec<PageRow> = crawl.pages();
     std::fs::write(crawl.output("requests.jsonl"), lines).unwrap();
     crawl.config.recrawl = false;
-    let (found, dir) = replayed(&crawl, "again", ReplayTiming::ByPolicy, |_| {});
+    let (found, dir) = replayed(&crawl, "again", ReplayTimingMode::ByPolicy, |_| {});
     let again: Vec<PageRow> = crawl_records::pages(&dir)
         .unwrap()
         .collect::<Result<_, _>>()

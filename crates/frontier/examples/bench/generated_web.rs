@@ -1,6 +1,6 @@
 //! A web computed from a seed: pages with links. Half of the links lead to known URLs.
 
-use crawl_frontier::Admission;
+use crawl_frontier::UrlToAdmit;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 /// The number of links from a page to its own host (`OWN`) and to other hosts (`ELSEWHERE`). Half
@@ -13,7 +13,7 @@ pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
 /// A page: its origin and its links.
 pub(crate) struct Page {
     pub(crate) origin: Origin,
-    pub(crate) links: Vec<Admission>,
+    pub(crate) links: Vec<UrlToAdmit>,
 }
 
 /// A generated web, whose hosts appear one after the other. Each host numbers its URLs from 0 in
@@ -43,9 +43,9 @@ impl Web {
     }
 
     /// Returns the first URL of each of `count` hosts.
-    pub(crate) fn seeds(&mut self, count: u32) -> Vec<Admission> {
+    pub(crate) fn seeds(&mut self, count: u32) -> Vec<UrlToAdmit> {
         (0..count.min(self.hosts.len() as u32))
-            .map(|host| Admission::seed(self.new_url(host).0))
+            .map(|host| UrlToAdmit::seed(self.new_url(host).0))
             .collect()
     }
 
@@ -61,7 +61,7 @@ impl Web {
                 0 => self.new_url(host),
                 _ => self.known_url(host),
             };
-            links.push(Admission::link(url, depth, via.clone()));
+            links.push(UrlToAdmit::link(url, depth, via.clone()));
         }
         for n in 0..ELSEWHERE {
             let linked_host = self.random.below(self.hosts.len() as u32);
@@ -69,7 +69,7 @@ impl Web {
                 true => self.new_url(linked_host),
                 false => self.known_url(linked_host),
             };
-            links.push(Admission::link(url, depth, via.clone()));
+            links.push(UrlToAdmit::link(url, depth, via.clone()));
         }
         Page {
             origin: via.origin(),

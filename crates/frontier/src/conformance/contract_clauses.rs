@@ -10,8 +10,8 @@ use super::helpers::{
 };
 use super::{MemoryFrontierHarness, RestartableFrontier};
 use crate::{
-    Admission, AdmissionResult, Frontier, FrontierError, KnownState, LastVisit, LeaseOutcome,
-    NotFetchedReason, Reason, UnsettledUrl, UrlCounts, UrlKind,
+    AdmissionResult, Frontier, FrontierError, KnownState, LastVisit, LeaseOutcome,
+    NotFetchedReason, Reason, UnsettledUrl, UrlCounts, UrlKind, UrlToAdmit,
 };
 
 /// A clause's name and its check.
@@ -38,7 +38,7 @@ clauses! {
     }
 
     fn a_lease_has_the_number_of_the_last_commit(bench) {
-        admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1), link("/b", 1)]);
+        admit(bench.frontier(), [UrlToAdmit::seed(url("/")), link("/a", 1), link("/b", 1)]);
         assert_eq!(lease(bench.frontier()).after, 0);
         let mut transaction = bench.frontier().begin().unwrap();
         transaction.number(7);
@@ -50,7 +50,7 @@ clauses! {
     }
 
     fn a_url_walks_from_admitted_to_settled(bench) {
-        let committed = admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1)]);
+        let committed = admit(bench.frontier(), [UrlToAdmit::seed(url("/")), link("/a", 1)]);
         assert_eq!(committed.origins, [(origin(), 2)]);
         let first = lease(bench.frontier());
         assert_eq!((first.url.path(), first.depth, first.attempt), ("/", 0, 1));
@@ -95,9 +95,9 @@ clauses! {
         settle(frontier, lease(frontier), LeaseOutcome::Fetched { status: 200 });
         let leased = lease(frontier);
         admit(frontier, [deferred("/aside", 3, Reason::Depth)]);
-        let seed = Admission { is_seed: true, ..link("/waits", 4) };
-        let first = Admission { priority: 9, ..link("/waits", 4) };
-        let sitemap = Admission { kind: UrlKind::Sitemap, ..link("/waits", 4) };
+        let seed = UrlToAdmit { is_seed: true, ..link("/waits", 4) };
+        let first = UrlToAdmit { priority: 9, ..link("/waits", 4) };
+        let sitemap = UrlToAdmit { kind: UrlKind::Sitemap, ..link("/waits", 4) };
         for (link, may_be_left_out) in [
             (link("/new", 1), false),
             (excluded("/new", 1), false),
@@ -136,7 +136,7 @@ clauses! {
     }
 
     fn a_lease_may_be_put_aside(bench) {
-        let far = Admission { priority: 9, ..link("/a", 3) };
+        let far = UrlToAdmit { priority: 9, ..link("/a", 3) };
         admit(bench.frontier(), [far, link("/b", 1)]);
         let trap = NotFetchedReason { rule: Some("calendar".into()), ..NotFetchedReason::of(Reason::Trap) };
         settle(bench.frontier(), lease(bench.frontier()), LeaseOutcome::Deferred(trap.clone()));
@@ -147,14 +147,14 @@ clauses! {
         let counts = UrlCounts { known: 2, pending: 1, deferred: 1, ..UrlCounts::default() };
         assert_eq!(bench.frontier().counts(), counts);
         assert_eq!(order(bench.frontier()), "/b");
-        let later = Admission { priority: 200, ..link("/a", 3) };
+        let later = UrlToAdmit { priority: 200, ..link("/a", 3) };
         admit(bench.frontier(), [later]);
         assert_eq!(order(bench.frontier()), "/b /a");
         // A URL deferred and revived in one transaction is queued last.
         let first = lease(bench.frontier());
         let mut transaction = bench.frontier().begin().unwrap();
         transaction.settle(first, LeaseOutcome::Deferred(trap)).unwrap();
-        let last = Admission { priority: 201, ..link("/b", 1) };
+        let last = UrlToAdmit { priority: 201, ..link("/b", 1) };
         assert_eq!(transaction.admit(last).unwrap(), AdmissionResult::Revived);
         transaction.commit().unwrap();
         bench.die();
@@ -210,7 +210,7 @@ clauses! {
     }
 
     fn a_visit_that_is_due_is_pending_again(bench) {
-        let seed = Admission { kind: UrlKind::Sitemap, ..Admission::seed(url("/")) };
+        let seed = UrlToAdmit { kind: UrlKind::Sitemap, ..UrlToAdmit::seed(url("/")) };
         admit(bench.frontier(), [seed, link("/a", 2), link("/b", 1)]);
         for (at, due) in [(10, 100), (11, 50), (12, 101)] {
             settle_until(bench.frontier(), lease(bench.frontier()), at, due);
@@ -285,7 +285,7 @@ clauses! {
     }
 
     fn a_visit_comes_again_as_far_off_the_scope_as_it_was(bench) {
-        admit(bench.frontier(), [Admission { hops_off: 2, ..link("/off", 3) }]);
+        admit(bench.frontier(), [UrlToAdmit { hops_off: 2, ..link("/off", 3) }]);
         settle_until(bench.frontier(), lease(bench.frontier()), 10, 20);
         bench.die();
         assert_eq!(visit_due(bench.frontier(), 50, 9), 1);
@@ -384,14 +384,14 @@ clauses! {
     }
 
     fn order_is_priority_then_depth_then_admission(bench) {
-        let priority = |path, depth, priority| Admission { priority, ..link(path, depth) };
+        let priority = |path, depth, priority| UrlToAdmit { priority, ..link(path, depth) };
         admit(bench.frontier(), [
             link("/deep", 2),
             link("/first", 1),
             priority("/low", 0, 200),
             link("/second", 1),
             priority("/high", 9, 1),
-            Admission::seed(url("/seed")),
+            UrlToAdmit::seed(url("/seed")),
         ]);
         let expected = "/seed /high /first /second /deep /low";
         assert_eq!(order(bench.frontier()), expected);
@@ -411,7 +411,7 @@ clauses! {
 
     fn retries_go_behind_all_in_their_order(bench) {
         let frontier = bench.frontier();
-        admit(frontier, [Admission::seed(url("/seed")), link("/a", 1), link("/b", 9)]);
+        admit(frontier, [UrlToAdmit::seed(url("/seed")), link("/a", 1), link("/b", 9)]);
         settle(frontier, lease(frontier), LeaseOutcome::Retry);
         settle(frontier, lease(frontier), LeaseOutcome::Retry);
         admit(frontier, [link("/late", 99)]);
@@ -428,7 +428,7 @@ clauses! {
     fn the_least_depth_of_a_pending_url_counts(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 2), link("/b", 3), link("/c", 2)]);
-        let nearer = Admission { via: Some(url("/n")), ..link("/b", 1) };
+        let nearer = UrlToAdmit { via: Some(url("/n")), ..link("/b", 1) };
         let committed = admit(frontier, [nearer, link("/a", 7)]);
         assert_eq!(committed.origins, [(origin(), 3)]);
         assert_eq!(order(frontier), "/b /a /c");
@@ -452,7 +452,7 @@ clauses! {
     }
 
     fn fewer_redirects_count_at_the_same_depth(bench) {
-        let redirected = |redirects| Admission { redirects, ..link("/a", 1) };
+        let redirected = |redirects| UrlToAdmit { redirects, ..link("/a", 1) };
         admit(bench.frontier(), [redirected(5)]);
         admit(bench.frontier(), [redirected(2), redirected(3)]);
         assert_eq!(lease(bench.frontier()).redirects, 2);
@@ -461,8 +461,8 @@ clauses! {
     fn a_pending_url_becomes_a_seed_or_a_sitemap_when_named_so(bench) {
         admit(bench.frontier(), [link("/a", 1), link("/b", 1), link("/map", 1)]);
         admit(bench.frontier(), [
-            Admission { kind: UrlKind::Sitemap, ..link("/map", 1) },
-            Admission::seed(url("/b")),
+            UrlToAdmit { kind: UrlKind::Sitemap, ..link("/map", 1) },
+            UrlToAdmit::seed(url("/b")),
         ]);
         assert_eq!(order(bench.frontier()), "/b /a /map");
         let seed = lease(bench.frontier());
@@ -586,7 +586,7 @@ clauses! {
         let texts = ["http://a.example/", "https://a.example/", "http://a.example:81/"];
         let mut origins: Vec<_> = texts.iter().map(|text| url(text).origin()).collect();
         for text in texts {
-            admit(bench.frontier(), [Admission::seed(url(text)), link(&format!("{text}x"), 1)]);
+            admit(bench.frontier(), [UrlToAdmit::seed(url(text)), link(&format!("{text}x"), 1)]);
         }
         origins.sort();
         let expected: Vec<_> = origins.iter().map(|origin| (origin.clone(), 2)).collect();

@@ -4,8 +4,8 @@
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use crate::{
-    Admission, CommitResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
-    RequestedState,
+    CommitResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
+    RequestedState, UrlToAdmit,
 };
 
 /// Parses a URL. A path alone is resolved against the default origin, `http://a.example`.
@@ -23,14 +23,14 @@ pub fn origin() -> Origin {
 
 /// Creates the admission of a link to `path` at the default origin, in the state pending.
 #[must_use]
-pub fn link(path: &str, depth: u32) -> Admission {
-    Admission::link(url(path), depth, url("/"))
+pub fn link(path: &str, depth: u32) -> UrlToAdmit {
+    UrlToAdmit::link(url(path), depth, url("/"))
 }
 
 /// Creates the admission of a link to `path` at the default origin, in the state deferred.
 #[must_use]
-pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
-    Admission {
+pub fn deferred(path: &str, depth: u32, reason: Reason) -> UrlToAdmit {
+    UrlToAdmit {
         state: RequestedState::Deferred(NotFetchedReason::of(reason)),
         ..link(path, depth)
     }
@@ -38,8 +38,8 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
 
 /// Creates the admission of a link to `path` at the default origin that is out of scope.
 #[must_use]
-pub fn excluded(path: &str, depth: u32) -> Admission {
-    Admission {
+pub fn excluded(path: &str, depth: u32) -> UrlToAdmit {
+    UrlToAdmit {
         state: RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
         ..link(path, depth)
     }
@@ -48,7 +48,7 @@ pub fn excluded(path: &str, depth: u32) -> Admission {
 /// Admits all of `admissions` in one transaction.
 pub fn admit(
     frontier: &dyn Frontier,
-    admissions: impl IntoIterator<Item = Admission>,
+    admissions: impl IntoIterator<Item = UrlToAdmit>,
 ) -> CommitResult {
     let mut transaction = frontier.begin().unwrap();
     for admission in admissions {

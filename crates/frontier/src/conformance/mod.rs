@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::contract_clauses::CLAUSES;
 pub use self::faulty_disk::FaultyDisk;
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::memory::MemoryFrontier;
@@ -44,7 +44,7 @@ pub trait RestartableFrontier {
     /// [`FrontierError`] if the store fails.
     fn begin_expecting(
         &self,
-        expected: &mut dyn Iterator<Item = &Admission>,
+        expected: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<Box<dyn Transaction + '_>, FrontierError> {
         let _ = expected;
         self.frontier().begin()

@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashSet};
 use self::records::MemoryRecords;
 use self::transaction::MemoryTransaction;
 pub use self::workers::{MemoryCrawl, MemoryWorker};
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::admit_rule::{AdmitAction, CurrentState, QueueRank, QueuedUrl, meet};
 use crate::error::FrontierError;
 use crate::frontier::Frontier;
@@ -242,7 +242,7 @@ impl Frontier for MemoryFrontier {
 
     fn drop_known(
         &self,
-        links: &mut Vec<Admission>,
+        links: &mut Vec<UrlToAdmit>,
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64> {
         let shared = self.shared();

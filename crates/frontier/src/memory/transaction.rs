@@ -7,7 +7,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{MemoryFrontier, Shared, lock};
-use crate::admission::{Admission, AdmissionResult};
+use crate::admission::{AdmissionResult, UrlToAdmit};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuedUrlFields, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
@@ -70,7 +70,7 @@ impl<'f> MemoryTransaction<'f> {
         mut record: UrlRecord,
         place: QueuedUrlFields,
         nearer: bool,
-        admission: Admission,
+        admission: UrlToAdmit,
     ) {
         let moved = place.rank() != record.place.rank();
         record.place = place;
@@ -105,7 +105,7 @@ impl<'f> MemoryTransaction<'f> {
     }
 
     /// Sets the record of a URL to the one that `admission` requests.
-    fn enter(&mut self, admission: Admission) {
+    fn enter(&mut self, admission: UrlToAdmit) {
         let (url, seq) = (admission.url.clone(), self.take_seq());
         self.changed
             .insert(url, UrlRecord::admitted(admission, seq));
@@ -218,7 +218,7 @@ impl Transaction for MemoryTransaction<'_> {
         }
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
+    fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let (record, leased) = self.record(&admission.url);
         let now = record
             .as_ref()

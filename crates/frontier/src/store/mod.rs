@@ -32,7 +32,7 @@ use self::note_number_cache::NoteNumberCache;
 use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
-use crate::admission::{Admission, depth_and_hops};
+use crate::admission::{UrlToAdmit, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::{DiskOpenError, FrontierError};
 use crate::file_lock::FileLock;
@@ -281,7 +281,7 @@ impl Frontier for FjallFrontier {
 
     fn drop_known(
         &self,
-        links: &mut Vec<Admission>,
+        links: &mut Vec<UrlToAdmit>,
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);

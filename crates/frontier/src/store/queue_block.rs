@@ -250,12 +250,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{FULL_BYTES, MAX_BLOCK_ENTRIES, QueueBlock, row_of, seq_of};
-    use crate::admission::Admission;
+    use crate::admission::UrlToAdmit;
     use crate::admit_rule::{QueueRank, QueuedUrl, QueuedUrlFields};
 
     fn queued(path: &str, via: Option<&str>, place: usize, retried: bool) -> QueuedUrl {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        let mut admission = Admission::link(url.clone(), 3, url);
+        let mut admission = UrlToAdmit::link(url.clone(), 3, url);
         admission.via = via.map(|via| canonicalize(None, via).unwrap());
         let mut queued = QueuedUrl::new(admission, seq_of(77, place));
         queued.place.retried = retried;

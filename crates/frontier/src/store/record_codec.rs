@@ -363,7 +363,7 @@ mod tests {
         CommittedUrlCounts, FailureOrExclusionNote, IMPLAUSIBLE, MAX_BLOCK, MAX_NOTE, MAX_ORIGIN,
         SieveUrlState, StoreCounters, decode_origin, encode_origin,
     };
-    use crate::admission::{Admission, UrlKind};
+    use crate::admission::{UrlKind, UrlToAdmit};
     use crate::admit_rule::{DeferredUrl, QueueRank, QueuedUrl, QueuedUrlFields};
     use crate::exclusion::{NotFetchedReason, Reason};
     use crate::sieve::{RunManifest, RunManifestEntry};
@@ -552,7 +552,7 @@ mod tests {
     #[test]
     fn each_state_has_its_own_total() {
         let url = canonicalize(None, "http://a.example/").unwrap();
-        let admission = Admission::link(url.clone(), 3, url);
+        let admission = UrlToAdmit::link(url.clone(), 3, url);
         let states = [
             SieveUrlState::Pending(QueuedUrl::new(admission, 1).place),
             SieveUrlState::Deferred {

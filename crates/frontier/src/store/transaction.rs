@@ -14,7 +14,7 @@ use self::commit_batch::CommitBatch;
 use super::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
 use super::url_changes::{FullUrlState, TransactionUrlChanges, UrlStateChange};
 use super::{FjallFrontier, Writer, meta_keys};
-use crate::admission::{Admission, AdmissionResult, RequestedState};
+use crate::admission::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::admit_rule::{
     AdmitAction, CurrentState, DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_exclusion,
     meet,
@@ -124,7 +124,7 @@ impl<'f> FjallTransaction<'f> {
         (1 << 62) + self.order
     }
 
-    fn enter(&mut self, key: Fingerprint, before: Option<SieveUrlState>, admission: Admission) {
+    fn enter(&mut self, key: Fingerprint, before: Option<SieveUrlState>, admission: UrlToAdmit) {
         let origin = admission.url.origin();
         let now = match admission.state.clone() {
             RequestedState::Pending => {
@@ -153,7 +153,7 @@ impl<'f> FjallTransaction<'f> {
         old: QueuedUrlFields,
         place: QueuedUrlFields,
         nearer: bool,
-        admission: &Admission,
+        admission: &UrlToAdmit,
     ) -> Result<(), FrontierError> {
         let origin = admission.url.origin();
         let mut queued = self.queued(key, &admission.url, old)?;
@@ -253,7 +253,7 @@ impl<'f> FjallTransaction<'f> {
         &mut self,
         key: Fingerprint,
         was: Option<SieveUrlState>,
-        admission: &Admission,
+        admission: &UrlToAdmit,
     ) -> Result<AdmissionResult, FrontierError> {
         let now = match was {
             None => CurrentState::Unknown,
@@ -281,7 +281,7 @@ impl<'f> FjallTransaction<'f> {
     /// blocks.
     fn look_up(
         &mut self,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<(Fingerprint, Option<SieveUrlState>)>, FrontierError> {
         let urls = admissions.iter().map(|admission| &admission.url);
         let keys = self.frontier.tables.key.fingerprints(urls);
@@ -342,7 +342,7 @@ impl Transaction for FjallTransaction<'_> {
         self.revisit_older(url, before)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
+    fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let key = self.frontier.tables.key.fingerprint(&admission.url);
         let was = self.state(key)?;
         self.admit_to(key, was, &admission)
@@ -350,7 +350,7 @@ impl Transaction for FjallTransaction<'_> {
 
     fn admit_all(
         &mut self,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<AdmissionResult>, FrontierError> {
         let states = self.look_up(admissions)?;
         let mut admitted = Vec::with_capacity(states.len());

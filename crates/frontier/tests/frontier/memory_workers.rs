@@ -7,8 +7,8 @@ use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::conformance::helpers::{link, origin, url};
 use crawl_frontier::worker_frontier::{SharedFrontierError, WorkerFrontier as _};
 use crawl_frontier::{
-    Admission, Frontier, FrontierError, KnownState, Lease, LeaseOutcome, MemoryCrawl, MemoryWorker,
-    Transaction,
+    Frontier, FrontierError, KnownState, Lease, LeaseOutcome, MemoryCrawl, MemoryWorker,
+    Transaction, UrlToAdmit,
 };
 
 const TERM: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ impl RestartableFrontier for OneWorker {
 
     fn begin_expecting(
         &self,
-        expected: &mut dyn Iterator<Item = &Admission>,
+        expected: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<Box<dyn Transaction + '_>, FrontierError> {
         let mut transaction = self.worker.begin_worker()?;
         transaction.expect(expected)?;

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crawl_frontier::{
-    Admission, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
-    Transaction, UrlKind,
+    Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
+    Transaction, UrlKind, UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ pub(crate) enum Step {
 /// An operation while a transaction is open.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    Admit(Vec<Admission>),
+    Admit(Vec<UrlToAdmit>),
     Settle(usize, LeaseOutcome),
     SettleUntil(usize, LeaseOutcome, LastVisit),
     VisitDue(u32),
@@ -66,7 +66,7 @@ fn random_exclusion() -> impl Strategy<Value = NotFetchedReason> {
         .prop_map(|(reason, rule, line)| NotFetchedReason { reason, rule, line })
 }
 
-fn random_admission() -> impl Strategy<Value = Admission> {
+fn random_admission() -> impl Strategy<Value = UrlToAdmit> {
     let state = prop_oneof![
         6 => Just(RequestedState::Pending),
         2 => random_exclusion().prop_map(RequestedState::Deferred),
@@ -83,7 +83,7 @@ fn random_admission() -> impl Strategy<Value = Admission> {
         kinds,
     )
         .prop_map(
-            |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
+            |(url, via, state, (depth, redirects, priority), (is_seed, kind))| UrlToAdmit {
                 url,
                 depth,
                 hops_off: 0,

@@ -3,8 +3,8 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 
 use crawl_archive::{MAX_LINE_BYTES, Timestamp};
 use crawl_frontier::{
-    Admission, FjallFrontier, FjallFrontierOptions, Frontier as _, NotFetchedReason, Reason,
-    RequestedState,
+    FjallFrontier, FjallFrontierOptions, Frontier as _, NotFetchedReason, Reason, RequestedState,
+    UrlToAdmit,
 };
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
@@ -167,13 +167,13 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
     let frontier = FjallFrontier::open(&state, &FjallFrontierOptions::default()).unwrap();
     let mut transaction = frontier.begin().unwrap();
     transaction
-        .admit(Admission::link(
+        .admit(UrlToAdmit::link(
             url("http://e.example/waits"),
             1,
             url("http://e.example/"),
         ))
         .unwrap();
-    let mut deep = Admission::link(url("http://e.example/deep"), 9, url("http://e.example/"));
+    let mut deep = UrlToAdmit::link(url("http://e.example/deep"), 9, url("http://e.example/"));
     deep.state = RequestedState::Deferred(NotFetchedReason {
         rule: Some("max-depth 3".to_owned()),
         ..NotFetchedReason::of(Reason::Depth)

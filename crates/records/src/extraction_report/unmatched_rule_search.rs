@@ -24,9 +24,9 @@ const MAX_PATH_CHARS: usize = 200;
 
 /// The first pages that each rule read, by the keys of their URLs.
 #[derive(Debug, Default)]
-pub(crate) struct FirstPagesByRule(BTreeMap<usize, HashSet<u64>>);
+pub(crate) struct PagesReadByRule(BTreeMap<usize, HashSet<u64>>);
 
-impl FirstPagesByRule {
+impl PagesReadByRule {
     pub(crate) fn note(&mut self, rule: usize, url: &str) {
         let pages = self.0.entry(rule).or_default();
         if pages.len() < MAX_PAGES_LOOKED_AT {
@@ -39,7 +39,7 @@ impl FirstPagesByRule {
 pub(crate) fn explain(
     dir: &Path,
     configs: &[RuleConfig],
-    read: &FirstPagesByRule,
+    read: &PagesReadByRule,
     counts: &mut [RuleCounts],
 ) -> Result<(), RecordsError> {
     let Ok(rules) = CompiledRules::compile(configs) else {
@@ -265,7 +265,7 @@ impl Search {
 fn look_at(
     dir: &Path,
     rules: &CompiledRules,
-    read: &FirstPagesByRule,
+    read: &PagesReadByRule,
     row: &PageRow,
     searches: &mut [Search],
 ) {

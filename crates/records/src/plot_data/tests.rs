@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::link_graph_counts::MAX_NODES;
+use super::host_links::MAX_NODES;
 use super::{LinkDataSource, MAX_HOST_SECTIONS, PlotData, ResponseClass, figures};
 use crate::report::report_with_gaps;
 

@@ -13,8 +13,8 @@ use crawl_frontier::parts::{
 };
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerTransaction};
 use crawl_frontier::{
-    Admission, AdmissionResult, CommitResult, Fingerprint, FrontierError, LastVisit, Lease,
-    LeaseOutcome, RequestedState, Transaction,
+    AdmissionResult, CommitResult, Fingerprint, FrontierError, LastVisit, Lease, LeaseOutcome,
+    RequestedState, Transaction, UrlToAdmit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -35,7 +35,7 @@ pub(super) struct SharedTransaction<'f> {
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
     /// Links to hosts of other workers, each with its bucket.
-    links: Vec<(i32, Admission)>,
+    links: Vec<(i32, UrlToAdmit)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
     /// The committed records that were prefetched for admissions and not used yet. An unknown URL
     /// has `None`.
@@ -167,7 +167,7 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Sends a link to the owner of its host, unless the link would change nothing there.
-    fn send_link(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> AdmissionResult {
+    fn send_link(&mut self, b: i32, key: Fingerprint, admission: &UrlToAdmit) -> AdmissionResult {
         let known_state = match self.sent_states.get(&key) {
             Some(state) => Some(*state),
             None => self.frontier.memory().recent.get(key),
@@ -224,7 +224,7 @@ impl<'f> SharedTransaction<'f> {
     /// Prefetches the records that admissions need and that are not in memory, in one round trip.
     fn look_up<'a>(
         &mut self,
-        admissions: impl Iterator<Item = &'a Admission>,
+        admissions: impl Iterator<Item = &'a UrlToAdmit>,
     ) -> Result<(), FrontierError> {
         let tables = &self.frontier.tables;
         let mut wanted: Vec<(UrlKey, Fingerprint)> = Vec::new();
@@ -282,7 +282,7 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    fn admit_one(&mut self, admission: &Admission) -> Result<AdmissionResult, FrontierError> {
+    fn admit_one(&mut self, admission: &UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let key = self.fingerprint(&admission.url);
         if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
             return Ok(self.send_link(b, key, admission));
@@ -324,7 +324,7 @@ impl<'f> SharedTransaction<'f> {
         mut record: UrlRecord,
         place: QueuedUrlFields,
         nearer: bool,
-        admission: &Admission,
+        admission: &UrlToAdmit,
     ) -> UrlRecord {
         let has_moved = place.rank() != record.place.rank();
         record.place = place;
@@ -473,13 +473,13 @@ impl Transaction for SharedTransaction<'_> {
         Ok(is_older)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
+    fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         self.admit_one(&admission)
     }
 
     fn admit_all(
         &mut self,
-        admissions: &[Admission],
+        admissions: &[UrlToAdmit],
     ) -> Result<Vec<AdmissionResult>, FrontierError> {
         self.look_up(admissions.iter())?;
         let each = admissions.iter();
@@ -536,12 +536,12 @@ impl Transaction for SharedTransaction<'_> {
 impl WorkerTransaction for SharedTransaction<'_> {
     fn expect(
         &mut self,
-        admissions: &mut dyn Iterator<Item = &Admission>,
+        admissions: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<(), FrontierError> {
         self.look_up(admissions)
     }
 
-    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+    fn take_links(&mut self, most: usize) -> Result<Vec<UrlToAdmit>, FrontierError> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];

@@ -48,7 +48,7 @@ pub(super) struct BucketInTransit {
 
 impl GroupConnection {
     pub(super) fn open(group: ServerGroup) -> Result<GroupConnection, SharedCrawlError> {
-        let (thread, config) = (group.engine.thread, group.engine.config);
+        let (thread, config) = (group.server.thread, group.server.config);
         let session = thread.run(async move { DatabaseSession::open_lazily(&config).await })?;
         Ok(GroupConnection {
             number: group.crawl.group,

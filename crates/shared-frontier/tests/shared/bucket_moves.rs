@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawl_frontier::conformance::helpers::{admit, settle_until};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{
-    Admission, Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
+    Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 use crawl_shared_frontier::{
     BucketChoice, BucketMoveProgress, PasswordSources, ServerGroupSelector, SharedCrawlError,
@@ -34,8 +34,8 @@ const TABLES: [&str; 6] = [
 fn fill(owner: &SharedFrontier) {
     for b in [MOVED, 1] {
         let url = |path: &str| url_in(owner, b, path);
-        let mut links: Vec<Admission> = (0..40).map(|n| link_to(url(&format!("p{n}")))).collect();
-        links.push(Admission {
+        let mut links: Vec<UrlToAdmit> = (0..40).map(|n| link_to(url(&format!("p{n}")))).collect();
+        links.push(UrlToAdmit {
             state: RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
             ..link_to(url("out"))
         });

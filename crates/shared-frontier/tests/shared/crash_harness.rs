@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_frontier::conformance::RestartableFrontier;
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
-use crawl_frontier::{Admission, Frontier, FrontierError, Transaction};
+use crawl_frontier::{Frontier, FrontierError, Transaction, UrlToAdmit};
 use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 
 use crate::postgres::{Served, execute};
@@ -65,7 +65,7 @@ impl RestartableFrontier for RestartableWorker {
 
     fn begin_expecting(
         &self,
-        expected: &mut dyn Iterator<Item = &Admission>,
+        expected: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<Box<dyn Transaction + '_>, FrontierError> {
         let mut transaction = self.frontier.as_ref().unwrap().begin_worker()?;
         transaction.expect(expected)?;

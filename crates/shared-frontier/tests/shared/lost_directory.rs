@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crawl_frontier::conformance::helpers::{admit, excluded, lease, link, origin, settle, url};
 use crawl_frontier::worker_frontier::{SharedFrontierError, WorkerFrontier as _};
 use crawl_frontier::{
-    Admission, Frontier as _, FrontierError, KnownState, LastVisit, Lease, LeaseOutcome,
-    NotFetchedReason, Reason, RequestedState, UrlKind,
+    Frontier as _, FrontierError, KnownState, LastVisit, Lease, LeaseOutcome, NotFetchedReason,
+    Reason, RequestedState, UrlKind, UrlToAdmit,
 };
 use crawl_shared_frontier::{
     LostWorkerCounts, PasswordSources, SharedCrawlError, SharedFrontier, SharedFrontierOptions,
@@ -64,8 +64,8 @@ fn urls() -> impl Iterator<Item = CanonicalUrl> {
 
 /// Returns the admission of a link to a URL. The values of the link depend on `n`, so that the URLs
 /// differ.
-fn admission(n: u32, url: CanonicalUrl) -> Admission {
-    Admission {
+fn admission(n: u32, url: CanonicalUrl) -> UrlToAdmit {
+    UrlToAdmit {
         priority: (n % 7) as u8,
         redirects: (n % 3) as u8,
         is_seed: n.is_multiple_of(11),
@@ -78,7 +78,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
             7 => RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
             _ => RequestedState::Pending,
         },
-        ..Admission::link(url, n % 4, self::url(&format!("/via/{n}")))
+        ..UrlToAdmit::link(url, n % 4, self::url(&format!("/via/{n}")))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_frontier::conformance::helpers::{admit, settle, url};
 use crawl_frontier::worker_frontier::WorkerFrontier as _;
 use crawl_frontier::{
-    Admission, Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
+    Frontier as _, LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 use crawl_shared_frontier::{
     BucketChoice, BucketMoveResult, PasswordSources, ServerGroupSelector, SharedCrawlError,
@@ -106,8 +106,8 @@ pub(crate) fn url_in(frontier: &SharedFrontier, b: i32, path: &str) -> Canonical
     of_bucket.next().unwrap()
 }
 
-pub(crate) fn link_to(url: CanonicalUrl) -> Admission {
-    Admission::link(url, 1, self::url("/"))
+pub(crate) fn link_to(url: CanonicalUrl) -> UrlToAdmit {
+    UrlToAdmit::link(url, 1, self::url("/"))
 }
 
 fn refusal(opened: Result<SharedFrontier, SharedCrawlError>) -> String {
@@ -275,7 +275,7 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
     let (page, target) = (url_in(&first, 0, "page"), url_in(&first, 1, "target"));
-    let out = Admission {
+    let out = UrlToAdmit {
         state: RequestedState::Excluded(NotFetchedReason::of(Reason::Scope)),
         ..link_to(url_in(&first, 3, "out"))
     };
@@ -347,7 +347,7 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
 fn a_seed_settled_in_another_group_sends_no_link() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
-    let seed = || Admission::seed(url_in(&first, 1, "seed"));
+    let seed = || UrlToAdmit::seed(url_in(&first, 1, "seed"));
     let admit_all = |worker: &SharedFrontier| {
         let mut transaction = worker.begin().unwrap();
         transaction.admit_all(&[seed()]).unwrap();

@@ -7,7 +7,7 @@ use crawl_frontier::conformance::helpers::{
     admit, deferred, excluded, lease, link, order, origin, settle, url,
 };
 use crawl_frontier::worker_frontier::{SharedFrontierError, WorkerFrontier as _};
-use crawl_frontier::{Admission, Frontier as _, FrontierError, LeaseOutcome, Reason};
+use crawl_frontier::{Frontier as _, FrontierError, LeaseOutcome, Reason, UrlToAdmit};
 use crawl_shared_frontier::{SharedCrawlError, SharedFrontier, SharedFrontierOptions};
 
 use crate::crash_harness::{end_leases, new_crawl, options};
@@ -269,7 +269,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
         .unwrap();
     transaction.commit().unwrap();
     assert_eq!(waiting(), 0);
-    let nearer = Admission {
+    let nearer = UrlToAdmit {
         via: Some(url("/n")),
         ..link("/far", 1)
     };
@@ -314,7 +314,7 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
     let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
     execute(&url, "CREATE EXTENSION pg_stat_statements");
     let frontier = SharedFrontier::open(&url, &options("x", "w1")).unwrap();
-    let pages: Vec<Vec<Admission>> = (0..30)
+    let pages: Vec<Vec<UrlToAdmit>> = (0..30)
         .map(|page| {
             let links = (0..5).map(|at| link(&format!("/{}", 2 * page + at), 1));
             links.collect()

@@ -19,7 +19,7 @@ use crawl_archive::{
 use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{ReadingLimits, read_html, walk_tokens};
 use crawl_frontier::{
-    Admission, Durability, FjallFrontier, FjallFrontierOptions, Frontier, LastVisit, LeaseOutcome,
+    Durability, FjallFrontier, FjallFrontierOptions, Frontier, LastVisit, LeaseOutcome, UrlToAdmit,
 };
 use crawl_index::{IndexWriter, IndexedPage};
 use crawl_policy::{AgentRules, ProductToken, RobotsProfile};
@@ -398,14 +398,14 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
         };
         let frontier = FjallFrontier::open(&dir, &options)?;
         let mut transaction = frontier.begin()?;
-        let seeds = pages.iter().map(|page| Admission::seed(page.url.clone()));
+        let seeds = pages.iter().map(|page| UrlToAdmit::seed(page.url.clone()));
         transaction.admit_all(&seeds.collect::<Vec<_>>())?;
         transaction.commit()?;
         let (mut admit, mut settle, mut commit) = <(Step, Step, Step)>::default();
         for group in pages.chunks(GROUP) {
             let mut admissions = Vec::new();
             for page in group {
-                let link = |url: &CanonicalUrl| Admission::link(url.clone(), 1, page.url.clone());
+                let link = |url: &CanonicalUrl| UrlToAdmit::link(url.clone(), 1, page.url.clone());
                 admissions.push(page.links.iter().map(link).collect::<Vec<_>>());
             }
             let mut transaction = frontier.begin()?;

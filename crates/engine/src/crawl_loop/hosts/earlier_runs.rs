@@ -133,7 +133,7 @@ mod tests {
     use std::time::Duration;
 
     use crawl_archive::rows::RequestRow;
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_scheduler::{PolitenessOverride, PollOutcome, SnapshotCompleteness};
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
@@ -240,7 +240,7 @@ mod tests {
         let mut transaction = coordinator.frontier.begin().unwrap();
         for name in ["a.example", "slow.example"] {
             let url = canonicalize(None, &format!("http://{name}/")).unwrap();
-            transaction.admit(Admission::seed(url)).unwrap();
+            transaction.admit(UrlToAdmit::seed(url)).unwrap();
         }
         transaction.commit().unwrap();
         coordinator.note_unknown_requests(at(20)).unwrap();
@@ -269,7 +269,7 @@ mod tests {
             let origin = Origin::parse("http://a.example").unwrap();
             let body = format!("User-agent: *\n{rule}\n").leak();
             let mut transaction = coordinator.frontier.begin().unwrap();
-            let seed = Admission::seed(canonicalize(None, "http://a.example/").unwrap());
+            let seed = UrlToAdmit::seed(canonicalize(None, "http://a.example/").unwrap());
             transaction.admit(seed).unwrap();
             transaction.keep_robots(&origin, &copy(&origin, body).to_bytes());
             transaction.commit().unwrap();

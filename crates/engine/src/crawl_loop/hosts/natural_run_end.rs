@@ -112,7 +112,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
-    use crawl_frontier::Admission;
+    use crawl_frontier::UrlToAdmit;
     use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
@@ -199,7 +199,7 @@ mod tests {
             if pending {
                 let mut transaction = coordinator.frontier.begin().unwrap();
                 let seed = coordinator.config.seeds[0].clone();
-                transaction.admit(Admission::seed(seed)).unwrap();
+                transaction.admit(UrlToAdmit::seed(seed)).unwrap();
                 transaction.commit().unwrap();
             }
             if is_parked {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_frontier::{Admission, Reason, RequestedState, UrlKind};
+use crawl_frontier::{Reason, RequestedState, UrlKind, UrlToAdmit};
 use crawl_scheduler::RobotsState;
 use crawl_weburl::{CanonicalUrl, HostPatternMap, Origin, canonicalize};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -17,8 +17,8 @@ use crate::messages::page::FetchedPage;
 use crate::messages::render::{PageSourceToRead, RenderId, WantedResource};
 use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
 use crate::render::{
-    PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer, ResourceKind,
-    ResourceRequest, ResourceRequestSender, UndecodedAnswer,
+    EncodedResponse, PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer,
+    ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 use crate::simulated::scripted_servers::{answer, failure};
 use crate::totals::CrawlTotals;
@@ -55,7 +55,7 @@ fn rendering() -> (Coordinator, RenderId) {
         });
     });
     let page = url("http://a.example/");
-    let lease = leased(&*coordinator.frontier, Admission::seed(page.clone()));
+    let lease = leased(&*coordinator.frontier, UrlToAdmit::seed(page.clone()));
     let host = page.host_key();
     coordinator.lease_judge.leased(&lease.origin);
     coordinator.backlog.leased();
@@ -83,14 +83,14 @@ fn rendering() -> (Coordinator, RenderId) {
 /// Stores the rules of the page's origin, and admits another page of it.
 fn know_rules(coordinator: &Coordinator) {
     let robots = copy(&origin(), "User-agent: *\nDisallow: /no/");
-    let other = Admission::link(url("http://a.example/page"), 1, url("http://a.example/"));
+    let other = UrlToAdmit::link(url("http://a.example/page"), 1, url("http://a.example/"));
     let mut transaction = coordinator.frontier.begin().unwrap();
     transaction.keep_robots(&origin(), &robots.to_bytes());
     transaction.admit(other).unwrap();
     transaction.commit().unwrap();
 }
 
-type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
+type Answered = oneshot::Receiver<Option<EncodedResponse>>;
 
 fn ask(
     coordinator: &mut Coordinator,
@@ -152,7 +152,7 @@ fn refused(out: &[Effect]) -> Vec<(&str, Reason)> {
         }
         _ => None,
     });
-    let reason = |admission: &'_ Admission| match &admission.state {
+    let reason = |admission: &'_ UrlToAdmit| match &admission.state {
         RequestedState::Excluded(exclusion) => exclusion.reason,
         other => panic!("{other:?}"),
     };

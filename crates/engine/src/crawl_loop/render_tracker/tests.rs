@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crawl_archive::rows::RenderStatistics;
 use crawl_fetcher::PostBody;
-use crawl_frontier::{Admission, MemoryFrontier};
+use crawl_frontier::{MemoryFrontier, UrlToAdmit};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use http::HeaderMap;
@@ -23,8 +23,8 @@ use crate::messages::render::{
     WantedResource,
 };
 use crate::render::{
-    PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits, RenderMode,
-    RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender, UndecodedAnswer,
+    EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
+    RenderMode, RenderedPage, Renderer, ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 use crate::simulated::scripted_servers::answer;
 
@@ -67,7 +67,7 @@ fn page(path: &str) -> FetchedPage {
     let url = url(path);
     let lease = leased(
         &MemoryFrontier::new(),
-        Admission::link(url.clone(), 1, url.clone()),
+        UrlToAdmit::link(url.clone(), 1, url.clone()),
     );
     let mut exchange = answer(200, "<p>tea").result(&url, at(20)).unwrap();
     exchange
@@ -97,7 +97,7 @@ fn next(renders: &mut RenderTracker) -> Option<(RenderId, CanonicalUrl)> {
     }
 }
 
-type Answered = oneshot::Receiver<Option<UndecodedAnswer>>;
+type Answered = oneshot::Receiver<Option<EncodedResponse>>;
 
 fn ask(
     renders: &mut RenderTracker,
@@ -126,8 +126,8 @@ fn ask(
     (renders.wanted(at(20), wanted, url, access), answered)
 }
 
-fn script(bytes: usize) -> UndecodedAnswer {
-    UndecodedAnswer {
+fn script(bytes: usize) -> EncodedResponse {
+    EncodedResponse {
         status: 200,
         headers: HeaderMap::new(),
         body: vec![b'x'; bytes].into(),
@@ -584,7 +584,7 @@ fn posts_are_never_shared_kept_or_repeated() {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.key, two.key);
     // If this error answered a GET, the request would be sent again.
-    let error = UndecodedAnswer {
+    let error = EncodedResponse {
         status: 503,
         ..script(3)
     };
@@ -645,7 +645,7 @@ fn a_page_from_a_public_address_gets_nothing_from_a_private_one() {
         let origin = Origin::parse("http://a.example").unwrap();
         let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Data);
         let request = renders.next_at(&origin).unwrap();
-        let private = UndecodedAnswer {
+        let private = EncodedResponse {
             is_private: true,
             ..script(3)
         };
@@ -674,7 +674,7 @@ fn errors_are_tried_again_and_not_kept() {
     let id = open(&mut renders, "/1");
     let origin = Origin::parse("http://a.example").unwrap();
     let (_, mut answer) = ask(&mut renders, id, "/a.js", ResourceKind::Script);
-    let busy = UndecodedAnswer {
+    let busy = EncodedResponse {
         status: 503,
         ..script(3)
     };

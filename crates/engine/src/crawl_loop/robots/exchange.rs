@@ -8,7 +8,7 @@ use crawl_fetcher::robots::{
     TdmReservationCopy,
 };
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, FrontierError, NotFetchedReason, Reason};
+use crawl_frontier::{FrontierError, NotFetchedReason, Reason, UrlToAdmit};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
@@ -28,7 +28,7 @@ pub(crate) struct RobotsReaction {
     /// judged by an older copy.
     pub(crate) copy: Option<Vec<u8>>,
     /// Sitemaps to admit.
-    pub(crate) sitemaps: Vec<Admission>,
+    pub(crate) sitemaps: Vec<UrlToAdmit>,
     /// The number of sitemaps that were dropped, by reason.
     pub(crate) unusable: Vec<(&'static str, u64)>,
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crawl_extractor::{ReadingLimits, read_html};
-use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier, UrlKind};
+use crawl_frontier::{Frontier, Lease, MemoryFrontier, UrlKind, UrlToAdmit};
 use crawl_policy::{AgentRules, ProductToken, RobotsProfile};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -100,7 +100,7 @@ fn robots(text: &str) -> AgentRules {
 fn lease(url: &CanonicalUrl, depth: u32) -> Lease {
     let frontier = MemoryFrontier::new();
     let mut transaction = frontier.begin().unwrap();
-    transaction.admit(Admission::seed(url.clone())).unwrap();
+    transaction.admit(UrlToAdmit::seed(url.clone())).unwrap();
     transaction.commit().unwrap();
     let mut lease = frontier.lease(&url.origin()).unwrap().unwrap();
     lease.depth = depth;

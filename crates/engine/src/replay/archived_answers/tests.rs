@@ -13,7 +13,7 @@ use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::super::recorded_crawl::{RecordedCrawl, tick};
-use super::{ArchivedAnswers, ReplayDifference, ReplayGapCounts, ReplayTiming, headers};
+use super::{ArchivedAnswers, ReplayDifference, ReplayGapCounts, ReplayTimingMode, headers};
 use crate::config::Config;
 
 const START: u64 = 1_795_000_000_000;
@@ -47,7 +47,11 @@ type Archived = (u64, &'static str, Option<WarcTruncation>);
 
 /// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
 /// `archived`.
-fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> ArchivedAnswers {
+fn answers(
+    rows: &[RequestRow],
+    archived: &[Archived],
+    timing: ReplayTimingMode,
+) -> ArchivedAnswers {
     let dir = tempfile::tempdir().unwrap().keep();
     let mut archive =
         ArchiveWriter::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
@@ -136,7 +140,7 @@ fn answers_come_from_the_archive_in_their_order() {
         (6_000, "part", Some(WarcTruncation::Disconnect)),
         (8_000, "", Some(WarcTruncation::Withheld)),
     ];
-    let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
+    let mut answers = answers(&rows, &archived, ReplayTimingMode::ByPolicy);
     let results: Vec<_> = (0..8).map(|_| result_of(&mut answers, "/")).collect();
     let expected = [
         r#"503 "" None Some("2") 70"#,
@@ -169,7 +173,7 @@ fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
         row(4_000, Some(200), None),
     ];
     let archived: [Archived; 1] = [(4_000, "again", None)];
-    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    let mut answers = answers(&rows, &archived, ReplayTimingMode::AsRecorded);
     assert_eq!(result_of(&mut answers, "/"), r#"200 "again" None None 70"#);
     assert_eq!(answers.gaps, ReplayGapCounts::default());
 }
@@ -193,7 +197,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
         (1_000, "visit", None),
         (2_500, "got", None),
     ];
-    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    let mut answers = answers(&rows, &archived, ReplayTimingMode::AsRecorded);
     let mut send = |is_head| {
         let request = FetchRequest {
             is_head,
@@ -214,7 +218,7 @@ fn an_answer_to_head_has_the_recorded_status_and_no_body() {
 fn a_longer_body_is_cut_at_this_crawls_limit() {
     let rows = [row(0, Some(200), None)];
     let archived: [Archived; 1] = [(0, "0123456789abc", None)];
-    let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
+    let mut answers = answers(&rows, &archived, ReplayTimingMode::ByPolicy);
     let expected = r#"200 "0123456789" Some("body_truncated") None 70"#;
     assert_eq!(result_of(&mut answers, "/"), expected);
     assert_eq!(answers.gaps.cut_bodies, 0);
@@ -224,7 +228,7 @@ fn a_longer_body_is_cut_at_this_crawls_limit() {
 fn a_following_replay_has_the_recorded_times_until_it_differs() {
     let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
     let archived: [Archived; 2] = [(0, "one", None), (2_000, "two", None)];
-    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    let mut answers = answers(&rows, &archived, ReplayTimingMode::AsRecorded);
     let request = |path: &str| {
         FetchRequest::page(canonicalize(None, &format!("http://a.example{path}")).unwrap())
     };
@@ -261,7 +265,7 @@ fn differences_from_the_records_are_distinguished() {
         answers.begin(&FetchRequest::page(url.clone()), tick(START + after));
         url
     };
-    let new = || answers(&rows, &[], ReplayTiming::AsRecorded);
+    let new = || answers(&rows, &[], ReplayTimingMode::AsRecorded);
     let mut none = new();
     assert_eq!(none.difference(), Some(ReplayDifference::Fewer(2)));
     begin(&mut none, "/", 0);

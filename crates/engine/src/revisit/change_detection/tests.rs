@@ -168,7 +168,7 @@ fn a_page_is_archived_if_its_record_has_the_body() {
         (Some(true), None),
     ] {
         let digest = digest("one");
-        let record = record.map(|is_revisit| AnswerArchiveRecord {
+        let record = record.map(|is_revisit| AnswerRecordSummary {
             digest: &digest,
             is_revisit,
         });

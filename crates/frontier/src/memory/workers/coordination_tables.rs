@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::error::BoxError;
 use crate::worker_frontier::CrawlSurvey;
 
@@ -13,7 +13,7 @@ pub(super) struct CoordinationTables {
     workers: BTreeMap<String, Worker>,
     /// The links that wait for the owners of their hosts, by link number, each with the bucket of
     /// its host.
-    pub(super) links: BTreeMap<u64, (i32, Admission)>,
+    pub(super) links: BTreeMap<u64, (i32, UrlToAdmit)>,
     last_link: u64,
     /// The committed lengths of each worker's files, by worker and file name.
     marks: BTreeMap<String, BTreeMap<String, u64>>,
@@ -280,7 +280,7 @@ impl CoordinationTables {
     }
 
     /// Stores a link for the owner of bucket `b`.
-    pub(super) fn send(&mut self, b: i32, link: Admission) {
+    pub(super) fn send(&mut self, b: i32, link: UrlToAdmit) {
         self.last_link += 1;
         self.links.insert(self.last_link, (b, link));
     }

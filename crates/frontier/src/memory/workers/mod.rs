@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashMapExt};
 use self::coordination_tables::CoordinationTables;
 use self::transaction::MemoryWorkerTransaction;
 use super::{MemoryFrontier, lock};
-use crate::admission::Admission;
+use crate::admission::UrlToAdmit;
 use crate::admit_rule::CurrentState;
 use crate::error::{BoxError, FrontierError, SharedFrontierError};
 use crate::frontier::Frontier;
@@ -199,7 +199,7 @@ impl MemoryWorker {
     fn reach(&self) -> Result<(), FrontierError> {
         match lock(&self.own).is_cut_off {
             false => Ok(()),
-            true => Err(FrontierError::Shared(SharedFrontierError::Engine {
+            true => Err(FrontierError::Shared(SharedFrontierError::DatabaseServer {
                 address: "memory".to_owned(),
                 source: "no route to the database".into(),
             })),
@@ -484,7 +484,7 @@ impl Frontier for MemoryWorker {
 
     fn drop_known(
         &self,
-        links: &mut Vec<Admission>,
+        links: &mut Vec<UrlToAdmit>,
         settled: &mut dyn FnMut(&CanonicalUrl),
     ) -> Option<u64> {
         let is_own = self.is_own();

@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::super::transaction::MemoryTransaction;
 use super::{MemoryWorker, meta_owner, own};
-use crate::admission::{Admission, AdmissionResult, RequestedState};
+use crate::admission::{AdmissionResult, RequestedState, UrlToAdmit};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
@@ -22,7 +22,7 @@ pub(super) struct MemoryWorkerTransaction<'f> {
     worker: &'f MemoryWorker,
     base: MemoryTransaction<'f>,
     /// Links to hosts of other workers, each with its bucket.
-    links: Vec<(i32, Admission)>,
+    links: Vec<(i32, UrlToAdmit)>,
     /// For each URL in `links`, the state that the URL will have once its host's owner has admitted
     /// these links. Used to skip further links that would change nothing.
     sent: HashMap<CanonicalUrl, CurrentState>,
@@ -64,7 +64,7 @@ impl<'f> MemoryWorkerTransaction<'f> {
     }
 
     /// Sends a link to the owner of its host, unless the link would change nothing there.
-    fn send_link(&mut self, b: i32, link: Admission) -> Result<AdmissionResult, FrontierError> {
+    fn send_link(&mut self, b: i32, link: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let sent = self.sent.get(&link.url).copied();
         let sent = sent.or_else(|| own(self.worker).sent.get(&link.url).copied());
         let state = match sent {
@@ -137,7 +137,7 @@ impl Transaction for MemoryWorkerTransaction<'_> {
         self.base.visit_again(url, before)
     }
 
-    fn admit(&mut self, admission: Admission) -> Result<AdmissionResult, FrontierError> {
+    fn admit(&mut self, admission: UrlToAdmit) -> Result<AdmissionResult, FrontierError> {
         let b = self.bucket(&admission.url);
         if !own(self.worker).buckets.contains_key(&b) {
             return self.send_link(b, admission);
@@ -206,12 +206,12 @@ impl Transaction for MemoryWorkerTransaction<'_> {
 impl WorkerTransaction for MemoryWorkerTransaction<'_> {
     fn expect(
         &mut self,
-        _admissions: &mut dyn Iterator<Item = &Admission>,
+        _admissions: &mut dyn Iterator<Item = &UrlToAdmit>,
     ) -> Result<(), FrontierError> {
         Ok(())
     }
 
-    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+    fn take_links(&mut self, most: usize) -> Result<Vec<UrlToAdmit>, FrontierError> {
         let owned = self.worker.owned_buckets();
         let tables = lock(&self.worker.crawl.tables);
         let links = tables.links.iter();

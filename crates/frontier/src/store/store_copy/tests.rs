@@ -6,8 +6,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
 use super::{OfflineFrontier, RemovalFilter};
 use crate::{
-    Admission, AdmissionResult, FjallFrontier, FjallFrontierOptions, Frontier as _, KnownState,
-    LastVisit, LeaseOutcome, NotFetchedReason, Reason, RequestedState,
+    AdmissionResult, FjallFrontier, FjallFrontierOptions, Frontier as _, KnownState, LastVisit,
+    LeaseOutcome, NotFetchedReason, Reason, RequestedState, UrlToAdmit,
 };
 
 const HOST: &str = "gone.example";
@@ -66,19 +66,19 @@ fn fill(dir: &Path) {
     let via = || url("http://gone.example/via");
     let mut transaction = frontier.begin().unwrap();
     let page = url("http://a.example/gone.example.html");
-    let deferred = |text: &str| Admission {
+    let deferred = |text: &str| UrlToAdmit {
         state: RequestedState::Deferred(NotFetchedReason {
             rule: Some(format!("like {text}")),
             ..NotFetchedReason::of(Reason::Trap)
         }),
-        ..Admission::link(url(text), 2, via())
+        ..UrlToAdmit::link(url(text), 2, via())
     };
     for admission in [
-        Admission::seed(url("http://a.example/")),
-        Admission::seed(url("http://gone.example/")),
-        Admission::link(page, 1, via()),
-        Admission::link(url("http://a.example/2"), 1, via()),
-        Admission::link(url("http://gone.example/3"), 1, url("http://a.example/")),
+        UrlToAdmit::seed(url("http://a.example/")),
+        UrlToAdmit::seed(url("http://gone.example/")),
+        UrlToAdmit::link(page, 1, via()),
+        UrlToAdmit::link(url("http://a.example/2"), 1, via()),
+        UrlToAdmit::link(url("http://gone.example/3"), 1, url("http://a.example/")),
         deferred("http://a.example/4"),
         deferred("http://gone.example/5"),
         deferred("http://b.example/gone.example"),
@@ -184,7 +184,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
     // Only the visit of `http://a.example/` is due, because the copy left the other visit out.
     let mut transaction = frontier.begin().unwrap();
     assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
-    let again = Admission::seed(url("http://gone.example/3"));
+    let again = UrlToAdmit::seed(url("http://gone.example/3"));
     assert_eq!(transaction.admit(again).unwrap(), AdmissionResult::Known);
     transaction.commit().unwrap();
 }

@@ -7,15 +7,15 @@ use tempfile::TempDir;
 use super::{CommitBatch, FjallTransaction};
 use crate::lease_table::LeaseChanges;
 use crate::{
-    Admission, FjallFrontier, FjallFrontierOptions, Frontier, Lease, LeaseOutcome, Transaction,
+    FjallFrontier, FjallFrontierOptions, Frontier, Lease, LeaseOutcome, Transaction, UrlToAdmit,
 };
 
 fn url(path: &str) -> CanonicalUrl {
     canonicalize(None, &format!("http://a.example{path}")).unwrap()
 }
 
-fn link(path: &str, depth: u32) -> Admission {
-    Admission::link(url(path), depth, url("/"))
+fn link(path: &str, depth: u32) -> UrlToAdmit {
+    UrlToAdmit::link(url(path), depth, url("/"))
 }
 
 /// Creates a frontier with `/a` and `/b` pending at depth 5. The queue head in memory has at most

@@ -3,7 +3,7 @@
 
 use crawl_frontier::parts::{QueuedUrlFields, RecordState, UrlRecord, depth_and_hops};
 use crawl_frontier::worker_frontier::ReopenLostResult;
-use crawl_frontier::{Admission, FrontierError, NotFetchedReason, RequestedState};
+use crawl_frontier::{FrontierError, NotFetchedReason, RequestedState, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
@@ -72,7 +72,7 @@ impl SharedTransaction<'_> {
     }
 
     /// Makes a settled URL pending again, or returns its admission if it stays excluded.
-    fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<Admission> {
+    fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<UrlToAdmit> {
         let fingerprint = self.fingerprint(&url);
         if self.changed.contains_key(&fingerprint) {
             // There is nothing to reopen: this transaction has already changed the URL.
@@ -112,10 +112,10 @@ fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord
 }
 
 /// Returns an admission that excludes the URL for the same reason as before.
-fn excluded(url: &CanonicalUrl, exclusion: NotFetchedReason, record: &UrlRecord) -> Admission {
+fn excluded(url: &CanonicalUrl, exclusion: NotFetchedReason, record: &UrlRecord) -> UrlToAdmit {
     let place = record.place;
     let (depth, hops_off) = depth_and_hops(place.depth);
-    Admission {
+    UrlToAdmit {
         url: url.clone(),
         depth,
         hops_off,

@@ -29,7 +29,7 @@ use nix::sys::signal::Signal;
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-use self::network_proxy::{EnginePorts, NetworkState};
+use self::network_proxy::{NetworkState, ServerPorts};
 use self::postgres_pair::{PostgresFolders, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
 use super::check_results::CheckedCounts;
@@ -221,7 +221,7 @@ fn torment(
     let server_pairs: Vec<PostgresPair<'_>> = (0..groups)
         .map(|group| PostgresPair::start(programs, &dir.join(format!("servers-{group}"))))
         .collect::<Result<_>>()?;
-    let ports: Vec<EnginePorts> = server_pairs.iter().map(PostgresPair::ports).collect();
+    let ports: Vec<ServerPorts> = server_pairs.iter().map(PostgresPair::ports).collect();
     let workers = (1..=WORKERS).map(|number| WorkerProcess::new(format!("w{number}"), &ports));
     let mut rack = Rack {
         crawl: WorkerSettings {
@@ -407,7 +407,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    fn ports(&self) -> Vec<EnginePorts> {
+    fn ports(&self) -> Vec<ServerPorts> {
         self.server_pairs.iter().map(PostgresPair::ports).collect()
     }
 

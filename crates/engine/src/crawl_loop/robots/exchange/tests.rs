@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crawl_fetcher::robots::TdmReservationCopy;
 use crawl_fetcher::{Exchange, ExchangeFailure, FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
+use crawl_frontier::{Frontier, MemoryFrontier, Reason, UrlToAdmit};
 use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
@@ -121,7 +121,7 @@ fn rules_are_written_with_the_sitemaps_that_they_name() {
         assert!(is_in_force(&reaction) && reaction.copy.is_some());
         let urls = reaction.sitemaps.iter();
         let urls: Vec<_> = urls
-            .map(|sitemap: &Admission| sitemap.url.as_str())
+            .map(|sitemap: &UrlToAdmit| sitemap.url.as_str())
             .collect();
         assert_eq!(urls, expected);
         assert!(reaction.unusable.is_empty());

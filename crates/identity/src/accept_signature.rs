@@ -9,10 +9,10 @@ use crate::message::component_id;
 /// The value of the parameter `tag` in signatures of Web Bot Auth.
 pub const TAG: &str = "web-bot-auth";
 /// Maximum components that a server may request.
-/// Beyond the limit: [`SignatureRequestError::TooLarge`].
+/// Beyond the limit: [`AcceptSignatureError::TooLarge`].
 const MAX_COMPONENTS: usize = 16;
 /// Maximum bytes of a requested label, nonce or component.
-/// Beyond the limit: [`SignatureRequestError::TooLarge`].
+/// Beyond the limit: [`AcceptSignatureError::TooLarge`].
 const MAX_TEXT_BYTES: usize = 256;
 /// The default label of a signature, used unless the server requests another one.
 const LABEL: &str = "sig1";
@@ -20,7 +20,7 @@ const LABEL: &str = "sig1";
 /// A server's request for a signature (RFC 9421 section 5.1). The default is a signature with only
 /// what Web Bot Auth requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignatureRequest {
+pub struct AcceptSignature {
     /// The label of the signature.
     pub(crate) label: String,
     /// The components to cover in addition to those that the protocol requires, in the format of
@@ -30,9 +30,9 @@ pub struct SignatureRequest {
     pub nonce: Option<String>,
 }
 
-impl Default for SignatureRequest {
-    fn default() -> SignatureRequest {
-        SignatureRequest {
+impl Default for AcceptSignature {
+    fn default() -> AcceptSignature {
+        AcceptSignature {
             label: LABEL.to_owned(),
             components: Vec::new(),
             nonce: None,
@@ -43,7 +43,7 @@ impl Default for SignatureRequest {
 /// The reason why a requested signature can't be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SignatureRequestError {
+pub enum AcceptSignatureError {
     /// The request exceeds a limit.
     #[error("more than {MAX_COMPONENTS} components, or a long label or nonce")]
     TooLarge,
@@ -55,15 +55,15 @@ pub enum SignatureRequestError {
     Component(crate::SignatureBaseError),
 }
 
-impl SignatureRequest {
+impl AcceptSignature {
     /// Parses an `Accept-Signature` field. Uses the first member whose `tag` is that of Web Bot
     /// Auth, or that accepts any tag. `None` if there is no such member.
     ///
     /// # Errors
-    /// [`SignatureRequestError`] if the requested signature exceeds a limit or has an algorithm other than
+    /// [`AcceptSignatureError`] if the requested signature exceeds a limit or has an algorithm other than
     /// Ed25519.
     #[must_use]
-    pub fn of(accept_signature: &str) -> Option<Result<SignatureRequest, SignatureRequestError>> {
+    pub fn of(accept_signature: &str) -> Option<Result<AcceptSignature, AcceptSignatureError>> {
         let members = Parser::new(accept_signature).parse::<Dictionary>().ok()?;
         let mut lists = members.iter().filter_map(|(label, member)| match member {
             ListEntry::InnerList(list) => Some((label.as_str(), list)),
@@ -76,16 +76,16 @@ impl SignatureRequest {
             Some(_) => false,
         };
         let (label, list) = lists.find(|(_, list)| is_ours(list))?;
-        Some(SignatureRequest::of_member(label, list))
+        Some(AcceptSignature::of_member(label, list))
     }
 
-    fn of_member(label: &str, list: &InnerList) -> Result<SignatureRequest, SignatureRequestError> {
+    fn of_member(label: &str, list: &InnerList) -> Result<AcceptSignature, AcceptSignatureError> {
         let text = |name: &str| match list.params.get(name) {
             Some(BareItem::String(text)) => Some(text.as_str().to_owned()),
             _ => None,
         };
         if let Some(algorithm) = text("alg").filter(|algorithm| algorithm != "ed25519") {
-            return Err(SignatureRequestError::Algorithm(algorithm));
+            return Err(AcceptSignatureError::Algorithm(algorithm));
         }
         let components: Vec<String> = list.items.iter().map(component_id).collect();
         let nonce = text("nonce");
@@ -95,9 +95,9 @@ impl SignatureRequest {
             || nonce.as_deref().is_some_and(is_long)
             || components.iter().any(|id| is_long(id))
         {
-            return Err(SignatureRequestError::TooLarge);
+            return Err(AcceptSignatureError::TooLarge);
         }
-        Ok(SignatureRequest {
+        Ok(AcceptSignature {
             label: label.to_owned(),
             components,
             nonce,
@@ -107,15 +107,15 @@ impl SignatureRequest {
     /// Returns whether both requests lead to the same signature apart from the nonce. The order of
     /// the components may differ.
     #[must_use]
-    pub fn is_like(&self, replaced: &SignatureRequest) -> bool {
-        let covered = |demand: &SignatureRequest| BTreeSet::from_iter(components(demand));
+    pub fn is_like(&self, replaced: &AcceptSignature) -> bool {
+        let covered = |demand: &AcceptSignature| BTreeSet::from_iter(components(demand));
         self.label == replaced.label && covered(self) == covered(replaced)
     }
 }
 
 /// Returns the components that the signature must cover: the requested ones, and those that the
 /// protocol requires.
-pub(crate) fn components(demand: &SignatureRequest) -> Vec<String> {
+pub(crate) fn components(demand: &AcceptSignature) -> Vec<String> {
     let mut components = demand.components.clone();
     let has = |components: &[String], id: &str| components.iter().any(|own| own == id);
     if !has(&components, AUTHORITY) && !has(&components, "\"@target-uri\"") {
@@ -140,7 +140,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SignatureRequest, SignatureRequestError};
+    use super::{AcceptSignature, AcceptSignatureError};
 
     #[test]
     fn rfc9421_5_1_a_member_of_accept_signature_requests_a_signature() {
@@ -161,7 +161,7 @@ mod tests {
             ("", None),
             ("((", None),
         ] {
-            let demand = SignatureRequest::of(field).map(|demand| demand.unwrap().label);
+            let demand = AcceptSignature::of(field).map(|demand| demand.unwrap().label);
             assert_eq!(demand.as_deref(), label, "{field}");
         }
     }
@@ -169,26 +169,24 @@ mod tests {
     #[test]
     fn rfc9421_5_2_label_components_and_nonce_are_those_of_the_server() {
         let field = r#"mine=("@method" "signature-agent";key="mine");created;expires;nonce="n1""#;
-        let demand = SignatureRequest::of(field).unwrap().unwrap();
+        let demand = AcceptSignature::of(field).unwrap().unwrap();
         assert_eq!(demand.label, "mine");
         let components = [r#""@method""#, r#""signature-agent";key="mine""#];
         assert_eq!(demand.components, components);
         assert_eq!(demand.nonce.as_deref(), Some("n1"));
         let replaced = field.replace("n1", "n2");
-        assert!(demand.is_like(&SignatureRequest::of(&replaced).unwrap().unwrap()));
-        let plain = SignatureRequest::of(r#"sig1=("@authority")"#)
+        assert!(demand.is_like(&AcceptSignature::of(&replaced).unwrap().unwrap()));
+        let plain = AcceptSignature::of(r#"sig1=("@authority")"#)
             .unwrap()
             .unwrap();
-        assert!(plain.is_like(&SignatureRequest::default()) && !plain.is_like(&demand));
-        let rsa = SignatureRequest::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
+        assert!(plain.is_like(&AcceptSignature::default()) && !plain.is_like(&demand));
+        let rsa = AcceptSignature::of(r#"a=();alg="rsa-pss-sha512""#).unwrap();
         assert_eq!(
             rsa,
-            Err(SignatureRequestError::Algorithm(
-                "rsa-pss-sha512".to_owned()
-            ))
+            Err(AcceptSignatureError::Algorithm("rsa-pss-sha512".to_owned()))
         );
         let many = format!("a=({})", "\"@method\" ".repeat(17));
-        let many = SignatureRequest::of(many.trim_end());
-        assert_eq!(many.unwrap(), Err(SignatureRequestError::TooLarge));
+        let many = AcceptSignature::of(many.trim_end());
+        assert_eq!(many.unwrap(), Err(AcceptSignatureError::TooLarge));
     }
 }

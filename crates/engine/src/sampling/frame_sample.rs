@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crawl_archive::rows::SampleMembership;
-use crawl_frontier::{Admission, Frontier, Lease, Reason, UnsettledUrl};
+use crawl_frontier::{Frontier, Lease, Reason, UnsettledUrl, UrlToAdmit};
 use crawl_sample::{NOT_DRAWN, SampleDesign, SampleDrawResult};
 
 use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
@@ -80,7 +80,7 @@ impl DrawnSample {
 
     /// Defers the links among `admissions` that are outside the sampling frame. Returns all
     /// admissions; `None` before the draw, or if no admission changes.
-    pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
+    pub(super) fn outside_the_frame(&self, admissions: &[UrlToAdmit]) -> Option<Vec<UrlToAdmit>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
             link.redirects == 0 && draw.stratum_of(&link.url).is_none()
@@ -118,7 +118,7 @@ pub(crate) fn is_in_frame(waiting: &UnsettledUrl<'_>) -> bool {
 mod tests {
     use std::sync::{Arc, OnceLock};
 
-    use crawl_frontier::{Admission, Frontier as _, MemoryFrontier};
+    use crawl_frontier::{Frontier as _, MemoryFrontier, UrlToAdmit};
     use crawl_sample::{SampleDesign, SamplingFrame};
     use crawl_weburl::canonicalize;
 
@@ -139,9 +139,9 @@ mod tests {
             let frontier = MemoryFrontier::new();
             let url = canonicalize(None, "http://a.example/target").unwrap();
             let mut transaction = frontier.begin().unwrap();
-            let admission = Admission {
+            let admission = UrlToAdmit {
                 redirects: 1,
-                ..Admission::link(url.clone(), depth, url.clone())
+                ..UrlToAdmit::link(url.clone(), depth, url.clone())
             };
             transaction.admit(admission).unwrap();
             transaction.commit().unwrap();

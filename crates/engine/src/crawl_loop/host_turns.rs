@@ -165,7 +165,7 @@ impl TurnTracker {
 #[cfg(test)]
 mod tests {
     use crawl_archive::rows::HostTurn;
-    use crawl_frontier::{Admission, Lease, MemoryFrontier};
+    use crawl_frontier::{Lease, MemoryFrontier, UrlToAdmit};
     use crawl_scheduler::RequestPurpose;
     use crawl_weburl::{Origin, canonicalize};
 
@@ -177,7 +177,7 @@ mod tests {
 
     fn lease(after: u64) -> Lease {
         let url = canonicalize(None, "http://a.example/").unwrap();
-        let mut lease = leased(&MemoryFrontier::new(), Admission::seed(url));
+        let mut lease = leased(&MemoryFrontier::new(), UrlToAdmit::seed(url));
         lease.after = after;
         lease
     }
@@ -260,7 +260,7 @@ mod tests {
             let origin = Origin::parse(&format!("http://{host}.example")).unwrap();
             for page in 0..pages {
                 let url = canonicalize(None, &format!("{origin}/{host}/{page}")).unwrap();
-                transaction.admit(Admission::seed(url)).unwrap();
+                transaction.admit(UrlToAdmit::seed(url)).unwrap();
             }
             let rules = copy(&origin, "User-agent: *\nDisallow: /a/\n");
             coordinator.robots.keep(rules);
