@@ -29,11 +29,12 @@ const PAGES_A_BLOCK: usize = 16;
 
 /// The kinds of facts about a page. The facts about one page are sorted by these numbers.
 const HERE: u8 = 0;
-const LINKED: u8 = 1;
-const NAMED: u8 = 2;
-const SAME_AS: u8 = 3;
-const NEWEST: u8 = 4;
-const VERSION_FOLDER: u8 = 5;
+const LINKED_AGAIN: u8 = 1;
+const LINKED: u8 = 2;
+const NAMED: u8 = 3;
+const SAME_AS: u8 = 4;
+const NEWEST: u8 = 5;
+const VERSION_FOLDER: u8 = 6;
 /// The byte between a text and a page in a key. It never occurs in UTF-8.
 const TEXT_END: u8 = 0xFF;
 
@@ -59,8 +60,9 @@ pub(crate) struct CrossPageFacts {
 pub(crate) struct CrossPageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
-    /// For each page: whether it is in the index, the number of pages that link to it, and the
-    /// texts of these links with their frequencies.
+    /// For each page: whether it is in the index, the texts of the links to it with the number of
+    /// pages that have such a link (`NAMED`), and how many of these links are on a page that links
+    /// to it with another text too (`LINKED_AGAIN`).
     links: SummingSorter,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
     texts: SummingSorter,
@@ -99,14 +101,17 @@ impl CrossPageFactsCollector {
         votes.sort_unstable();
         votes.dedup();
         let mut before = None;
+        let mut key = Vec::new();
         for (target, text) in votes {
-            if before != Some(target) {
-                self.links.add(&fact(target, LINKED, &[]), 1)?;
-                before = Some(target);
+            if before.replace(target) == Some(target) {
+                self.links.add(&fact(target, LINKED_AGAIN, &[]), 1)?;
             }
-            if !text.is_empty() {
-                self.links.add(&fact(target, NAMED, text.as_bytes()), 1)?;
-            }
+            // The same key as that of `fact`, but in one buffer, because most keys are known.
+            key.clear();
+            key.extend_from_slice(&target.to_be_bytes());
+            key.push(NAMED);
+            key.extend_from_slice(text.as_bytes());
+            self.links.add(&key, 1)?;
         }
         Ok(())
     }
@@ -150,17 +155,31 @@ fn keep_links_within_index(
     facts: &mut SummingSorter,
     names: &mut SummingSorter,
 ) -> io::Result<()> {
-    let mut here = None;
-    while let Some((key, count)) = links.next_key()? {
-        let (page, rest) = of_page(&key);
-        match rest.split_first() {
-            Some((&HERE, _)) => here = Some(page),
-            Some((&LINKED, _)) if here == Some(page) => facts.add(&key, count)?,
-            Some((&NAMED, text)) if here == Some(page) => {
-                let name = [text, &[TEXT_END], &page.to_be_bytes()].concat();
-                names.add(&name, count)?;
+    let mut next = links.next_key()?;
+    while let Some((key, _)) = &next {
+        let page = of_page(key).0;
+        let (mut is_here, mut linked) = (false, 0_i64);
+        while let Some((key, count)) = &next
+            && let (of, rest) = of_page(key)
+            && of == page
+        {
+            match rest.split_first() {
+                Some((&HERE, _)) => is_here = true,
+                Some((&LINKED_AGAIN, _)) => linked -= i64::from(*count),
+                Some((&NAMED, text)) => {
+                    linked += i64::from(*count);
+                    if is_here && !text.is_empty() {
+                        let name = [text, &[TEXT_END], &page.to_be_bytes()].concat();
+                        names.add(&name, *count)?;
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+            next = links.next_key()?;
+        }
+        if is_here && linked > 0 {
+            let linked = u32::try_from(linked).unwrap_or(u32::MAX);
+            facts.add(&fact(page, LINKED, &[]), linked)?;
         }
     }
     Ok(())
