@@ -60,9 +60,10 @@ pub(crate) struct CrossPageFacts {
 pub(crate) struct CrossPageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
-    /// For each page: whether it is in the index, the texts of the links to it with the number of
-    /// pages that have such a link (`NAMED`), and how many of these links are on a page that links
-    /// to it with another text too (`LINKED_AGAIN`).
+    /// For each page: whether it is in the index (`HERE`), the texts of the links to it, each with
+    /// the number of pages that have such a link (`NAMED`), and how many of these links follow
+    /// another one on the same page (`LINKED_AGAIN`). So the difference of the two sums is the
+    /// number of pages that link to it.
     links: SummingSorter,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
     texts: SummingSorter,
@@ -106,7 +107,8 @@ impl CrossPageFactsCollector {
             if before.replace(target) == Some(target) {
                 self.links.add(&fact(target, LINKED_AGAIN, &[]), 1)?;
             }
-            // The same key as that of `fact`, but in one buffer, because most keys are known.
+            // The same key as that of `fact`, but without an allocation, because `add` copies only
+            // a key that is new.
             key.clear();
             key.extend_from_slice(&target.to_be_bytes());
             key.push(NAMED);

@@ -47,9 +47,10 @@ const COMPRESSION_LEVEL: i32 = 1;
 /// hundred times.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
 
-/// Number of segments of about the same size that are merged. With more of them, a search looks up
-/// each word more often; with fewer, a crawl of some 10,000 pages ends with a merge of all of them.
-const MERGED_SEGMENTS: usize = 16;
+/// Minimum number of segments of about the same size that are merged. With a larger minimum, a
+/// search looks up each word more often; with a smaller one, a crawl of some 10,000 pages ends with
+/// a merge of all of them.
+const MIN_MERGED_SEGMENTS: usize = 16;
 
 /// Writes an index. A directory can have only one writer at a time.
 ///
@@ -290,7 +291,7 @@ fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<Queued
     let inner = index.writer_with_num_threads(threads, MAX_BUFFER_BYTES)?;
     let mut policy = LogMergePolicy::default();
     policy.set_min_layer_size(MIN_SEGMENT_PAGES);
-    policy.set_min_num_segments(MERGED_SEGMENTS);
+    policy.set_min_num_segments(MIN_MERGED_SEGMENTS);
     inner.set_merge_policy(Box::new(policy));
     Ok(inner)
 }

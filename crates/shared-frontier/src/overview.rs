@@ -108,7 +108,7 @@ pub fn overview(
 ) -> Result<Vec<CrawlOverview>, SharedCrawlError> {
     let mut all: BTreeMap<String, CrawlOverview> = BTreeMap::new();
     for url in urls {
-        for part in overview_of_engine(url, credentials, crawl)? {
+        for part in overview_of_server(url, credentials, crawl)? {
             match all.get_mut(&part.name) {
                 Some(crawl) => crawl.add(part),
                 None => drop(all.insert(part.name.clone(), part)),
@@ -118,7 +118,7 @@ pub fn overview(
     Ok(all.into_values().collect())
 }
 
-fn overview_of_engine(
+fn overview_of_server(
     url: &str,
     credentials: &PasswordSources,
     crawl: Option<&str>,

@@ -153,8 +153,8 @@ impl NginxEndpoint {
             } => {
                 let chain = quoted(&certificates.join("$ssl_server_name.pem"));
                 let http2 = if *is_http2 { " http2" } else { "" };
-                // With nginx's default backlog, the system drops attempts to connect while a
-                // thousand clients shake hands.
+                // With the backlog of Rust's `TcpListener`, which is 128, the system drops attempts
+                // to connect while a thousand clients shake hands.
                 format!(
                     "{address} backlog=4096 ssl{http2}; ssl_protocols TLSv1.3; ssl_certificate {chain}; \
                      ssl_certificate_key {}",
