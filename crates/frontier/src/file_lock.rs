@@ -1,3 +1,5 @@
+//! An exclusive lock on a file.
+
 use std::fs::{File, TryLockError};
 use std::io;
 

@@ -20,7 +20,7 @@ use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
 /// Maximum percentage of an index's pages to remove in one run. If there are more, the cause may be
-/// a fault of the site.
+/// an error on the site's side.
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
@@ -33,10 +33,12 @@ pub struct ReconcileReport {
     pub duplicates: u64,
     /// The number of pages that were removed because they have expired.
     pub expired: u64,
-    /// The number of pages that were removed for a reason that may be a fault of the site.
+    /// The number of pages that were removed for a reason that may only be an error on the
+    /// site's side.
     pub left: u64,
     /// The number of pages, by reason, that are kept although they should be removed. They are kept
-    /// because they are more than a tenth of all pages, so the cause may be a fault of the site.
+    /// because they are more than a tenth of all pages, so the cause may be an error on the site's
+    /// side.
     pub kept: BTreeMap<String, u64>,
     /// The number of pages in `kept`, by reason, for which the entry that would have removed the
     /// page is pending or was applied since the writer was opened.
@@ -74,7 +76,8 @@ impl IndexWriter {
     /// page. Returns `None` if stopped because `is_stopped` returned true. In this case drop the
     /// writer without committing, because only some of the pages have been updated.
     ///
-    /// # Errors If the disk fails or the index is damaged.
+    /// # Errors
+    /// If the disk fails or the index is damaged.
     pub fn reconcile_unless(
         &mut self,
         note: &str,
@@ -152,8 +155,8 @@ struct Latest {
 struct Pending {
     survey: CrossPageFactsCollector,
     latest: LatestEntries,
-    /// The URLs and reasons of entries that would remove a page for a reason that may be a fault of
-    /// the site.
+    /// The URLs and reasons of entries that would remove a page for a reason that may only be an
+    /// error on the site's side.
     doubtful: Vec<(String, String)>,
     /// Maps each page whose entry names another URL as canonical to that URL.
     named: BTreeMap<String, String>,
@@ -237,8 +240,8 @@ impl AllPages<'_> {
         }))
     }
 
-    /// Returns the pages that would be removed for a reason that may be a fault of the site: by a
-    /// pending entry, or by an entry applied earlier.
+    /// Returns the pages that a pending entry, or an entry applied earlier, would remove for a
+    /// reason that may only be an error on the site's side.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -608,16 +611,20 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
         .is_some_and(|latest| latest.number == number)
 }
 
-/// The pages that would be removed for a reason that may be a fault of the site.
+/// Pages about to be removed from the index for a reason that may only be an error on the site's
+/// side.
 struct Leaving {
+    /// The pages, by URL key.
     pages: HashMap<u64, Leaves, RandomState>,
     /// True if the pages are kept in the index because there are too many of them. Pages that have
     /// moved are removed anyway.
     stay: bool,
 }
 
+/// A page in [`Leaving`].
 struct Leaves {
     url: String,
+    /// The reason for the removal.
     why: String,
     /// True if the page can be found under another URL that stays in the index.
     moved: bool,

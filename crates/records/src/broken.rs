@@ -31,7 +31,7 @@ pub struct BrokenLinkReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// Where links were searched: `links.jsonl`, `archive` (the archived pages), or `via`. With
+    /// Where links were looked for: `links.jsonl`, `archive` (the archived pages), or `via`. With
     /// `via`, the crawl has neither of these, so each broken page is listed with the page that
     /// first led to it.
     pub source: String,

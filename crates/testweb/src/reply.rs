@@ -82,11 +82,15 @@ pub struct ScriptedReply {
     pub(crate) act: ReplyContent,
 }
 
+/// The content of a [`ScriptedReply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReplyContent {
     /// The computed answer, which the host gives without scripts and handlers.
     Usual,
+    /// A well-formed answer, sent at once.
     Answer(HttpAnswer),
+    /// A well-formed answer whose body is sent in pieces. The number is the size of a piece in
+    /// bytes, and the duration is the pause before each piece.
     Drip(HttpAnswer, usize, Duration),
     /// Arbitrary bytes. The connection closes after the last step.
     Raw(Vec<RawReplyStep>),

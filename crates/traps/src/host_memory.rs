@@ -40,12 +40,12 @@ pub(super) struct HostMemory {
 #[derive(Debug, Default)]
 pub(super) struct SeenText {
     pub(super) pages: u32,
-    /// The URLs found on pages with this text. `None` for most texts, since their pages had
-    /// something new.
+    /// The URLs found on the barren pages (pages with nothing new) with this text. `None` if no
+    /// such page was barren, which is usual.
     pub(super) followed: Option<Box<BarrenPageUrls>>,
 }
 
-/// The URLs found on barren pages (pages with nothing new) that have the same text.
+/// The URLs found on the barren pages (pages with nothing new) with one text.
 #[derive(Debug, Default)]
 pub(super) struct BarrenPageUrls {
     pub(super) level: u8,

@@ -127,7 +127,7 @@ pub(super) struct TemplateHistory {
     /// Names of parameters in URLs of pages with something new.
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// How often the template (URLs of one pattern) was deferred wrongly, that is, brought
+    /// How many times the template (URLs of one pattern) was deferred wrongly, that is, brought
     /// something new after its deferral.
     chances: u8,
 }

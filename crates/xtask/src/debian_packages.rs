@@ -235,8 +235,8 @@ impl DebianPackageFolder {
         };
         let fetched = self.download(&[package]);
         if fetched.is_err() {
-            // The package lists may be some days old and name replaced packages, so update them and
-            // retry.
+            // The package lists may be days old and still list packages that have since been
+            // replaced, so update them and retry.
             self.update_again()?;
             self.download(&[package])?;
         }

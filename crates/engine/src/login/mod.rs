@@ -32,7 +32,7 @@ pub struct SiteLogin {
     pub logged_in: Option<PageSign>,
     /// A sign that pages have only if the crawl is logged out.
     pub logged_out: Option<PageSign>,
-    /// Whether links that look like actions, such as a log-out, are not followed.
+    /// Whether to skip links that look like actions, such as a log-out.
     pub skips_actions: bool,
     /// Whether the login may use plain http.
     pub plain_http: bool,

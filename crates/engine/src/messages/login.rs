@@ -1,4 +1,4 @@
-//! Requests of logins, and the sessions of pages.
+//! The requests that a login sends, and the login session under which each page is fetched.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct LoginStepRequest {
     /// Whether this request sends the form again, because a redirect led to another URL of the
     /// same origin.
     pub(crate) is_resent: bool,
-    /// How often the login was restarted because a request failed.
+    /// How many times the login was restarted because a request failed.
     pub(crate) tries: u32,
 }
 
@@ -56,7 +56,7 @@ impl LoginStepRequest {
     }
 }
 
-/// The session that a page was requested in.
+/// The login session under which a page is fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct PageSession {
     pub(crate) login: Arc<SiteLogin>,

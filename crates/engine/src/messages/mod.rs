@@ -62,7 +62,7 @@ pub(crate) enum Job {
         /// The origin whose `tdmrep.json` is fetched.
         of: Origin,
         request: FetchRequest,
-        /// How often the request was sent before.
+        /// How many times the request was sent before.
         tries: u32,
     },
     /// A request of a login.

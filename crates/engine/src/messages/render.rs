@@ -125,7 +125,7 @@ pub(crate) struct ResourceFetch {
     pub(crate) key: ResourceKey,
     /// The page that requested the resource first.
     pub(crate) page: CanonicalUrl,
-    /// How often the request was sent before.
+    /// How many times the request was sent before.
     pub(crate) tries: u32,
     /// The body of a POST. `None` for a GET.
     pub(crate) post: Option<PostBody>,

@@ -19,8 +19,7 @@ use crate::secret_redaction::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// Whether the document was not read, because reading was stopped or is left to another
-    /// thread. If true, ignore all other fields.
+    /// Whether reading was stopped, or is left to another thread. If true, ignore all other fields.
     pub(crate) is_given_up: bool,
     /// A description of the page before its scripts run, if scripts seem to build the page. Such a
     /// page is rendered before it is read. If set, ignore all other fields.
@@ -56,7 +55,7 @@ pub(crate) struct ReadDocument {
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The links and other findings in the document that the writer stores.
+    /// What the writer stores of the document: links and other findings.
     pub(crate) findings: PageFindings,
 }
 

@@ -40,7 +40,7 @@ pub struct RecordedCrawl {
     /// For each page request, how much the crawl had committed when it chose the page. Empty for a
     /// crawl by an older version of the program, which did not write this to rows.
     levels: Vec<CommitCountsBeforeRequest>,
-    /// How often the replay has sent a request, by the hash of the URL.
+    /// How many times the replay has sent a request, by the hash of the URL.
     asked: HashMap<u64, usize>,
     /// The sum and number of the response times of all requests.
     all: ResponseTimes,

@@ -542,7 +542,7 @@ mod tests {
             assert!(rests.report(Some(1), 0));
             rests.current = None;
             rests.note_news(&news);
-            // Sent before the coordinator handled the news.
+            // The coordinator sent this report before it handled the news, so it is outdated.
             assert!(!rests.report(Some(2), 0));
             assert_eq!(rests.current, None);
             assert!(rests.report(None, 1) && rests.report(Some(3), 1));

@@ -103,7 +103,8 @@ pub enum BadRobotsCopy {
     /// The copy was written by another version of this program.
     #[error("robots copy has version {0} instead of {VERSION}")]
     Version(u32),
-    /// The files are shorter than the head states.
+    /// The files are shorter than the head states. The value is the length of `tdmrep.json`
+    /// according to the head, in bytes.
     #[error("robots copy lacks its tdmrep.json of {0} bytes")]
     Short(u64),
     /// The origin or a URL is invalid.

@@ -1,3 +1,5 @@
+//! Checks that any answer of a server can be handled.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_fetcher::fuzzed::answers(data));

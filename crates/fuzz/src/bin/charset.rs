@@ -1,3 +1,5 @@
+//! Checks that a charset and a document kind are determined for any bytes.
+
 #![no_main]
 
 #[path = "../../../extractor/tests/checks/mod.rs"]

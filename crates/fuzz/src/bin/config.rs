@@ -1,3 +1,5 @@
+//! Checks that any text can be parsed as a settings file.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl::fuzzed::config(data));

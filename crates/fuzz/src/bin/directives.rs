@@ -1,3 +1,5 @@
+//! Checks that any header and META can be parsed, and that more words never lift a restriction.
+
 #![no_main]
 
 #[path = "../../../policy/tests/checks/mod.rs"]

@@ -1,3 +1,5 @@
+//! Checks that any bytes can be converted as a PDF.
+
 #![no_main]
 
 use std::sync::Once;

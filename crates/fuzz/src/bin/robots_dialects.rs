@@ -1,3 +1,5 @@
+//! Checks that the strictest robots.txt profile allows a path only if every other profile does.
+
 #![no_main]
 
 #[path = "../../../policy/tests/checks/mod.rs"]

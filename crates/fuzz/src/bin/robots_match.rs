@@ -1,3 +1,5 @@
+//! Checks that paths are judged by robots.txt as the reference implementation does.
+
 #![no_main]
 
 #[path = "../../../policy/tests/checks/mod.rs"]

@@ -1,3 +1,5 @@
+//! Checks that every robots.txt profile parses any file.
+
 #![no_main]
 
 #[path = "../../../policy/tests/checks/mod.rs"]

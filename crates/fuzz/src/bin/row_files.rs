@@ -1,3 +1,5 @@
+//! Checks that a row file yields the same lines if it arrives in pieces.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_archive::fuzzed::row_files(data));

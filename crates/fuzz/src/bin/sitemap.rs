@@ -1,3 +1,5 @@
+//! Checks that any bytes can be read as a sitemap.
+
 #![no_main]
 
 #[path = "../../../extractor/tests/checks/mod.rs"]

@@ -1,3 +1,5 @@
+//! Checks that records of the frontier stay the same when they are encoded and decoded again.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawl_frontier::fuzzed::store_records(data));

@@ -138,14 +138,15 @@ impl AgentRules {
     }
 
     /// Returns the `Request-rate` lines of the agent's groups. Under [`RobotsProfile::Strictest`],
-    /// these are the lines by RFC 9309.
+    /// these are the lines of the groups that apply when the file is read by RFC 9309.
     #[must_use]
     pub fn request_rates(&self) -> &[RequestRate] {
         &self.reading.group.request_rates
     }
 
     /// Returns the `Visit-time` lines of the agent's groups. The agent may visit during the hours
-    /// of any of these lines. Under [`RobotsProfile::Strictest`], these are the lines by RFC 9309.
+    /// of any of these lines. Under [`RobotsProfile::Strictest`], these are the lines of the groups
+    /// that apply when the file is read by RFC 9309.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times

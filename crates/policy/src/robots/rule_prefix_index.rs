@@ -9,6 +9,7 @@
 /// A value of `within` that means "no head".
 const NONE: u32 = u32::MAX;
 
+/// An index of rules that finds those whose heads are a prefix of a path.
 #[derive(Debug)]
 pub(super) struct RulePrefixIndex {
     /// The heads, sorted by text.
@@ -17,11 +18,12 @@ pub(super) struct RulePrefixIndex {
     numbers: Box<[u32]>,
 }
 
+/// The text before the first wildcard of one or several rules.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     /// The position in `numbers` of the first rule with this head.
     first: u32,
-    /// The longest other head that is a prefix of this one, or [`NONE`].
+    /// The index in `heads` of the longest other head that is a prefix of this one, or [`NONE`].
     within: u32,
 }
 
@@ -51,7 +53,8 @@ impl RulePrefixIndex {
         }
     }
 
-    /// Calls `visit` with the indices of the rules of each head that is a prefix of `path`.
+    /// Calls `visit` once per head that is a prefix of `path`, with the indices of that head's
+    /// rules.
     pub(super) fn visit<'a>(
         &self,
         path: &[u8],

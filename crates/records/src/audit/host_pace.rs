@@ -245,7 +245,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Checks the minimum delay, the delay in the request's own row, and the maximum number of
+    /// Checks the minimum delay, the delay recorded with the request, and the maximum number of
     /// requests in flight.
     fn gap(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {

@@ -102,11 +102,15 @@ pub(super) struct KillTimeBounds {
     pub(super) after: u64,
 }
 
+/// How a run of the program ended.
 pub(super) enum ProgramEnd {
+    /// The trial killed the program.
     Killed(KillTimeBounds),
+    /// The program ended by itself.
     Finished,
 }
 
+/// The result of one run of the program.
 pub(super) struct ProgramRun {
     pub(super) end: ProgramEnd,
     /// Time from the start until all files were open; `None` if the program was killed before that.

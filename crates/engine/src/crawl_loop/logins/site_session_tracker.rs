@@ -29,7 +29,7 @@ pub(super) struct SiteSessionTracker {
     cause: Option<CanonicalUrl>,
     /// The number of logins caused by a page that was later set aside.
     vain_logins: u32,
-    /// How often the site logged the crawl out in this run.
+    /// How many times the site logged the crawl out in this run.
     pub(super) logouts: u32,
 }
 

@@ -215,7 +215,8 @@ mod tests {
                         assert_eq!(search(&bytes, from), expected, "{byte} at {place}");
                     }
                 }
-                // The first match must be found, whatever byte precedes it.
+                // `byte` is found if it is wanted; if not, it must not hide the wanted byte after
+                // it.
                 let text = [b"abc", &[byte][..], b"de", &wanted[..1], b"f"].concat();
                 let expected = if is_wanted { 3 } else { 6 };
                 assert_eq!(search(&text, 0), Some(expected), "{byte}");

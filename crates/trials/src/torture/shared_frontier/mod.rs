@@ -426,7 +426,8 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Makes a fault that affects a worker without a current fault, or a database server.
+    /// Injects a fault: kills the primary database server, or disturbs a worker that has no fault
+    /// at the moment.
     fn make_fault(&mut self) -> Result<()> {
         let kind = InjectedFaultKind::draw(&mut self.dice);
         if kind == InjectedFaultKind::Primary {
