@@ -19,7 +19,18 @@ const MAX_README_WORDS: usize = 700;
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut pages = BTreeMap::new();
     collect(&workspace.root, Path::new(""), &mut pages)?;
-    let breaches = breaches(&pages, |path| workspace.root.join(path).exists());
+    let mut breaches = breaches(&pages, |path| workspace.root.join(path).exists());
+    for (path, text) in &pages {
+        for command in test_commands(text) {
+            let TestCommand { folder, filter } = &command;
+            let mut files = Vec::new();
+            rust_files(&workspace.root, folder, &mut files)?;
+            if !selects_tests(&files, filter) {
+                let (page, folder) = (path.display(), folder.display());
+                breaches.push(format!("{page}: no test in {folder} is named {filter}"));
+            }
+        }
+    }
     if breaches.is_empty() {
         eprintln!("{} pages of Markdown: all in form", pages.len());
         return Ok(());
@@ -47,6 +58,80 @@ fn collect(root: &Path, folder: &Path, pages: &mut BTreeMap<PathBuf, String>) ->
         }
     }
     Ok(())
+}
+
+/// A `cargo test` command with a filter, in a page.
+#[derive(Debug, PartialEq)]
+struct TestCommand<'p> {
+    /// The folder of the tests, in the workspace.
+    folder: PathBuf,
+    /// The part of a test's path that selects it.
+    filter: &'p str,
+}
+
+/// Adds the Rust files in and below a folder, each with its path in the workspace and its text.
+fn rust_files(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let path = folder.join(entry?.file_name());
+        if root.join(&path).is_dir() {
+            rust_files(root, &path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(root.join(&path))?;
+            files.push((path.to_string_lossy().into_owned(), text));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a filter of `cargo test` selects any test: whether each part of the filter
+/// occurs in a module's path or a test's name. With a filter that selects none, `cargo test`
+/// succeeds.
+fn selects_tests(files: &[(String, String)], filter: &str) -> bool {
+    filter.split("::").all(|part| {
+        files
+            .iter()
+            .any(|(path, text)| path.contains(part) || tests(text).any(|test| test.contains(part)))
+    })
+}
+
+/// Returns the first lines of the test functions in a file.
+fn tests(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    text.lines().map(str::trim).filter(move |line| {
+        let is_attribute = line.starts_with("#[");
+        is_test |= is_attribute && (line.contains("[test]") || line.contains("::test"));
+        !is_attribute && std::mem::take(&mut is_test)
+    })
+}
+
+/// Returns the `cargo test` commands of a page that have a filter. Skips placeholders, such as
+/// `NAME`.
+fn test_commands(page: &str) -> Vec<TestCommand<'_>> {
+    let mut commands = Vec::new();
+    for rest in page.split("cargo test -p ").skip(1) {
+        // A command in prose ends with a backtick and may be wrapped; one in a block is a line.
+        let end = rest.find(['`', '#']).unwrap_or(rest.len());
+        let end = rest.find("\n$ ").map_or(end, |line| line.min(end));
+        let mut words = rest[..end].split_whitespace();
+        let Some(package) = words.next().filter(|package| package.starts_with("crawl")) else {
+            continue;
+        };
+        let package = package.strip_prefix("crawl-").unwrap_or(package);
+        let mut folder = Path::new("crates").join(package);
+        while let Some(word) = words.next() {
+            match word {
+                "--test" => folder.extend(["tests", words.next().unwrap_or_default()]),
+                "--bin" | "--example" | "--bench" => drop(words.next()),
+                "NAME" => {}
+                flag if flag.starts_with('-') => {}
+                filter => commands.push(TestCommand {
+                    folder: folder.clone(),
+                    filter,
+                }),
+            }
+        }
+    }
+    commands
 }
 
 fn breaches(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -> Vec<String> {
@@ -184,6 +269,27 @@ mod tests {
         assert_eq!(check("`crates/NAME` `cat docs/x`"), Vec::<String>::new());
         let missing = "`a` is in `crates/gone.rs`";
         assert_eq!(check(missing), ["README.md: no such file: crates/gone.rs"]);
+    }
+
+    #[test]
+    fn commands_name_tests_that_exist() {
+        let page = "`cargo test -p crawl-a --test cli\n  help` `cargo test -p CRATE NAME`\n\
+                    ```console\n$ cargo test -p crawl --lib   # all\n$ cargo test -p crawl b::c\n```\n";
+        let command = |folder: &str, filter| TestCommand {
+            folder: folder.into(),
+            filter,
+        };
+        let expected = [
+            command("crates/a/tests/cli", "help"),
+            command("crates/crawl", "b::c"),
+        ];
+        assert_eq!(test_commands(page), expected);
+        let files = [(
+            "src/park.rs".to_owned(),
+            "#[test]\n#[ignore]\nfn waits_for_gaps() {\nfn unparked() {\n".to_owned(),
+        )];
+        assert!(selects_tests(&files, "park::waits"));
+        assert!(!selects_tests(&files, "park::unparked"));
     }
 
     #[test]
