@@ -12,9 +12,9 @@ use crate::indexed_page::IndexedPage;
 pub enum IndexEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
-    /// Removes the page with this URL. Some reasons may be a fault of the whole site, such as a
-    /// redirect, a soft 404, or a document that is empty or can't be read. With such a reason, the
-    /// page is kept until the end of the run. Then all pages with such reasons are counted and
+    /// Removes the page with this URL. Some reasons may only be an error of the whole site, such as
+    /// a redirect, a soft 404, or a document that is empty or can't be read. With such a reason,
+    /// the page is kept until the end of the run. Then all pages with such reasons are counted and
     /// judged together.
     Drop {
         /// The URL, in canonical form.
@@ -44,7 +44,7 @@ impl IndexEntry {
     }
 
     /// Returns the reason why the entry removes a page or replaces it by its canonical URL, if the
-    /// reason may be a fault of the whole site. `None` for any other entry.
+    /// reason may only be an error of the whole site. `None` for any other entry.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];

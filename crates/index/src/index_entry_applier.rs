@@ -36,8 +36,8 @@ impl IndexWriter {
     }
 
     /// Returns the stored page and the reason if the entry would remove the page from search
-    /// results for a reason that may be a fault of the site. The page is then kept until the end of
-    /// the run. `None` if the entry takes effect at once.
+    /// results for a reason that may only be an error on the site's side. The page is then kept
+    /// until the end of the run. `None` if the entry takes effect at once.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,

@@ -106,7 +106,7 @@ pub(super) struct KillTimeBounds {
 pub(super) enum ProgramEnd {
     /// The trial killed the program.
     Killed(KillTimeBounds),
-    /// The program ended by itself.
+    /// The program ended on its own.
     Finished,
 }
 
