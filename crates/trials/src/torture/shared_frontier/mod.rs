@@ -539,7 +539,10 @@ fn table(sum: &Sum, took: Duration) -> String {
     row("ends that went on", sum.ends.into());
     row("moves of hosts", sum.moves.done.into());
     row("  that were killed", sum.moves.killed.into());
-    row("  that failed because of a database server", sum.moves.failed.into());
+    row(
+        "  that failed because of a database server",
+        sum.moves.failed.into(),
+    );
     row("crawls", sum.crawls.into());
     row("pages", tally.pages);
     row("requests", tally.requests);
