@@ -71,7 +71,7 @@ impl CrawlTotals {
 /// A point in the sequence of commits: the number of pages and of other messages committed so far.
 /// Each lease carries its commit point, encoded as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommitCounts {
+pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
     /// Messages settled in this run, except pages and states of hosts.
@@ -81,13 +81,13 @@ pub(crate) struct CommitCounts {
 /// The number of low bits for `others`. The higher bits are for `pages`.
 const OTHERS_BITS: u32 = 28;
 
-impl CommitCounts {
+impl CommitPoint {
     /// Returns the current commit point. `start` are the totals at the beginning of this run.
-    pub(crate) fn since(start: &CrawlTotals, now: &CrawlTotals) -> CommitCounts {
+    pub(crate) fn since(start: &CrawlTotals, now: &CrawlTotals) -> CommitPoint {
         let CrawlTotals {
             pages, messages, ..
         } = now.since(start);
-        CommitCounts {
+        CommitPoint {
             pages: now.pages,
             others: messages.saturating_sub(pages),
         }
@@ -99,8 +99,8 @@ impl CommitCounts {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
 
-    pub(crate) fn of(number: u64) -> CommitCounts {
-        CommitCounts {
+    pub(crate) fn of(number: u64) -> CommitPoint {
+        CommitPoint {
             pages: number >> OTHERS_BITS,
             others: number & ((1 << OTHERS_BITS) - 1),
         }

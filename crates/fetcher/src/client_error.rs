@@ -6,7 +6,7 @@ use std::io;
 use rustls::CertificateError;
 
 use crate::address_checker::AddressRefused;
-use crate::connect_only::ConnectionEstablished;
+use crate::connection_test::ConnectionEstablished;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;

@@ -33,7 +33,7 @@ use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, Tru
 use crate::failure::ExchangeFailure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_access::HostAccesses;
-use crate::http_client::{
+use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
 use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveSlot, MAX_KEPT_CONNECTIONS};

@@ -28,7 +28,7 @@ use crate::body_memory_pool::{BodyMemoryPool, BodyMemoryReservation};
 use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, ends_with_connection};
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TruncationReason, Validators};
 use crate::failure_kind::FailureKind;
-use crate::http_client::MAX_HEADER_FIELDS;
+use crate::http_client_setup::MAX_HEADER_FIELDS;
 use crate::interstitial::{PageOutline, interstitial};
 use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;

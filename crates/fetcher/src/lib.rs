@@ -19,7 +19,7 @@ mod body_reader;
 mod client_error;
 mod clock;
 mod config;
-mod connect_only;
+mod connection_test;
 mod contact;
 mod descriptor_limit;
 mod exchange;
@@ -31,7 +31,7 @@ pub mod fuzzed;
 mod host_access;
 #[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
 mod http2_limits;
-mod http_client;
+mod http_client_setup;
 mod interstitial;
 mod keep_alive_limit;
 mod name_lookup;

@@ -39,7 +39,7 @@ pub struct Comparison {
     pub order: RequestOrderComparison,
     /// Rules that excluded different numbers of URLs in the two crawls. At most a thousand rules
     /// are listed per reason, and the counts of further rules are added up.
-    pub excluded: Vec<ExclusionDifference>,
+    pub excluded: Vec<ExclusionRuleDifference>,
     /// Hosts with different results, by host key.
     pub hosts: Vec<HostDifference>,
 }
@@ -127,7 +127,7 @@ pub struct RequestOrderComparison {
 
 /// A rule that excluded different numbers of URLs in the two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExclusionDifference {
+pub struct ExclusionRuleDifference {
     /// The reason for the exclusion, such as `robots` or `scope`.
     pub reason: String,
     /// The rule, as written.
@@ -348,14 +348,14 @@ fn for_latest(
 /// Number of URLs per rule in A and in B, by reason and rule.
 type RuleCounts = BTreeMap<String, BTreeMap<Option<String>, (u64, u64)>>;
 
-fn excluded_differences(a: &Path, b: &Path) -> Result<Vec<ExclusionDifference>, RecordsError> {
+fn excluded_differences(a: &Path, b: &Path) -> Result<Vec<ExclusionRuleDifference>, RecordsError> {
     let mut counts = RuleCounts::new();
     count_rules(a, &mut counts, |(a, _)| *a += 1)?;
     count_rules(b, &mut counts, |(_, b)| *b += 1)?;
     let rules = counts.into_iter().flat_map(|(reason, rules)| {
         rules
             .into_iter()
-            .map(move |(rule, (a, b))| ExclusionDifference {
+            .map(move |(rule, (a, b))| ExclusionRuleDifference {
                 reason: reason.clone(),
                 rule,
                 a,

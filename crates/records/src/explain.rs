@@ -64,7 +64,7 @@ pub struct Explanation {
     pub sample: Option<SampleDrawPosition>,
     /// The steps of the random walk that led to the URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub walk: Option<UrlWalkSteps>,
+    pub walk: Option<RandomWalkHits>,
     /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
     /// Number of links from a seed to the URL. `None` if neither the state nor `pages.jsonl`
@@ -104,7 +104,7 @@ pub struct SampleDrawPosition {
 /// The steps of a random walk that led to a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct UrlWalkSteps {
+pub struct RandomWalkHits {
     /// Number of steps that led to the URL.
     pub steps: u64,
     /// The walker that took the first step to the URL, and the number of that step.
@@ -197,7 +197,7 @@ pub fn explain(
     while let Some(row) = rows.next_with(&needle) {
         let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
-            let place = explanation.walk.get_or_insert(UrlWalkSteps {
+            let place = explanation.walk.get_or_insert(RandomWalkHits {
                 steps: 0,
                 first: (row.walker, row.step),
             });

@@ -68,14 +68,14 @@ pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_messa
 pub use bot_page::BotPageFacts;
 pub use broken::{BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken};
 pub use compare::{
-    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionDifference, HostDifference,
+    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionRuleDifference, HostDifference,
     PageDifference, PageDifferences, RequestOrderComparison, compare, compare_round,
 };
 pub use current_pages::{CurrentRow, CurrentRowSelector};
 pub use decoded_body::decoded_body;
 pub use error::RecordsError;
 pub use explain::{
-    Explanation, SampleDrawPosition, StateAvailability, UrlMention, UrlWalkSteps, explain,
+    Explanation, RandomWalkHits, SampleDrawPosition, StateAvailability, UrlMention, explain,
 };
 pub use extraction_report::{
     ExtractRules, ExtractionReport, FieldCounts, RuleCounts, UnmatchedSelectorName, UnmetCondition,
@@ -90,7 +90,7 @@ pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{
-    BoundedEstimate, CostPlan, HostPlan, OriginRobotsStatements, PlanRule, PlanSettings, plan,
+    BoundedEstimate, CostPlan, HostPlan, OriginDelayAndUsage, PlanRule, PlanSettings, plan,
 };
 pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{

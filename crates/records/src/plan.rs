@@ -78,7 +78,7 @@ pub struct HostPlan {
     /// Known URLs that would not be fetched, by rule. Only the twenty rules that exclude most URLs.
     pub rules: Vec<PlanRule>,
     /// The host's origins, with the statements of their robots.txt files.
-    pub origins: Vec<OriginRobotsStatements>,
+    pub origins: Vec<OriginDelayAndUsage>,
     /// The delay from the end of a request to the start of the next, in milliseconds.
     pub gap_ms: u64,
     /// The rule that requires the delay: `delay`, `crawl-delay` ..
@@ -108,7 +108,7 @@ pub struct PlanRule {
 
 /// The statements of an origin's robots.txt that are not rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OriginRobotsStatements {
+pub struct OriginDelayAndUsage {
     /// Scheme, host and port.
     pub origin: String,
     /// The Crawl-delay, in milliseconds.
@@ -149,7 +149,7 @@ pub struct PlanSettings {
     /// limit.
     pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
-    pub origins: Vec<OriginRobotsStatements>,
+    pub origins: Vec<OriginDelayAndUsage>,
 }
 
 /// Sums up the planning run in `dir`. If `earlier` is the directory of an earlier crawl, page sizes
@@ -212,7 +212,7 @@ fn host_plan(
     let planned_urls = excluded.remove(PLANNED).unwrap_or_default();
     let pages = planned_urls.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
     let of_host =
-        |origin: &&OriginRobotsStatements| host_key(&origin.origin).as_ref() == Some(&host.host);
+        |origin: &&OriginDelayAndUsage| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
     let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
-use crate::max_rate_limiter::{MaxRateLimiter, RateClock};
 use crate::politeness::{Politeness, SharedHostLimits};
+use crate::rate_limits::{MaxRateLimiter, SettableGovernorClock};
 use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -93,7 +93,7 @@ pub(crate) struct Gates {
     /// Gates (shared limits) without hosts, ordered by when their delay ends.
     fading: BTreeSet<(Tick, u32)>,
     address: SharedHostLimits,
-    clock: RateClock,
+    clock: SettableGovernorClock,
     /// When the operator last changed the limits.
     changed: Tick,
 }
@@ -105,7 +105,7 @@ impl Gates {
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
             address: SharedHostLimits::of_address(politeness),
-            clock: RateClock::default(),
+            clock: SettableGovernorClock::default(),
             changed: Tick::ZERO,
         }
     }

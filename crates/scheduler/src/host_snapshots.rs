@@ -39,7 +39,7 @@ pub struct EvictedHost {
 
 /// What the scheduler knew of a host that another worker owns now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HandedOverHost {
+pub struct RelinquishedHost {
     /// Known origins of the host.
     pub origins: Vec<Origin>,
     /// Other origins whose robots.txt redirects to this host, if the request for the redirect
@@ -176,10 +176,10 @@ impl Scheduler {
 
     /// Removes a host and all its pending work for good, because another worker owns the host now.
     /// While requests to the host are in flight, returns `None`, and the host gets no new permit.
-    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<HandedOverHost> {
+    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<RelinquishedHost> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
-            return Some(HandedOverHost::default());
+            return Some(RelinquishedHost::default());
         };
         if self.hosts[id].in_flight > 0 {
             self.hosts[id].is_parked = true;
@@ -208,7 +208,7 @@ impl Scheduler {
             RequestPurpose::Hop { of } => Some(of),
             RequestPurpose::Page { .. } | RequestPurpose::Robots { .. } => None,
         });
-        Some(HandedOverHost {
+        Some(RelinquishedHost {
             origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
             unsent_hops: hops.collect(),
         })

@@ -9,13 +9,13 @@ use foldhash::fast::RandomState;
 
 use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{HostQueueMembership, NO_GATE, ScheduledHost};
-use crate::max_rate_limiter::MaxRateLimiter;
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{
     Admission, GapReason, GateCharge, Permit, PollOutcome, RequestPurpose, SpentPermit,
 };
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
+use crate::rate_limits::MaxRateLimiter;
 use crate::ready_key::{ReadyKey, ReadyQueueEntry};
 use crate::request_outcome::{HostWait, OutcomeKind, RequestOutcome};
 use crate::robots_pace::RobotsPace;

@@ -188,7 +188,7 @@ impl DatabaseThread {
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
-    ) -> DatabaseTaskHandle<T> {
+    ) -> PendingDatabaseAnswer<T> {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
@@ -197,7 +197,7 @@ impl DatabaseThread {
                 let _ = answer.send(work.await);
             });
         }
-        DatabaseTaskHandle(receiver)
+        PendingDatabaseAnswer(receiver)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -217,10 +217,10 @@ impl DatabaseThread {
     }
 }
 
-/// Work that was handed over to the thread. [`DatabaseTaskHandle::answer`] waits for its result.
-pub(crate) struct DatabaseTaskHandle<T>(mpsc::Receiver<DatabaseResult<T>>);
+/// Work that was handed over to the thread. [`PendingDatabaseAnswer::answer`] waits for its result.
+pub(crate) struct PendingDatabaseAnswer<T>(mpsc::Receiver<DatabaseResult<T>>);
 
-impl<T> DatabaseTaskHandle<T> {
+impl<T> PendingDatabaseAnswer<T> {
     /// Waits for the result. The error is `None` if the thread ended before the work did.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {

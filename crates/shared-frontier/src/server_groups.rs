@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    DatabaseSession, DatabaseTaskHandle, DatabaseThread, RECONNECT_INTERVAL, ServerConfig,
+    DatabaseSession, DatabaseThread, PendingDatabaseAnswer, RECONNECT_INTERVAL, ServerConfig,
     StatementParameter, is_cut,
 };
 use crate::sql_statements::Sql;
@@ -154,7 +154,7 @@ pub(crate) struct OtherGroup {
 }
 
 /// A request in flight, and the connection that it was sent over.
-pub(crate) type InFlightSessionRequest<T> = DatabaseTaskHandle<(Arc<DatabaseSession>, T)>;
+pub(crate) type InFlightSessionRequest<T> = PendingDatabaseAnswer<(Arc<DatabaseSession>, T)>;
 
 impl OtherGroup {
     pub(crate) fn new(

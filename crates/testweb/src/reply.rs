@@ -79,12 +79,12 @@ impl HttpAnswer {
 pub struct ScriptedReply {
     /// The pause before the first byte, in addition to the host's latency.
     pub delay: Duration,
-    pub(crate) act: ReplyContent,
+    pub(crate) act: ReplyAction,
 }
 
 /// The content of a [`ScriptedReply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ReplyContent {
+pub(crate) enum ReplyAction {
     /// The computed answer, which the host gives without scripts and handlers.
     Usual,
     /// A well-formed answer, sent at once.
@@ -117,12 +117,12 @@ pub enum RawReplyStep {
 
 impl From<HttpAnswer> for ScriptedReply {
     fn from(answer: HttpAnswer) -> ScriptedReply {
-        ScriptedReply::act(ReplyContent::Answer(answer))
+        ScriptedReply::act(ReplyAction::Answer(answer))
     }
 }
 
 impl ScriptedReply {
-    fn act(act: ReplyContent) -> ScriptedReply {
+    fn act(act: ReplyAction) -> ScriptedReply {
         ScriptedReply {
             delay: Duration::ZERO,
             act,
@@ -131,18 +131,18 @@ impl ScriptedReply {
 
     /// Creates a reply with the computed answer, which the host gives without scripts and handlers.
     pub fn usual() -> ScriptedReply {
-        ScriptedReply::act(ReplyContent::Usual)
+        ScriptedReply::act(ReplyAction::Usual)
     }
 
     /// Creates a reply of the given bytes and pauses, after which the connection closes.
     pub fn raw(steps: impl Into<Vec<RawReplyStep>>) -> ScriptedReply {
-        ScriptedReply::act(ReplyContent::Raw(steps.into()))
+        ScriptedReply::act(ReplyAction::Raw(steps.into()))
     }
 
     /// Creates a reply that sends the head immediately, then `bytes` of the body at a time, pausing
     /// before each piece.
     pub fn drip(answer: HttpAnswer, bytes: usize, pause: Duration) -> ScriptedReply {
-        ScriptedReply::act(ReplyContent::Drip(answer, bytes.max(1), pause))
+        ScriptedReply::act(ReplyAction::Drip(answer, bytes.max(1), pause))
     }
 
     /// Creates a reply that reads the request and never answers.

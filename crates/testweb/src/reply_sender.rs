@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::reply::{HttpAnswer, RawReplyStep, ReplyContent, ScriptedReply, head};
+use crate::reply::{HttpAnswer, RawReplyStep, ReplyAction, ScriptedReply, head};
 use crate::request_log::RequestLog;
 
 /// Bytes per write. The number is small, so that the last write begins shortly before the end of a
@@ -48,11 +48,11 @@ impl<'a> ReplySender<'a> {
         head_only: bool,
     ) -> io::Result<AfterReply> {
         match &reply.act {
-            ReplyContent::Answer(answer) => self.answer(answer, head_only).await,
-            ReplyContent::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
-            ReplyContent::Raw(steps) => self.raw(steps).await,
+            ReplyAction::Answer(answer) => self.answer(answer, head_only).await,
+            ReplyAction::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
+            ReplyAction::Raw(steps) => self.raw(steps).await,
             // Unreachable: the server has replaced `Usual` with an answer.
-            ReplyContent::Usual => Ok(AfterReply::Close),
+            ReplyAction::Usual => Ok(AfterReply::Close),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::random::SeededRandom;
-use crate::reply::{HttpAnswer, ReplyContent, ReplyScript, ScriptedReply};
+use crate::reply::{HttpAnswer, ReplyAction, ReplyScript, ScriptedReply};
 use crate::reply_sender::{AfterReply, ReplySender, until_closed};
 use crate::request::{ReadBuffer, ReceivedRequest, RequestReadResult};
 use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
@@ -174,7 +174,7 @@ impl ServerState {
         {
             ScriptedReply {
                 delay,
-                act: ReplyContent::Usual,
+                act: ReplyAction::Usual,
             } => ScriptedReply::from(self.usual(request)).after(delay),
             reply => reply,
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crawl_engine::{Config, EndReason, OriginWideRules, RunMode};
-use crawl_records::{CostPlan, OriginRobotsStatements, PlanSettings};
+use crawl_records::{CostPlan, OriginDelayAndUsage, PlanSettings};
 use tokio::runtime::Runtime;
 
 use super::start::choose_schemes;
@@ -68,7 +68,7 @@ async fn run(
 fn terms(settings: &Settings, origins: Vec<OriginWideRules>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-    let origins = origins.into_iter().map(|rules| OriginRobotsStatements {
+    let origins = origins.into_iter().map(|rules| OriginDelayAndUsage {
         origin: rules.origin,
         crawl_delay_ms: rules.crawl_delay.map(|(delay, _)| millis(delay)),
         crawl_delay_line: rules.crawl_delay.map(|(_, line)| line),

@@ -12,7 +12,7 @@ use crate::login::{SessionStatus, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
 use crate::time::millis;
-use crate::totals::CommitCounts;
+use crate::totals::CommitPoint;
 use crate::usage_preferences::rule_text;
 
 /// Creates the event that reports the end of an exchange.
@@ -105,7 +105,7 @@ fn row(
         why: <&str>::from(spent.why()).to_owned(),
         wait_asked,
         after: match job {
-            Job::Page { lease, .. } => Some(CommitCounts::of(lease.after).row()),
+            Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
             Job::Robots { .. } | Job::TdmRep { .. } | Job::Login(_) | Job::Render(_) => None,
         },
         signed: match result {

@@ -51,7 +51,7 @@ use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
-use crate::totals::{CommitCounts, CrawlTotals, PageChange};
+use crate::totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::trace_events::TraceEventEmitter;
 
 /// An open transaction, and the files that are written before its commit.
@@ -157,7 +157,7 @@ impl CommitGroup<'_> {
     ) -> Result<LoggedMessageEntry, EngineError> {
         let mut looked_at = None;
         if let WriterMessage::Page(page) = &message {
-            let number = page.findings.looked_at.map(CommitCounts::of);
+            let number = page.findings.looked_at.map(CommitPoint::of);
             looked_at = number.map(|point| point.messages(&self.start));
         }
         self.new_words = None;
@@ -803,7 +803,7 @@ impl CommitGroup<'_> {
             let key = format!("{META_SESSION}{site}");
             self.transaction.keep_meta(&key, &session);
         }
-        let point = CommitCounts::since(&self.start, &self.totals);
+        let point = CommitPoint::since(&self.start, &self.totals);
         self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
         if let Some(traps) = self.traps {

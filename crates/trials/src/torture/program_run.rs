@@ -111,7 +111,7 @@ pub(super) enum ProgramEnd {
 }
 
 /// The result of one run of the program.
-pub(super) struct ProgramRun {
+pub(super) struct ProgramOutcome {
     pub(super) end: ProgramEnd,
     /// Time from the start until all files were open; `None` if the program was killed before that.
     pub(super) opening: Option<Duration>,
@@ -230,7 +230,7 @@ impl CrawlCommand {
     }
 
     /// Starts or resumes the crawl. Waits for its end, or kills it at the moment that `kill` names.
-    pub(super) fn live(&self, web: &RandomWeb, kill: Option<&KillPlan>) -> Result<ProgramRun> {
+    pub(super) fn live(&self, web: &RandomWeb, kill: Option<&KillPlan>) -> Result<ProgramOutcome> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, kill, &mut opening);
@@ -239,7 +239,7 @@ impl CrawlCommand {
             let _ = child.kill();
             let _ = child.wait();
         }
-        Ok(ProgramRun {
+        Ok(ProgramOutcome {
             end: watched?,
             opening: opening.took,
         })

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::base_images;
+use super::base_image_builder;
 use crate::debian_packages::make_empty;
 use crate::workspace::{Workspace, output, run};
 
@@ -28,7 +28,7 @@ impl Chroot {
         let archive = folder.join(&name).with_extension("tar");
         if !archive.exists() {
             let unfinished = archive.with_extension("unfinished");
-            let mut command = base_images::mmdebstrap(workspace)?;
+            let mut command = base_image_builder::mmdebstrap(workspace)?;
             if !packages.is_empty() {
                 command.arg(format!("--include={}", packages.join(",")));
             }

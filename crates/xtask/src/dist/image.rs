@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::buildah::Buildah;
 use super::site_server_process::SiteServerProcess;
-use super::{base_images, image_trial};
+use super::{base_image_builder, image_trial};
 use crate::debian_packages::DebianPackageFolder;
 use crate::workspace::{Workspace, output, run as run_program};
 use crate::{compose_files, container_file_check, pinned_tools};
@@ -65,7 +65,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let begin = Instant::now();
     let recipe = fs::read_to_string(workspace.root.join(container_file_check::RECIPE))
         .with_context(|| format!("cannot read {}", container_file_check::RECIPE))?;
-    base_images::make(workspace, &buildah, &recipe)?;
+    base_image_builder::make(workspace, &buildah, &recipe)?;
     eprintln!("base images: {} s", begin.elapsed().as_secs());
     let compose = compose_files::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
@@ -74,7 +74,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     fs::write(&profile, QUICK_PROFILE)?;
     let begin = Instant::now();
     let profile = args.quick.then_some(profile.as_path());
-    base_images::build(workspace, &buildah, image, profile)?;
+    base_image_builder::build(workspace, &buildah, image, profile)?;
     eprintln!("image: {} s", begin.elapsed().as_secs());
     busybox(workspace)?;
     SiteServerProcess::build(workspace)?;
@@ -85,7 +85,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             .args(["dist", "image", "--trial"]),
     )?;
     buildah.list_images()?;
-    let caches = base_images::size(&buildah.caches())?;
+    let caches = base_image_builder::size(&buildah.caches())?;
     eprintln!("crates and build in the cache: {caches}");
     for what in NOT_SEEN {
         eprintln!("not seen: {what}");

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds and checks the packages and the container image. All files are kept
 //! in `target/dist`.
 
-mod base_images;
+mod base_image_builder;
 mod build_program;
 mod buildah;
 mod chroot;

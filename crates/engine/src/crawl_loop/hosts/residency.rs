@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{EvictedHost, HandedOverHost, SnapshotCompleteness, Tick};
+use crawl_scheduler::{EvictedHost, RelinquishedHost, SnapshotCompleteness, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -268,12 +268,12 @@ impl Hosts {
         now: Tick,
         shared: &mut WorkerCoordination,
         out: &mut Vec<Effect>,
-    ) -> HandedOverHost {
+    ) -> RelinquishedHost {
         let mut busy = shared.busy_buckets(self.residents.sent.keys());
         let hosts = self.scheduler.known_hosts();
         let leaving = hosts.filter(|host| shared.is_leaving(host));
         let leaving: Vec<HostKey> = leaving.cloned().collect();
-        let (mut evicted, mut left) = (HandedOverHost::default(), Vec::new());
+        let (mut evicted, mut left) = (RelinquishedHost::default(), Vec::new());
         for host in leaving {
             match self.scheduler.hand_over(now, &host) {
                 Some(of_host) => {

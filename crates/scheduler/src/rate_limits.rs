@@ -26,7 +26,7 @@ const MAX_NANOS: u64 = 1 << 62;
 
 /// A maximum number of requests per second, evenly spaced.
 pub struct MaxRateLimiter {
-    clock: RateClock,
+    clock: SettableGovernorClock,
     /// Time between two requests; `None` without a limit.
     interval: Option<Duration>,
     /// The limiter, created at the first request.
@@ -40,18 +40,22 @@ pub struct MaxRateLimiter {
     earlier_until: Tick,
 }
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<GovernorInstant>>;
+type Limiter =
+    RateLimiter<NotKeyed, InMemoryState, SettableGovernorClock, NoOpMiddleware<GovernorInstant>>;
 
 impl MaxRateLimiter {
     /// Creates a limit of `per_second` requests per second. There is no limit if `per_second` is
     /// `None`, not finite, or not above 0.
     #[must_use]
     pub fn new(per_second: Option<f64>) -> MaxRateLimiter {
-        MaxRateLimiter::with_clock(&RateClock::default(), per_second)
+        MaxRateLimiter::with_clock(&SettableGovernorClock::default(), per_second)
     }
 
     /// Creates a limit like [`MaxRateLimiter::new`], but with a clock that several limits share.
-    pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRateLimiter {
+    pub(crate) fn with_clock(
+        clock: &SettableGovernorClock,
+        per_second: Option<f64>,
+    ) -> MaxRateLimiter {
         MaxRateLimiter {
             clock: clock.clone(),
             interval: interval(per_second),
@@ -133,15 +137,15 @@ fn interval(per_second: Option<f64>) -> Option<Duration> {
 
 /// A clock for governor that shows the time it was last set to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RateClock(Arc<AtomicU64>);
+pub(crate) struct SettableGovernorClock(Arc<AtomicU64>);
 
-impl RateClock {
+impl SettableGovernorClock {
     fn set(&self, now: Tick) {
         self.0.store(now.as_micros(), Ordering::Relaxed);
     }
 }
 
-impl Clock for RateClock {
+impl Clock for SettableGovernorClock {
     type Instant = GovernorInstant;
 
     fn now(&self) -> GovernorInstant {

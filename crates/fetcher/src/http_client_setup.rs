@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use tower::util::MapFutureLayer;
 
 use crate::config::{FetchConfig, SetupError};
-use crate::connect_only::connect_only;
+use crate::connection_test::connect_only;
 use crate::http2_limits::limits_of_http2;
 use crate::request_timeout::noted;
 
@@ -56,7 +56,7 @@ pub(crate) fn client(
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
-/// error [`ConnectionEstablished`](crate::connect_only::ConnectionEstablished), or with the reason
+/// error [`ConnectionEstablished`](crate::connection_test::ConnectionEstablished), or with the reason
 /// why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
