@@ -42,15 +42,10 @@ const BLOCK_BYTES: usize = 16 << 10;
 /// The zstd level for stored pages. Higher levels cost more time than the space they save is worth.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// In the merge policy, a smaller segment counts as if it had this many pages. So in a crawl with
-/// small commits, a page is rewritten a few times before it is in a larger segment, instead of some
-/// hundred times.
+/// In the merge policy, a smaller segment counts as if it had this many pages. Eight segments of
+/// about the same size are merged. So in a crawl with small commits, a page is rewritten about ten
+/// times before it is in a larger segment, instead of some hundred times.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
-
-/// Minimum number of segments of about the same size that are merged. With a larger minimum, a
-/// search looks up each word more often; with a smaller one, a crawl of some 10,000 pages ends with
-/// a merge of all of them.
-const MIN_MERGED_SEGMENTS: usize = 16;
 
 /// Writes an index. A directory can have only one writer at a time.
 ///
@@ -291,7 +286,6 @@ fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<Queued
     let inner = index.writer_with_num_threads(threads, MAX_BUFFER_BYTES)?;
     let mut policy = LogMergePolicy::default();
     policy.set_min_layer_size(MIN_SEGMENT_PAGES);
-    policy.set_min_num_segments(MIN_MERGED_SEGMENTS);
     inner.set_merge_policy(Box::new(policy));
     Ok(inner)
 }
