@@ -557,7 +557,7 @@ impl Fetcher {
         };
         let method = method(request);
         let message = signed_message(method.as_str(), &request.url, &sent.fields, &sent.own);
-        let asked = self.challenges.asked(&request.url);
+        let asked = self.challenges.next_signature(&request.url);
         let fields = signing.signer.sign(&message, &asked);
         let usual = AcceptSignature::default();
         let fields = fields.or_else(|_| signing.signer.sign(&message, &usual));

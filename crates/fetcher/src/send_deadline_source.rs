@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Provides the latest time at which requests may run. No request starts or continues after it.
+/// Provides the deadline for requests. No request starts or continues after this time.
 pub trait SendDeadlineSource: Send + Sync {
     /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;

@@ -84,7 +84,7 @@ impl DemandedSignatures {
 
     /// Returns the signature that the next request to the host of this URL needs. A nonce that the
     /// server chose is returned once.
-    pub(crate) fn asked(&self, url: &CanonicalUrl) -> AcceptSignature {
+    pub(crate) fn next_signature(&self, url: &CanonicalUrl) -> AcceptSignature {
         let mut hosts = self.hosts();
         let Some(demand) = hosts.get_mut(&url.host_key()) else {
             return AcceptSignature::default();
@@ -190,13 +190,13 @@ mod tests {
         // The usual signature was refused.
         assert_eq!(learn(true, FIELD), refused);
         assert_eq!(learn(false, FIELD), SignatureDemand::Met);
-        assert_eq!(challenges.asked(&url).nonce, None);
+        assert_eq!(challenges.next_signature(&url).nonce, None);
         // The server requests a nonce of its own. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
         assert_eq!(learn(true, &nonce), SignatureDemand::Met);
-        assert_eq!(challenges.asked(&url).nonce.as_deref(), Some("n"));
+        assert_eq!(challenges.next_signature(&url).nonce.as_deref(), Some("n"));
         assert_eq!(learn(true, &nonce), refused);
-        assert_eq!(challenges.asked(&url).nonce, None);
+        assert_eq!(challenges.next_signature(&url).nonce, None);
         assert_eq!(learn(true, &nonce), SignatureDemand::Met);
         // The server requests a signature over another component.
         assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemand::Met);
@@ -207,12 +207,12 @@ mod tests {
     fn a_component_that_cannot_be_covered_is_refused_by_name() {
         let challenges = DemandedSignatures::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
-        let asked = AcceptSignature::of(r#"a=("cookie")"#);
+        let signature = AcceptSignature::of(r#"a=("cookie")"#);
         let missing =
             |_: &AcceptSignature| Err(SignatureBaseError::Missing("\"cookie\"".to_owned()));
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
-            challenges.learn(&url, false, asked, missing),
+            challenges.learn(&url, false, signature, missing),
             SignatureDemand::Unmet(why)
         );
         let rsa = AcceptSignature::of(r#"a=();alg="rsa-v1_5-sha256""#);

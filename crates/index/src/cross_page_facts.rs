@@ -60,10 +60,10 @@ pub(crate) struct CrossPageFacts {
 pub(crate) struct CrossPageFactsCollector {
     dir: PathBuf,
     max_bytes: usize,
-    /// For each page: whether it is in the index (`HERE`), the texts of the links to it, each with
-    /// the number of pages that have such a link (`NAMED`), and how many of these links follow
-    /// another one on the same page (`LINKED_AGAIN`). So the difference of the two sums is the
-    /// number of pages that link to it.
+    /// The facts that each page states about itself and its link targets. `HERE` marks an indexed
+    /// page. `NAMED` counts the pages that link to a target with a given text. `LINKED_AGAIN`
+    /// counts the further texts of pages that link to a target with several texts. The sum of the
+    /// `NAMED` counts minus `LINKED_AGAIN` is the number of pages that link to the target.
     links: SummingSorter,
     /// The URLs of all pages, sorted by the hash of the page's text: see [`text_key`].
     texts: SummingSorter,
@@ -107,12 +107,8 @@ impl CrossPageFactsCollector {
             if before.replace(target) == Some(target) {
                 self.links.add(&fact(target, LINKED_AGAIN, &[]), 1)?;
             }
-            // The same key as that of `fact`, but without an allocation, because `add` copies only
-            // a key that is new.
-            key.clear();
-            key.extend_from_slice(&target.to_be_bytes());
-            key.push(NAMED);
-            key.extend_from_slice(text.as_bytes());
+            // Reuse one buffer: `add` copies only new keys, and most keys are not new.
+            set_fact(&mut key, target, NAMED, text.as_bytes());
             self.links.add(&key, 1)?;
         }
         Ok(())
@@ -130,8 +126,19 @@ impl CrossPageFactsCollector {
     }
 }
 
+/// Returns the key of a fact about a page.
 fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
-    [&page.to_be_bytes(), &[kind][..], rest].concat()
+    let mut key = Vec::with_capacity(9 + rest.len());
+    set_fact(&mut key, page, kind, rest);
+    key
+}
+
+/// Replaces the content of `key` by the key of a fact about a page.
+fn set_fact(key: &mut Vec<u8>, page: u64, kind: u8, rest: &[u8]) {
+    key.clear();
+    key.extend_from_slice(&page.to_be_bytes());
+    key.push(kind);
+    key.extend_from_slice(rest);
 }
 
 /// Returns a key that sorts pages by the hash of their text. Pages with the same text are sorted by

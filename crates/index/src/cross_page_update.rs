@@ -579,7 +579,8 @@ impl Settling<'_> {
     }
 }
 
-/// The parts of an indexed page that depend on other pages, as far as a search depends on them.
+/// The parts of an indexed page that depend on other pages. If they are unchanged, the page need
+/// not be written again.
 #[derive(PartialEq)]
 struct DependentParts {
     leaving: Option<String>,

@@ -1,5 +1,5 @@
 //! Stores the entries of a run in a file until the run ends. Then a single pass can write each page
-//! once, with all facts about it.
+//! once, with all facts about it. Entries are read ahead on another thread.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};

@@ -31,9 +31,8 @@ pub struct BrokenLinkReport {
     pub format: u32,
     /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// Where links were looked for: `links.jsonl`, `archive` (the archived pages), or `via`. With
-    /// `via`, the crawl has neither of these, so each broken page is listed with the page that
-    /// first led to it.
+    /// The source of the links: `links.jsonl`, `archive` (the archived pages), or `via`, if the
+    /// crawl has neither. With `via`, only the page that first led to a broken page is listed.
     pub source: String,
     /// Pages without a response, with a status of 400 or above, or with a redirect that leads
     /// nowhere, in URL order. A redirect loop is listed once, under the first of its URLs.

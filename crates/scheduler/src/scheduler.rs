@@ -129,8 +129,8 @@ impl Scheduler {
     }
 
     /// Sets only the pace of an origin's robots.txt, not its state: page permits still require
-    /// [`Scheduler::set_robots`]. From now on, the pace applies to all requests to the host, also
-    /// to those that precede the pages.
+    /// [`Scheduler::set_robots`]. The pace applies to all later requests to the host,
+    /// including requests other than pages.
     pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);

@@ -1,5 +1,5 @@
-//! The command that reopens the URLs that were settled by a worker whose directory is lost. It
-//! marks the buckets to search; their owners then reopen the URLs.
+//! The command that reopens the URLs that were settled by a worker whose directory is lost. The
+//! command marks the buckets to search. The owners of these buckets then reopen the URLs.
 
 use std::time::Duration;
 

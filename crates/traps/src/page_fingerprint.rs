@@ -137,8 +137,8 @@ impl PageFingerprintBuilder {
             if self.is_full() {
                 break;
             }
-            // Clear the bits of this word. They are consecutive, so the addition carries through
-            // all of them.
+            // Clear the bits of this word. The addition carries through all of them, because they
+            // are consecutive.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {

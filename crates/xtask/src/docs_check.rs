@@ -24,7 +24,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         for command in test_commands(text) {
             let TestCommand { folder, filter } = &command;
             let mut files = Vec::new();
-            rust_files(&workspace.root, folder, &mut files)?;
+            let root = workspace.root.join(folder);
+            match root.is_dir() {
+                true => rust_files(&root, Path::new(""), &mut files)?,
+                // A test program may be a single file.
+                false => files.extend(
+                    fs::read_to_string(root.with_extension("rs")).map(|text| (String::new(), text)),
+                ),
+            }
             if !selects_tests(&files, filter) {
                 let (page, folder) = (path.display(), folder.display());
                 breaches.push(format!("{page}: no test in {folder} is named {filter}"));
@@ -69,7 +76,7 @@ struct TestCommand<'p> {
     filter: &'p str,
 }
 
-/// Adds the Rust files in and below a folder, each with its path in the workspace and its text.
+/// Adds the Rust files in and below a folder of `root`, each with its path in `root` and its text.
 fn rust_files(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let path = folder.join(entry?.file_name());

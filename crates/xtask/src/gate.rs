@@ -44,11 +44,11 @@ enum Place {
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Concurrent with the tests. Such a step and the tests mostly wait, so they hardly slow each
-    /// other down.
+    /// Concurrent with the tests, one after the other. The tests often wait, and leave a processor
+    /// idle.
     BesideTests,
-    /// Like [`Place::BesideTests`], and concurrent with those steps too, because this step takes as
-    /// long as all of them.
+    /// Concurrent with the tests and all [`Place::BesideTests`] steps. For a step that takes about
+    /// as long as all of those.
     BesideAll,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct ReadDocument {
     pub(crate) declared_state: Option<DeclaredChangeRate>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// What the writer stores of the document: links and other findings.
+    /// The links and other findings that the writer stores.
     pub(crate) findings: PageFindings,
 }
 

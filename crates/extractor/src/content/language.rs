@@ -213,14 +213,14 @@ const ENGLISH: [&str; 24] = [
     "the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "be", "by", "this", "with",
     "are", "or", "from", "which", "not", "an", "was", "you", "at", "on",
 ];
-/// In an English text, at most one byte in this many is outside of ASCII: quotation marks, dashes,
-/// and letters of names.
-const NON_ASCII_IN: usize = 10;
+/// At most one byte in this many of an English text is not ASCII. Such bytes belong to quotation
+/// marks, dashes and names.
+const BYTES_PER_NON_ASCII: usize = 10;
 /// Maximum bytes of a word that counts.
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// What proves that a text is in English, in a twentieth of the full detector's time, which compares
-/// dozens of languages.
+/// A test that proves that a text is in English. The full detector takes twenty times as long,
+/// because it compares dozens of languages.
 struct EnglishProof {
     /// The words that count.
     words: &'static [&'static str],
@@ -258,8 +258,8 @@ impl EnglishProof {
     fn holds_for(&self, text: &str) -> bool {
         // A text in another script may contain an English sentence. Such a script may also write no
         // spaces, so that its words are not counted.
-        let others = text.bytes().filter(|byte| !byte.is_ascii()).count();
-        if others * NON_ASCII_IN > text.len() {
+        let non_ascii = text.bytes().filter(|byte| !byte.is_ascii()).count();
+        if non_ascii * BYTES_PER_NON_ASCII > text.len() {
             return false;
         }
         let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);

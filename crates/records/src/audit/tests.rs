@@ -629,7 +629,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         ..robots((0, 100), 200, BARS_P)
     };
     // The first page after a robots.txt response may be requested even if the response is stale by
-    // then. The second page may not.
+    // then, but no further page.
     let log = |first, second| {
         [
             short(),

@@ -46,8 +46,8 @@ pub(super) struct RandomWeb {
     pub(super) expected: BTreeMap<String, Option<u16>>,
     /// URLs that the crawl discovers but must not fetch.
     pub(super) barred: BTreeSet<String>,
-    /// URLs that the crawl may fetch without writing a row: on each host, `/robots.txt` and
-    /// [`RULES`], to which robots.txt may redirect.
+    /// URLs that the crawl may fetch without writing a row: `/robots.txt` of each host, and
+    /// [`RULES`], the target of a redirected robots.txt.
     pub(super) rules: BTreeSet<String>,
     /// Whether the crawl also writes link rows.
     pub(super) links: bool,
