@@ -129,6 +129,10 @@ fn crawl(folder: &Path) -> Command {
     command
 }
 
+/// A timeout that no page reaches, so that tests don't depend on the machine's speed. Only the
+/// tests of the timeout set a shorter one.
+const LONG_TIMEOUT: [&str; 2] = ["--render-timeout", "10m"];
+
 fn run(folder: &Path, args: &[&str]) -> Output {
     let output = crawl(folder).args(args).output().unwrap();
     assert!(
@@ -154,7 +158,11 @@ fn render(web: &TestWeb, args: &[&str]) -> TempDir {
         "off",
         "-q",
     ];
-    run(folder.path(), &[&base[..], args].concat());
+    let timeout: &[&str] = match args.contains(&LONG_TIMEOUT[0]) {
+        true => &[],
+        false => &LONG_TIMEOUT,
+    };
+    run(folder.path(), &[&base[..], timeout, args].concat());
     folder
 }
 
@@ -367,7 +375,8 @@ fn a_crash_loses_nothing() {
         "300ms",
         "-q",
     ];
-    let mut killed = crawl(folder.path()).args(args).spawn().unwrap();
+    let args = [&args[..], &LONG_TIMEOUT].concat();
+    let mut killed = crawl(folder.path()).args(&args).spawn().unwrap();
     // Wait until the page's script is requested, which shows that the browser is running.
     let limit = std::time::Duration::from_secs(60);
     assert!(web.wait_for(limit, |log| log.iter().any(|entry| entry.path == "/app.js")));

@@ -97,6 +97,8 @@ fn rendered_crawl() -> (Dir, Cmd, Vec<PageRow>) {
     let seed = web.url(0, "/");
     let mut args = vec!["--seed", &seed, "--output", "c", "--render", "on"];
     args.extend(["--screenshots", "--browser-sandbox=off", "--delay", "0s"]);
+    // A timeout that no page reaches, however slow the machine.
+    args.extend(["--render-timeout", "10m"]);
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let rows = dir.rows("c/pages.jsonl").into_iter();

@@ -10,7 +10,7 @@ use crawl_testweb::{HttpAnswer, LinkMix, ScriptedReply, TestWeb, TestWebBuilder}
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{crawl, render, rows};
+use super::{LONG_TIMEOUT, crawl, render, rows};
 
 /// The text of each page without its scripts.
 const STATIC_TEXT: &str = "What the server sent. ";
@@ -159,6 +159,7 @@ fn a_browser_that_is_killed_is_started_again() {
             "1",
         ])
         .args(["--delay", "0s", "--timeout", "5s", "--retries", "0"])
+        .args(LONG_TIMEOUT)
         .spawn()
         .unwrap();
     let limit = Duration::from_secs(60);

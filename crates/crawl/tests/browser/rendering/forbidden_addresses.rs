@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use crawl_testweb::{HttpAnswer, TestWeb};
 use tempfile::TempDir;
 
-use super::{json, rows, run};
+use super::{LONG_TIMEOUT, json, rows, run};
 
 /// The address of the metadata service of cloud providers, which hands out credentials.
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
@@ -80,7 +80,7 @@ fn crawl(web: &TestWeb, name_server: &str) -> TempDir {
     let contact = ["--contact", "bot@e.example"];
     let rendering = ["--render", "on", "--browser-sandbox", "off"];
     let names = ["--name-server", name_server];
-    let args = [&base[..], &contact, &rendering, &names].concat();
+    let args = [&base[..], &contact, &rendering, &LONG_TIMEOUT, &names].concat();
     run(folder.path(), &args);
     folder
 }

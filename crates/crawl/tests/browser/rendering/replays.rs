@@ -77,7 +77,7 @@ fn a_replay_renders_the_same_pages_without_a_request() {
         "--delay",
         "50ms",
         "--render-timeout",
-        "3s",
+        "10s",
     ];
     let folder = render(&web, &args);
     let failed = rows(&folder, "pages.jsonl");
