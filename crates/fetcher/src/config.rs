@@ -31,9 +31,10 @@ pub struct FetchConfig {
     pub first_byte_timeout: Duration,
     /// Maximum time between two bytes of the body.
     pub idle_timeout: Duration,
-    /// How long an idle connection is kept alive; zero keeps none. At most 32 are kept per host and
-    /// 1,024 in total, including those in use.
+    /// How long an idle connection is kept alive; zero keeps none. At most 32 are kept per host.
     pub keep_alive: Duration,
+    /// Maximum kept connections to all hosts together, including those in use; zero keeps none.
+    pub max_kept_connections: u32,
     /// Maximum bytes of an encoded body to keep; longer bodies are cut.
     pub max_body: u64,
     /// Decides which bodies to read, for requests with [`is_filtered`]. `None` reads all bodies.
@@ -97,6 +98,7 @@ impl FetchConfig {
             first_byte_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(20),
             keep_alive: Duration::from_secs(5),
+            max_kept_connections: 1024,
             max_body: 10 << 20,
             body_filter: None,
             body_memory: 128 << 20,

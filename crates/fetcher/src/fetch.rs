@@ -36,7 +36,7 @@ use crate::host_access::HostAccesses;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
-use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveSlot, MAX_KEPT_CONNECTIONS};
+use crate::keep_alive_limit::{KeepAliveLimiter, KeepAliveSlot};
 use crate::name_lookup::{NameServerResolver, unusable};
 use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time};
@@ -140,7 +140,7 @@ impl Fetcher {
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
-            kept: KeepAliveLimiter::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
+            kept: KeepAliveLimiter::new(config.max_kept_connections, config.keep_alive),
             client: Clients::new(&config, &tls, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,

@@ -9,18 +9,13 @@ use crawl_weburl::HostKey;
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 
-/// Maximum kept connections, including those in use. Each takes some 30 kB in the HTTP library; see
-/// `docs/performance.md` for a breakdown.
-/// Beyond the limit: closed after the response.
-pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
-
 /// Minimum time between two searches for hosts whose connections have been closed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Decides which hosts' connections may be kept alive.
 #[derive(Debug)]
 pub(crate) struct KeepAliveLimiter {
-    max: usize,
+    max: u32,
     /// After this time without use, a connection is surely closed.
     closed_after: Duration,
     state: Mutex<State>,
@@ -30,7 +25,7 @@ pub(crate) struct KeepAliveLimiter {
 struct State {
     hosts: HashMap<HostKey, OfHost, RandomState>,
     /// Number of connections of all hosts.
-    connections: usize,
+    connections: u32,
     looked: Instant,
 }
 
@@ -39,8 +34,8 @@ struct State {
 struct OfHost {
     /// The highest number of connections that were in use at the same time so far. Up to this many
     /// may be open and idle now.
-    made: usize,
-    in_use: usize,
+    made: u32,
+    in_use: u32,
     used_last: Instant,
 }
 
@@ -53,7 +48,7 @@ pub(crate) struct KeepAliveSlot<'a> {
 
 impl KeepAliveLimiter {
     /// Creates a limit of `max` connections, each kept idle for up to `keep_alive`.
-    pub(crate) fn new(max: usize, keep_alive: Duration) -> KeepAliveLimiter {
+    pub(crate) fn new(max: u32, keep_alive: Duration) -> KeepAliveLimiter {
         KeepAliveLimiter {
             max,
             // The client looks for expired idle connections only once per `keep_alive`, so a

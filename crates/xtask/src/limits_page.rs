@@ -45,11 +45,12 @@ const PARTS: [(&str, &str); 18] = [
 const PROGRAM: (&str, &str) = ("crawl", "Commands and servers");
 
 /// Settings that are limits: the key in `docs/configuration.md`, and what happens beyond the limit.
-const SETTINGS: [(&str, &str); 13] = [
+const SETTINGS: [(&str, &str); 14] = [
     ("timeout", "`timeout`"),
     ("connect-timeout", "`connect_timeout`, `dns_timeout`"),
     ("first-byte-timeout", "`first_byte_timeout`"),
     ("idle-timeout", "`idle_timeout`"),
+    ("max-kept-connections", "closed after the response"),
     ("max-body", "`body_truncated`"),
     ("body-memory", "other bodies wait, then `no_room`"),
     ("max-sitemap-urls", "`sitemap_limit`"),

@@ -269,6 +269,8 @@ pub(super) fn fetch_config(
         connect_timeout: fetch.connect_timeout.get(),
         first_byte_timeout: fetch.first_byte_timeout.get(),
         idle_timeout: fetch.idle_timeout.get(),
+        keep_alive: fetch.keep_alive.get(),
+        max_kept_connections: fetch.max_kept_connections,
         max_body: fetch.max_body.0,
         body_memory: fetch.body_memory.0,
         name_servers: fetch.name_server.iter().map(|server| server.0).collect(),

@@ -84,9 +84,7 @@ impl Job {
         config.shared = shared_crawl(&now.settings, &now.checked.seeds);
         now.config_text.clone_from(&config.config_text);
         config.politeness.concurrency = self.connections.concurrency;
-        if !self.connections.may_be_kept {
-            config.fetch.keep_alive = Duration::ZERO;
-        }
+        config.fetch.max_kept_connections = self.connections.kept;
         config
     }
 

@@ -2,21 +2,21 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use crate::settings::Settings;
+
 /// File descriptors reserved for state, archive, rows and index.
 const RESERVED_DESCRIPTORS: u64 = 96;
-/// Descriptors per connection: one for the socket, and one for the DNS lookup or for an attempt to
+/// Descriptors per request: one for the socket, and one for the DNS lookup or for an attempt to
 /// connect to the host's second address.
-const PER_CONNECTION: u64 = 2;
-/// Descriptors per connection if idle connections are kept as well.
-const KEPT_PER_CONNECTION: u64 = 3;
+const PER_REQUEST: u64 = 2;
 
 /// The connections that a crawl may open with the available file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FetchConnectionLimits {
     /// Maximum concurrent requests.
     pub(crate) concurrency: u32,
-    /// Whether idle connections may be kept for later requests.
-    pub(crate) may_be_kept: bool,
+    /// Maximum connections kept for later requests, including those in use.
+    pub(crate) kept: u32,
 }
 
 /// Raises the limit of open files to this process's maximum.
@@ -27,10 +27,11 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Returns the requested number of connections, reduced to what the available descriptors allow.
-pub(crate) fn connections(concurrency: u32) -> FetchConnectionLimits {
+/// Returns the requested numbers of connections, reduced to what the available descriptors allow.
+pub(crate) fn connections(settings: &Settings) -> FetchConnectionLimits {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
-    let connections = within(limit, concurrency);
+    let concurrency = settings.politeness.concurrency;
+    let connections = within(limit, concurrency, settings.fetch.max_kept_connections);
     if connections.concurrency < concurrency {
         tracing::warn!(
             "limited to {} requests at once, since only {limit} files may be open\nhint: raise the \
@@ -41,12 +42,15 @@ pub(crate) fn connections(concurrency: u32) -> FetchConnectionLimits {
     connections
 }
 
-fn within(limit: u64, concurrency: u32) -> FetchConnectionLimits {
+fn within(limit: u64, concurrency: u32, max_kept: u32) -> FetchConnectionLimits {
     let free = limit.saturating_sub(RESERVED_DESCRIPTORS);
-    let max = u32::try_from(free / PER_CONNECTION).unwrap_or(u32::MAX);
+    let max = u32::try_from(free / PER_REQUEST).unwrap_or(u32::MAX);
+    let concurrency = concurrency.min(max.max(1));
+    // Any request may need descriptors beside the kept connections: to connect to another host.
+    let left = free.saturating_sub(PER_REQUEST * u64::from(concurrency));
     FetchConnectionLimits {
-        concurrency: concurrency.min(max.max(1)),
-        may_be_kept: free / KEPT_PER_CONNECTION >= u64::from(concurrency),
+        concurrency,
+        kept: max_kept.min(u32::try_from(left).unwrap_or(u32::MAX)),
     }
 }
 
@@ -56,18 +60,16 @@ mod tests {
 
     #[test]
     fn files_have_descriptors_before_connections() {
-        for (limit, asked, concurrency, may_be_kept) in [
-            (u64::MAX, 256, 256, true),
-            (1024, 256, 256, true),
-            (700, 256, 256, false),
-            (256, 256, 80, false),
-            (40, 256, 1, false),
+        for (limit, asked, concurrency, kept) in [
+            (u64::MAX, 256, 256, 1000),
+            (2000, 256, 256, 1000),
+            (1024, 256, 256, 416),
+            (700, 256, 256, 92),
+            (256, 256, 80, 0),
+            (40, 256, 1, 0),
         ] {
-            let expect = FetchConnectionLimits {
-                concurrency,
-                may_be_kept,
-            };
-            assert_eq!(within(limit, asked), expect, "{limit}");
+            let expect = FetchConnectionLimits { concurrency, kept };
+            assert_eq!(within(limit, asked, 1000), expect, "{limit}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn crawl(
     for change in changes(&older, &settings, &checked) {
         terminal.say(&change);
     }
-    let connections = connections(settings.politeness.concurrency);
+    let connections = connections(&settings);
     let job = Job::new(settings, checked, sources, connections, terminal, directory);
     let job = Arc::new(job);
     let code = runtime.block_on(rounds::run(&job));

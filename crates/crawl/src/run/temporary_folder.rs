@@ -49,12 +49,10 @@ impl TemporaryFolder {
 
     /// Returns the configuration of a run that writes to this folder and stores no pages.
     pub(super) fn config(&self, settings: &Settings, checked: &CheckedSettings) -> Config {
-        let connections = connections(settings.politeness.concurrency);
+        let connections = connections(settings);
         let mut config = engine_config(settings, checked);
         config.politeness.concurrency = connections.concurrency;
-        if !connections.may_be_kept {
-            config.fetch.keep_alive = Duration::ZERO;
-        }
+        config.fetch.max_kept_connections = connections.kept;
         Config {
             output: self.path().to_owned(),
             // No budgets are needed, because they limit pages and this run fetches none.

@@ -787,6 +787,18 @@ tables! {
         /// Maximum pause within a response
         #[arg(value_name = "DURATION")]
         idle_timeout: DurationSetting = DurationSetting::from_secs(20), GoesOn;
+        /// How long a connection stays open without a request
+        ///
+        /// The next request to the host then needs no handshake. 0 closes connections after each
+        /// response. Many servers close idle connections after 5 seconds themselves.
+        #[arg(value_name = "DURATION")]
+        keep_alive: DurationSetting = DurationSetting::from_secs(5), GoesOn;
+        /// Maximum connections to keep open, including those in use
+        ///
+        /// Each takes about 30 kB of memory and one open file. With thousands of hosts, a higher
+        /// limit saves handshakes.
+        #[arg(value_name = "N")]
+        max_kept_connections: u32 = 1024, GoesOn;
         /// Maximum body size, at most 255MiB; longer bodies are truncated and marked
         #[arg(value_name = "SIZE")]
         max_body: ByteSize = ByteSize(10 << 20), Guarded("could exhaust this machine's memory");

@@ -31,11 +31,12 @@ const MAX_NAME: usize = 100;
 const OWN_TABLES: [&str; 4] = ["display", "frontier", "output", "crawl"];
 
 /// Keys that may differ between workers because they depend on the machine, each with its table.
-const OWN_KEYS: [(&str, &str); 9] = [
+const OWN_KEYS: [(&str, &str); 10] = [
     ("politeness", "concurrency"),
     ("politeness", "look-ups"),
     ("politeness", "hosts-in-memory"),
     ("fetch", "body-memory"),
+    ("fetch", "max-kept-connections"),
     ("fetch", "proxy"),
     ("fetch", "resolve"),
     ("fetch", "name-server"),

@@ -234,6 +234,8 @@ const FLAGS: &[(&[&str], &str)] = &[
         "first-byte-timeout = \"9s\"",
     ),
     (&["--idle-timeout", "8s"], "idle-timeout = \"8s\""),
+    (&["--keep-alive", "1m"], "keep-alive = \"1m\""),
+    (&["--max-kept-connections", "9"], "max-kept-connections = 9"),
     (&["--max-body", "512KiB"], "max-body = \"512KiB\""),
     (&["--body-memory", "1GiB"], "body-memory = \"1GiB\""),
     (
