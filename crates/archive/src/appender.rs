@@ -9,7 +9,7 @@ use crate::disk::{AppendableFile, Disk, DiskFile};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// A file that pieces are appended to. Each piece is written whole or not at all.
+/// Appends pieces to a file. Each piece is written whole or not at all.
 pub(crate) struct Appender<S = DiskFile> {
     store: S,
     path: PathBuf,

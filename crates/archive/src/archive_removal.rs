@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::archive_names::{CAPTURES, FOLDER};
+use crate::archive_layout::{CAPTURES, FOLDER};
 use crate::capture_log_reader::{CaptureLine, CaptureLogReader};
 use crate::error::ReadError;
 use crate::regular_file::{open_regular, replace_file};

@@ -120,7 +120,8 @@ impl<R: BufRead> LineReader<R> {
 
     /// Reads the next line. Returns `None` at the end of the input.
     ///
-    /// # Errors I/O errors of the input.
+    /// # Errors
+    /// I/O errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
         if self.ended {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::archive_names::{CAPTURES, FOLDER};
+use crate::archive_layout::{CAPTURES, FOLDER};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::cdxj;
 use crate::regular_file::open_regular;
@@ -83,7 +83,8 @@ pub struct CaptureLogReader {
 impl CaptureLogReader {
     /// Opens the capture log of the crawl in `dir`. `None` if the crawl has no archive.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open(dir: &Path) -> io::Result<Option<CaptureLogReader>> {
         match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
             Ok(file) => Ok(Some(CaptureLogReader {

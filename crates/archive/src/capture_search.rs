@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::archive_names::{FOLDER, INDEX};
+use crate::archive_layout::{FOLDER, INDEX};
 use crate::bounded_read::MAX_LINE_BYTES;
 use crate::capture_log_reader::CaptureLine;
 use crate::regular_file::open_regular;
@@ -21,7 +21,8 @@ const MAX_ALIKE: usize = 16;
 /// of the archive in `dir`. `None` if the index doesn't list the capture (captures are added only
 /// at the end of a run), or if the record can't be read.
 ///
-/// # Errors I/O errors of the index.
+/// # Errors
+/// I/O errors of the index.
 pub fn find_response(
     dir: &Path,
     url: &CanonicalUrl,

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 use crate::appender::sync_folder;
-use crate::archive_names::{CAPTURES, FOLDER, INDEX};
+use crate::archive_layout::{CAPTURES, FOLDER, INDEX};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::ArchiveError;
 use crate::line_sorter::LineSorter;
@@ -22,7 +22,8 @@ pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 /// bytewise, in bounded memory. Lines longer than [`MAX_LINE_BYTES`] are invalid and dropped. The
 /// old index stays until the new one is complete and synced.
 ///
-/// # Errors [`ArchiveError::Full`] and other I/O errors.
+/// # Errors
+/// [`ArchiveError::Full`] and other I/O errors.
 pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
@@ -74,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::sort;
-    use crate::archive_names::{CAPTURES, INDEX};
+    use crate::archive_layout::{CAPTURES, INDEX};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

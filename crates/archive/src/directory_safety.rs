@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use crate::archive_names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
+use crate::archive_layout::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 use crate::error::ArchiveError;
 
 /// The folder of the crawl's state.

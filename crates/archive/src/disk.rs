@@ -11,12 +11,14 @@ use std::sync::Arc;
 pub trait DiskFaultInjector: fmt::Debug + Send + Sync {
     /// Returns how many of the `length` bytes to append to a file are written.
     ///
-    /// # Errors The error that the write reports. Nothing is written then.
+    /// # Errors
+    /// The error that the write reports. Nothing is written then.
     fn write(&self, path: &Path, length: usize) -> io::Result<usize>;
 
     /// Decides whether a file can be truncated to `length` bytes.
     ///
-    /// # Errors The error that the truncation reports. The file stays unchanged then.
+    /// # Errors
+    /// The error that the truncation reports. The file stays unchanged then.
     fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
 
     /// Simulates the sync of a file, which replaces the real sync.

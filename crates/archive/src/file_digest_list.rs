@@ -16,7 +16,7 @@ use std::thread;
 use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256, digest};
 
-use crate::archive_names::FOLDER;
+use crate::archive_layout::FOLDER;
 use crate::bounded_read::{BoundedLine, LineReader};
 use crate::directory_safety::is_of_archive;
 use crate::regular_file::{open_regular, replace_file};
@@ -34,7 +34,7 @@ const GROWING: &str = ".warc.gz";
 
 /// The files that may have changed, so that their digests must be computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangedFiles<'a> {
+pub enum FilesToRehash<'a> {
     /// All files may have changed, as at the end of a run.
     All,
     /// Only these files and the files in these folders may have changed.
@@ -56,7 +56,8 @@ pub struct FileDigestList {
 impl FileDigestList {
     /// Reads the list of a crawl's directory. `None` if there is no list.
     ///
-    /// # Errors I/O errors. Invalid rows are not errors, but are added to [`FileDigestList::faults`].
+    /// # Errors
+    /// I/O errors. Invalid rows are not errors, but are added to [`FileDigestList::faults`].
     pub fn read(dir: &Path) -> io::Result<Option<FileDigestList>> {
         let file = match open_regular(&dir.join(DIGESTS)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
@@ -149,23 +150,23 @@ fn line_of(row: &FileDigestRow) -> Vec<u8> {
 }
 
 /// Lists the files of a crawl's directory while no run writes to it. Digests of unchanged files are
-/// taken from the existing list. With [`ChangedFiles::Named`] and without a complete list, nothing
+/// taken from the existing list. With [`FilesToRehash::Named`] and without a complete list, nothing
 /// is written, because the end of the next run lists all files anyway.
 ///
 /// # Errors
 /// I/O errors of reading the files or writing the list.
-pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
+pub fn write_digests(dir: &Path, changed: FilesToRehash<'_>) -> io::Result<()> {
     let before = FileDigestList::read(dir)?.filter(|list| list.faults.is_empty());
     let is_whole = before.as_ref().is_some_and(|list| list.is_whole);
-    if matches!(changed, ChangedFiles::Named(_)) && !is_whole {
+    if matches!(changed, FilesToRehash::Named(_)) && !is_whole {
         return Ok(());
     }
     let rows = before.map(|list| list.rows).unwrap_or_default();
     let listed: BTreeMap<&str, &FileDigestRow> =
         rows.iter().map(|row| (row.file.as_str(), row)).collect();
     let has_changed = |path: &str| match changed {
-        ChangedFiles::All => !path.ends_with(GROWING),
-        ChangedFiles::Named(names) => names.iter().any(|name| {
+        FilesToRehash::All => !path.ends_with(GROWING),
+        FilesToRehash::Named(names) => names.iter().any(|name| {
             let rest = path.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }),
@@ -179,7 +180,7 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
         let row = listed.get(file.as_str()).filter(|_| !has_changed(&file));
         let has_grown = |row: &FileDigestRow| {
             let length = fs::symlink_metadata(dir.join(&file)).map(|metadata| metadata.len());
-            changed == ChangedFiles::All && length.is_ok_and(|length| length > row.bytes)
+            changed == FilesToRehash::All && length.is_ok_and(|length| length > row.bytes)
         };
         list.rows.push(match row.filter(|row| !has_grown(row)) {
             Some(row) => (*row).clone(),
@@ -206,7 +207,8 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
 /// Writes a first list for a directory whose WARC files were copied from other directories. `rows`
 /// has the known digests of these files, so that [`write_digests`] doesn't read them again.
 ///
-/// # Errors I/O errors of writing the list.
+/// # Errors
+/// I/O errors of writing the list.
 pub fn start_digests(dir: &Path, mut rows: Vec<FileDigestRow>) -> io::Result<()> {
     rows.sort_by(|one, other| one.file.cmp(&other.file));
     let list = FileDigestList {
@@ -219,7 +221,8 @@ pub fn start_digests(dir: &Path, mut rows: Vec<FileDigestRow>) -> io::Result<()>
 /// Drops all rows of the list but those of WARC files, because a run is about to change the other
 /// files. A list with faults is deleted.
 ///
-/// # Errors I/O errors of reading or writing the list.
+/// # Errors
+/// I/O errors of reading or writing the list.
 pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     let Some(mut list) = FileDigestList::read(dir)? else {
         return Ok(());
@@ -236,7 +239,8 @@ pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
 /// of a crawl, except the list itself. Files of other programs in the archive's folder are left
 /// out.
 ///
-/// # Errors I/O errors of reading the directory.
+/// # Errors
+/// I/O errors of reading the directory.
 pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![String::new()];
@@ -316,7 +320,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{ChangedFiles, DIGESTS, FileDigestList, keep_archive_digests, write_digests};
+    use super::{DIGESTS, FileDigestList, FilesToRehash, keep_archive_digests, write_digests};
 
     const WARC: &str = "archive/crawl-a-00000.warc.gz";
 
@@ -353,9 +357,9 @@ mod tests {
     fn a_run_keeps_the_rows_of_warc_files_and_its_end_lists_all() {
         let dir = crawl();
         let dir = dir.path();
-        write_digests(dir, ChangedFiles::Named(&["pages.jsonl"])).unwrap();
+        write_digests(dir, FilesToRehash::Named(&["pages.jsonl"])).unwrap();
         assert!(!dir.join(DIGESTS).exists());
-        write_digests(dir, ChangedFiles::All).unwrap();
+        write_digests(dir, FilesToRehash::All).unwrap();
         let all = [WARC, "pages.jsonl", "waiting.jsonl"].map(str::to_owned);
         assert_eq!(names(dir), (all.to_vec(), true));
         let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
@@ -364,18 +368,18 @@ mod tests {
         // A WARC file that did not grow keeps its digest, so that damage to it can still be found.
         fs::write(dir.join(WARC), "x").unwrap();
         fs::write(dir.join("pages.jsonl"), "other").unwrap();
-        write_digests(dir, ChangedFiles::All).unwrap();
+        write_digests(dir, FilesToRehash::All).unwrap();
         assert_eq!(sha256(dir, WARC), warc);
         assert_ne!(sha256(dir, "pages.jsonl"), pages);
         fs::write(dir.join(WARC), "longer").unwrap();
-        write_digests(dir, ChangedFiles::All).unwrap();
+        write_digests(dir, FilesToRehash::All).unwrap();
         let grown = sha256(dir, WARC);
         assert_ne!(grown, warc);
         // Only the files named in the call get new digests. The changed WARC file keeps its old
         // one.
         fs::write(dir.join(WARC), "longer still").unwrap();
         fs::write(dir.join("recheck.jsonl"), "new").unwrap();
-        write_digests(dir, ChangedFiles::Named(&["recheck.jsonl"])).unwrap();
+        write_digests(dir, FilesToRehash::Named(&["recheck.jsonl"])).unwrap();
         assert_eq!(sha256(dir, WARC), grown);
         assert_eq!(names(dir).0.len(), 4);
     }
@@ -384,7 +388,7 @@ mod tests {
     fn each_byte_of_the_list_counts() {
         let dir = crawl();
         let dir = dir.path();
-        write_digests(dir, ChangedFiles::All).unwrap();
+        write_digests(dir, FilesToRehash::All).unwrap();
         let whole = fs::read(dir.join(DIGESTS)).unwrap();
         for at in 0..whole.len() {
             let mut flipped = whole.clone();

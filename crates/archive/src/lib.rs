@@ -59,7 +59,7 @@ compile_error!(
 );
 
 mod appender;
-mod archive_names;
+mod archive_layout;
 mod archive_removal;
 mod atomic_file;
 mod bounded_read;
@@ -92,7 +92,7 @@ mod warc;
 mod warc_files;
 mod warc_reader;
 
-pub use archive_names::{CAPTURES, FOLDER, INDEX};
+pub use archive_layout::{CAPTURES, FOLDER, INDEX};
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
 pub use atomic_file::{AtomicFile, AtomicFileError, AtomicFolder};
 pub use bounded_read::{
@@ -111,8 +111,8 @@ pub use directory_safety::{check_entries, is_of_archive};
 pub use disk::{Disk, DiskFaultInjector};
 pub use error::{ArchiveError, ReadError};
 pub use file_digest_list::{
-    ChangedFiles, DIGESTS, FileDigestList, TEMPORARY_DIGESTS, digested_files, keep_archive_digests,
-    sha256_of, start_digests, write_digests,
+    DIGESTS, FileDigestList, FilesToRehash, TEMPORARY_DIGESTS, digested_files,
+    keep_archive_digests, sha256_of, start_digests, write_digests,
 };
 pub use line_sorter::LineSorter;
 pub use regular_file::{open_for_writing, open_regular, replace_file};

@@ -55,7 +55,8 @@ impl LineSorter {
 
     /// Sorts the added lines into one file, and returns its path. The caller removes the file.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub fn finish(mut self) -> io::Result<PathBuf> {
         if !self.ends.is_empty() || self.paths.is_empty() {
             self.write_run()?;

@@ -43,7 +43,8 @@ pub fn marked_name(name: &str, mark: &str) -> String {
 /// warcinfo record is that of `to`. If this changes the length of the warcinfo record, all other
 /// records move.
 ///
-/// # Errors [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on
+/// # Errors
+/// [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on
 /// I/O errors.
 pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
     let first = read_record(from, 0)?;

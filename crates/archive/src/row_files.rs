@@ -28,8 +28,8 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 /// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file of rows whose length is committed elsewhere, in one transaction with the state that the
-/// rows describe. Rows are buffered until [`flush`](RowFileWriter::flush).
+/// Appends rows to a file whose length is committed elsewhere, in one transaction with the state
+/// that the rows describe. Rows are buffered until [`flush`](RowFileWriter::flush).
 pub struct RowFileWriter {
     appender: Appender,
     buffer: Vec<u8>,
@@ -48,7 +48,8 @@ impl RowFileWriter {
 
     /// Opens or creates the file like [`RowFileWriter::open`], on the given disk.
     ///
-    /// # Errors The errors of [`RowFileWriter::open`].
+    /// # Errors
+    /// The errors of [`RowFileWriter::open`].
     pub fn open_on(
         disk: &Disk,
         path: &Path,
@@ -109,7 +110,8 @@ impl RowFileWriter {
 
     /// Writes the buffered rows in one write.
     ///
-    /// # Errors [`ArchiveError::Full`] and other write errors. After an error, the rows are still
+    /// # Errors
+    /// [`ArchiveError::Full`] and other write errors. After an error, the rows are still
     /// buffered, and the file is unchanged.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         if !self.buffer.is_empty() {
@@ -153,8 +155,8 @@ impl RowFileWriter {
     }
 }
 
-/// A log of rows. Rows are written immediately (except by [`RowLogWriter::hold_all`]) and never
-/// removed. If a crash tore the last line, it is cut off on open.
+/// Appends rows to a log. Rows are written immediately (except by [`RowLogWriter::hold_all`]) and
+/// never removed. If a crash tore the last line, it is cut off on open.
 pub struct RowLogWriter {
     appender: Appender,
     disk: Disk,
@@ -186,7 +188,8 @@ impl RowLogWriter {
 
     /// Opens or creates the log like [`RowLogWriter::open`], on the given disk.
     ///
-    /// # Errors I/O errors.
+    /// # Errors
+    /// I/O errors.
     pub fn open_on(disk: &Disk, path: &Path) -> Result<RowLogWriter, ArchiveError> {
         let is_new = !path.exists();
         let appender = Appender::open_with(disk, path, whole_lines)?;
@@ -244,7 +247,8 @@ impl RowLogWriter {
     /// Writes the rows of requests like [`RowLogWriter::append_all`]. Rows that are already
     /// serialised are not serialised again.
     ///
-    /// # Errors The errors of [`RowLogWriter::append_all`].
+    /// # Errors
+    /// The errors of [`RowLogWriter::append_all`].
     pub fn append_requests<'l>(
         &mut self,
         lines: impl IntoIterator<Item = &'l SerializedRequestRow>,
@@ -300,7 +304,8 @@ impl RowLogWriter {
 
     /// Writes the held rows in one write. If this fails, they stay held.
     ///
-    /// # Errors The errors of [`RowLogWriter::append_all`].
+    /// # Errors
+    /// The errors of [`RowLogWriter::append_all`].
     pub fn flush_held(&mut self) -> Result<(), ArchiveError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
@@ -322,7 +327,8 @@ impl RowLogWriter {
     /// Reads the last `count` lines, or fewer if these exceed 64 MiB. Time and memory depend on the
     /// lines, not on the length of the log.
     ///
-    /// # Errors I/O errors. A line that is not a row is not an error, but is counted in
+    /// # Errors
+    /// I/O errors. A line that is not a row is not an error, but is counted in
     /// [`LastLogRows::unreadable`].
     pub fn tail<T: DeserializeOwned>(
         &mut self,

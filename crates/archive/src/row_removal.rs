@@ -170,7 +170,8 @@ pub struct RowRewriteCounts {
 /// length of `from`. Without `to`, only counts. Lines that are not rows are dropped, because they
 /// may contain anything.
 ///
-/// # Errors I/O errors. A missing file has no rows, and no new file is created for it.
+/// # Errors
+/// I/O errors. A missing file has no rows, and no new file is created for it.
 pub fn rewrite_rows<T: Serialize + DeserializeOwned>(
     from: &Path,
     to: Option<&Path>,

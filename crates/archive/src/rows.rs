@@ -97,7 +97,7 @@ pub struct PageRow {
     /// The page's role in the sample. Null if the crawl draws no sample, or if the response is not
     /// a page.
     #[serde(default)]
-    pub sample: Option<SampleMembership>,
+    pub sample: Option<PageSampleMembership>,
     /// The label of the seed that the URL belongs to. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
@@ -145,7 +145,7 @@ pub struct RenderStatistics {
 
 /// The role of a page in a sample, and its inclusion probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampleMembership {
+pub struct PageSampleMembership {
     /// Why the page was fetched: `drawn` for the sample; `frame`, because the sample is drawn from
     /// its links; `redirect`, because a page of the sample redirects to it; or `walk`, because a
     /// walker reached it.
@@ -431,8 +431,8 @@ pub struct FileDigestRow {
     pub is_whole: Option<bool>,
 }
 
-/// A line of `state/delays.jsonl`: a run began, or an operator changed the delay during the crawl,
-/// or made the crawl reread its settings.
+/// A line of `state/delays.jsonl`: a change of a delay or of the settings, during a crawl or when a
+/// run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {
     /// When the change took effect, in milliseconds since the Unix epoch, UTC.
@@ -486,13 +486,13 @@ pub struct ReplayOrderRow {
     pub command: Option<OperatorCommand>,
     /// The crawl loop handled a message about a rendered page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub render: Option<RenderMessageRow>,
+    pub render: Option<RenderEventRow>,
 }
 
 /// A message to the crawl loop about rendered pages. The rows are in the order in which the loop
 /// handled the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RenderMessageRow {
+pub struct RenderEventRow {
     /// When the loop handled the message, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `scripted` (a reader gave a page back, because scripts seem to build it), `wanted` (a page
@@ -779,9 +779,8 @@ mod tests {
 
     use super::{
         DelayRow, ExcludedRow, ExtractRow, GatheredWorkerRow, LinkRow, PageRow,
-        PageUsagePermissions, RandomWalkStep, RecheckRow, ReplayOrderRow, RequestRow,
-        RobotsVerdict, SampleMembership, TombstoneRow, UsageStatement, WaitingRow,
-        WarcRecordLocation,
+        PageSampleMembership, PageUsagePermissions, RandomWalkStep, RecheckRow, ReplayOrderRow,
+        RequestRow, RobotsVerdict, TombstoneRow, UsageStatement, WaitingRow, WarcRecordLocation,
     };
     use crate::Timestamp;
 
@@ -907,7 +906,7 @@ mod tests {
                 change: Some("new".into()),
                 differs: None,
                 error: None,
-                sample: Some(SampleMembership {
+                sample: Some(PageSampleMembership {
                     how: "drawn".into(),
                     stratum: Some("e.example".into()),
                     drawn: Some(50),

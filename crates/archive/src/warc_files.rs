@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::appender::{Appender, check_length, sync_folder};
-use crate::archive_names::{CAPTURES, FOLDER};
+use crate::archive_layout::{CAPTURES, FOLDER};
 use crate::cdxj;
 use crate::cdxj_index_rebuild::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
@@ -97,7 +97,8 @@ impl ArchiveWriter {
     /// has a second name (a hard link, under which it must not change). In these cases a new file
     /// begins with the next capture.
     ///
-    /// # Errors [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
+    /// # Errors
+    /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
     /// [`ArchiveError::ForeignMark`] if `marks` has a name that can't be that of an archive's file,
     /// or an I/O error.
     pub fn open(
@@ -110,7 +111,8 @@ impl ArchiveWriter {
 
     /// Opens or creates the archive like [`ArchiveWriter::open`], on the given disk.
     ///
-    /// # Errors The errors of [`ArchiveWriter::open`].
+    /// # Errors
+    /// The errors of [`ArchiveWriter::open`].
     pub fn open_on(
         disk: &Disk,
         dir: &Path,
@@ -207,7 +209,8 @@ impl ArchiveWriter {
 
     /// Rewrites the sorted index from the capture log, and returns the number of lines.
     ///
-    /// # Errors I/O errors. The old index stays.
+    /// # Errors
+    /// I/O errors. The old index stays.
     pub fn write_index(&mut self) -> Result<u64, ArchiveError> {
         self.captures.flush()?;
         write_index(&self.dir, self.captures.len())
@@ -286,7 +289,8 @@ impl ArchiveWriter {
 /// Returns the current lengths of an archive's files, by the paths that [`ArchiveWriter::marks`]
 /// uses. Only for a directory without a running crawl, in which all bytes are committed.
 ///
-/// # Errors I/O errors.
+/// # Errors
+/// I/O errors.
 pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut marks = BTreeMap::new();
     let entries = match fs::read_dir(dir.join(FOLDER)) {

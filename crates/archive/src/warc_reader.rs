@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 
-use crate::archive_names::FOLDER;
+use crate::archive_layout::FOLDER;
 use crate::digest::DigestAlgorithm;
 use crate::error::ReadError;
 use crate::regular_file::open_regular;
@@ -177,7 +177,8 @@ impl WarcReader {
 
     /// Opens a file for reading from `offset`, where a gzip member must begin.
     ///
-    /// # Errors The errors of [`open_regular`].
+    /// # Errors
+    /// The errors of [`open_regular`].
     pub fn open_at(path: &Path, offset: u64) -> Result<WarcReader, ReadError> {
         let failed = |error| ReadError::io(path, error);
         let mut file = open_regular(path).map_err(failed)?;
@@ -216,7 +217,8 @@ impl<R: BufRead> WarcReader<R> {
 /// Returns the path of a file in the archive of the crawl in `dir`. `name` is from a row or the
 /// index.
 ///
-/// # Errors [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any
+/// # Errors
+/// [`ReadError::ForeignName`] if `name` is not just a file name: a path could lead to any
 /// file.
 pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     let mut parts = Path::new(name).components();
@@ -232,7 +234,8 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
 /// Reads the record at `place`, which is from a row of the crawl in `dir`. `body_bytes` is the
 /// length of the body according to the row.
 ///
-/// # Errors The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the
+/// # Errors
+/// The errors of [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the
 /// record is longer than a body of this length and the maximum header.
 pub fn read_place(
     dir: &Path,
@@ -262,7 +265,8 @@ pub fn dom_at(dir: &Path, url: &str, place: &WarcRecordLocation, bytes: u64) -> 
 
 /// Reads the record whose gzip member begins at `offset`.
 ///
-/// # Errors [`ReadError`]. At the end of the file, where no record begins,
+/// # Errors
+/// [`ReadError`]. At the end of the file, where no record begins,
 /// [`ReadError::Malformed`].
 pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)

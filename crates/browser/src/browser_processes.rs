@@ -37,7 +37,7 @@ wait
 rm -rf -- "$profile"
 kill -KILL 0"#;
 
-/// A running browser. Dropping it kills all its processes and removes its profile.
+/// The processes of a running browser, and its profile. Dropping the value kills and removes them.
 #[derive(Debug)]
 pub(crate) struct BrowserProcesses {
     /// When this socket is closed, the shell kills the browser.

@@ -58,9 +58,9 @@ struct State {
 
 /// The reply to a command that has been sent.
 #[derive(Debug)]
-pub(crate) struct CommandReply(oneshot::Receiver<Result<Value, DevtoolsCommandError>>);
+pub(crate) struct PendingCommandReply(oneshot::Receiver<Result<Value, DevtoolsCommandError>>);
 
-impl CommandReply {
+impl PendingCommandReply {
     /// Waits for the reply. Cancel safe.
     pub(crate) async fn get(&mut self) -> Result<Value, DevtoolsCommandError> {
         (&mut self.0)
@@ -90,11 +90,16 @@ impl DevtoolsConnection {
 
     /// Sends a command to the target of `session`, or to the browser itself if `None`. The command
     /// is sent even if the returned reply is dropped.
-    pub(crate) fn send(&self, session: Option<&str>, method: &str, params: Value) -> CommandReply {
+    pub(crate) fn send(
+        &self,
+        session: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> PendingCommandReply {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         if state.is_closed {
-            return CommandReply(receiver);
+            return PendingCommandReply(receiver);
         }
         state.last_id += 1;
         let mut message = json!({"id": state.last_id, "method": method, "params": params});
@@ -108,7 +113,7 @@ impl DevtoolsConnection {
         if self.outgoing.send(bytes).is_err() {
             state.replies.remove(&id);
         }
-        CommandReply(receiver)
+        PendingCommandReply(receiver)
     }
 
     /// Registers a receiver for the events of a browser context.

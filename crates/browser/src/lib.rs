@@ -13,7 +13,7 @@ mod browser_processes;
 mod browser_profile_folder;
 mod config;
 mod devtools_client;
-mod devtools_requests;
+mod devtools_request_conversion;
 mod error;
 mod pausable_timeout;
 mod process_memory;
@@ -27,6 +27,6 @@ pub use browser::Browser;
 pub use config::BrowserConfig;
 pub use error::{BrowserError, ExceededLimit, RenderError, ScreenshotError};
 pub use rendering_interface::{
-    AnswerFuture, PageAnswer, PageRequestHandler, PageToRender, RenderingResult, RequestKind,
-    WantedRequest,
+    PageRequestFuture, PageRequestHandler, PageRequestResult, PageToRender, RenderingResult,
+    RequestKind, WantedRequest,
 };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// A timeout that can be paused.
 #[derive(Debug)]
 pub(crate) struct PausableTimeout {
     rest: Duration,

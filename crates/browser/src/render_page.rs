@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use crate::config::WINDOW;
 use crate::devtools_client::{
-    CommandReply, DevtoolsCommandError, DevtoolsConnection, DevtoolsEvent,
+    DevtoolsCommandError, DevtoolsConnection, DevtoolsEvent, PendingCommandReply,
 };
-use crate::devtools_requests;
+use crate::devtools_request_conversion;
 use crate::error::ScreenshotError;
 use crate::pausable_timeout::PausableTimeout;
 use crate::running_browser::RunningBrowser;
 use crate::{
-    BrowserConfig, ExceededLimit, PageAnswer, PageRequestHandler, PageToRender, RenderError,
+    BrowserConfig, ExceededLimit, PageRequestHandler, PageRequestResult, PageToRender, RenderError,
     RenderingResult,
 };
 
@@ -102,7 +102,7 @@ async fn new_context(
 }
 
 impl Context<'_> {
-    fn dispose(&mut self) -> CommandReply {
+    fn dispose(&mut self) -> PendingCommandReply {
         self.is_open = false;
         self.connection.forget(&self.id);
         let context = json!({"browserContextId": self.id});
@@ -147,7 +147,7 @@ struct Rendering<'a> {
     document: Option<PageToRender>,
     url: String,
     /// Requests that the caller has not answered yet.
-    waiting: JoinSet<(Paused, PageAnswer)>,
+    waiting: JoinSet<(Paused, PageRequestResult)>,
     stopwatch: PausableTimeout,
     sessions: HashMap<String, Role>,
     main_session: Option<String>,
@@ -376,7 +376,7 @@ impl<'a> Rendering<'a> {
     }
 
     /// Waits for a reply. Handles events until the reply arrives.
-    async fn reply(&mut self, reply: &mut CommandReply) -> Result<Value, RenderError> {
+    async fn reply(&mut self, reply: &mut PendingCommandReply) -> Result<Value, RenderError> {
         loop {
             tokio::select! {
                 reply = reply.get() => return reply.map_err(crashed),
@@ -499,7 +499,7 @@ impl<'a> Rendering<'a> {
         let is_main = is_document && params["frameId"].as_str() == self.main_frame.as_deref();
         if is_main {
             if let Some(page) = self.document.take() {
-                let answer = devtools_requests::document(page);
+                let answer = devtools_request_conversion::document(page);
                 self.answer(session, id, answer);
                 return;
             }
@@ -516,31 +516,31 @@ impl<'a> Rendering<'a> {
         let is_wanted = self.sessions.get(session) == Some(&Role::Page);
         if !is_wanted || self.passed_on >= self.config.max_requests {
             self.withheld += u32::from(is_wanted);
-            self.answer(session, id, PageAnswer::Refused);
+            self.answer(session, id, PageRequestResult::Refused);
             return;
         }
         self.passed_on += 1;
         let answer = self
             .requests
-            .request(devtools_requests::wanted(params, is_document));
+            .request(devtools_request_conversion::wanted(params, is_document));
         let paused = (session.to_owned(), id.to_owned());
         self.stopwatch.pause();
         self.waiting.spawn(async move { (paused, answer.await) });
     }
 
-    fn answer(&mut self, session: &str, id: &str, answer: PageAnswer) {
+    fn answer(&mut self, session: &str, id: &str, answer: PageRequestResult) {
         match answer {
-            PageAnswer::Refused => {
+            PageRequestResult::Refused => {
                 self.refused += 1;
                 let refusal = json!({"requestId": id, "errorReason": "BlockedByClient"});
                 self.send(session, "Fetch.failRequest", refusal);
             }
-            PageAnswer::Response {
+            PageRequestResult::Response {
                 status,
                 headers,
                 body,
             } => {
-                let response = devtools_requests::response(id, status, &headers, &body);
+                let response = devtools_request_conversion::response(id, status, &headers, &body);
                 self.send(session, "Fetch.fulfillRequest", response);
             }
         }

@@ -24,12 +24,12 @@ pub struct PageToRender {
 }
 
 /// A future that completes with the answer to a request of a page.
-pub type AnswerFuture = Pin<Box<dyn Future<Output = PageAnswer> + Send>>;
+pub type PageRequestFuture = Pin<Box<dyn Future<Output = PageRequestResult> + Send>>;
 
 /// Answers the requests that a page makes while it is rendered.
 pub trait PageRequestHandler: Send + Sync {
     /// Answers one request. The page's virtual clock is stopped until the future completes.
-    fn request(&self, wanted: WantedRequest) -> AnswerFuture;
+    fn request(&self, wanted: WantedRequest) -> PageRequestFuture;
 }
 
 /// A request that a page wants to make.
@@ -90,7 +90,7 @@ pub enum RequestKind {
 
 /// The answer to a request of a page.
 #[derive(Debug, Clone)]
-pub enum PageAnswer {
+pub enum PageRequestResult {
     /// A response. If it is a redirect, the browser makes another request.
     Response {
         /// The HTTP status code.

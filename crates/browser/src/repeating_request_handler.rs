@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{AnswerFuture, PageAnswer, PageRequestHandler, RequestKind, WantedRequest};
+use crate::{PageRequestFuture, PageRequestHandler, PageRequestResult, RequestKind, WantedRequest};
 
 /// Maximum bytes of bodies that are kept for a second rendering of a page. Beyond the limit:
 /// requests are passed on again.
@@ -23,15 +23,15 @@ pub(crate) struct RepeatingRequestHandler {
 /// answers are in order.
 #[derive(Default)]
 struct KeptAnswers {
-    of: HashMap<(RequestKind, String), VecDeque<PageAnswer>>,
+    of: HashMap<(RequestKind, String), VecDeque<PageRequestResult>>,
     bytes: usize,
 }
 
 impl KeptAnswers {
-    fn keep(&mut self, key: (RequestKind, String), answer: &PageAnswer) {
+    fn keep(&mut self, key: (RequestKind, String), answer: &PageRequestResult) {
         let bytes = match answer {
-            PageAnswer::Response { body, .. } => body.len(),
-            PageAnswer::Refused => 0,
+            PageRequestResult::Response { body, .. } => body.len(),
+            PageRequestResult::Refused => 0,
         };
         if self.bytes + bytes <= MAX_KEPT_BYTES {
             self.bytes += bytes;
@@ -57,7 +57,7 @@ impl RepeatingRequestHandler {
 }
 
 impl PageRequestHandler for RepeatingRequestHandler {
-    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
         let (is_get, is_repeat) = (
             wanted.method == "GET",
             self.is_repeat.load(Ordering::Relaxed),
@@ -65,7 +65,7 @@ impl PageRequestHandler for RepeatingRequestHandler {
         let key = (wanted.kind, wanted.url.clone());
         match (is_get, is_repeat) {
             (false, false) => self.requests.request(wanted),
-            (false, true) => Box::pin(async { PageAnswer::Refused }),
+            (false, true) => Box::pin(async { PageRequestResult::Refused }),
             (true, true) => {
                 let mut answers = lock(&self.answers);
                 match answers.of.get_mut(&key).and_then(VecDeque::pop_front) {
@@ -97,20 +97,22 @@ mod tests {
     use bytes::Bytes;
 
     use super::{MAX_KEPT_BYTES, RepeatingRequestHandler};
-    use crate::{AnswerFuture, PageAnswer, PageRequestHandler, RequestKind, WantedRequest};
+    use crate::{
+        PageRequestFuture, PageRequestHandler, PageRequestResult, RequestKind, WantedRequest,
+    };
 
     /// Records requests. The last path segment of a requested URL is the length of the answer.
     #[derive(Default)]
     struct Counted(Mutex<Vec<String>>);
 
     impl PageRequestHandler for Counted {
-        fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+        fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
             let length = wanted.url.rsplit('/').next().unwrap().parse().unwrap();
             let seen = format!("{} {}", wanted.method, wanted.url);
             self.0.lock().unwrap().push(seen);
             let body = Bytes::from(vec![0; length]);
             Box::pin(async {
-                PageAnswer::Response {
+                PageRequestResult::Response {
                     status: 200,
                     headers: Vec::new(),
                     body,
@@ -140,9 +142,12 @@ mod tests {
         }
         requests.repeat();
         let known = requests.request(wanted("GET", "/a/1")).await;
-        assert!(matches!(known, PageAnswer::Response { status: 200, .. }));
+        assert!(matches!(
+            known,
+            PageRequestResult::Response { status: 200, .. }
+        ));
         let post = requests.request(wanted("POST", "/post/1")).await;
-        assert!(matches!(post, PageAnswer::Refused));
+        assert!(matches!(post, PageRequestResult::Refused));
         // An answer that is too long to keep must be requested again in the second rendering.
         requests.request(wanted("GET", &long)).await;
         let long = format!("GET {long}");

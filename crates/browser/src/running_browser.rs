@@ -19,7 +19,7 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the memory of the browser is measured.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A browser process that was started.
+/// A started browser, with its DevTools connection, its refusing proxy and its memory watch.
 #[derive(Debug)]
 pub(crate) struct RunningBrowser {
     pub(crate) connection: DevtoolsConnection,

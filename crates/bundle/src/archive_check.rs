@@ -11,9 +11,9 @@ use crawl_archive::{
 };
 use crawl_weburl::canonicalize;
 
-use crate::cross_check::{CaptureRecordFacts, CrossCheck, MetadataRecordStatement, no_file};
+use crate::cross_check::{CaptureRecordFields, CrossCheck, MetadataRecordFields, no_file};
 use crate::error::{VerifyError, is_damage};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The
 /// next two bytes depend on the compressor, so they are not compared.
@@ -45,7 +45,7 @@ pub(crate) fn check_warc(
     name: &str,
     is_tail: bool,
     cross: &mut CrossCheck,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<(), VerifyError> {
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
@@ -123,7 +123,7 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
 
 /// Reports a record that can't be read as a defect. If `is_tail`, only adds a note: the run was
 /// killed or is still active, so the last record of the file may be incomplete.
-fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
+fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut VerificationResult) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
@@ -150,7 +150,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
 /// A capture whose response or revisit record was read, but possibly not yet its metadata record.
 struct UnderWay {
     id: String,
-    facts: CaptureRecordFacts,
+    facts: CaptureRecordFields,
 }
 
 impl UnderWay {
@@ -167,7 +167,7 @@ impl UnderWay {
         let date = refers_to("Date").and_then(Timestamp::parse);
         Some(UnderWay {
             id: id.to_owned(),
-            facts: CaptureRecordFacts {
+            facts: CaptureRecordFields {
                 offset: record.offset,
                 url: record.url()?.to_owned(),
                 micros: record.date()?.as_micros(),
@@ -200,7 +200,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
 }
 
 /// Returns the facts about a capture that are in its metadata record.
-fn about(record: &WarcRecord) -> MetadataRecordStatement {
+fn about(record: &WarcRecord) -> MetadataRecordFields {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(": "));
@@ -209,7 +209,7 @@ fn about(record: &WarcRecord) -> MetadataRecordStatement {
             .map(|(_, value)| value)
     };
     let number = |name: &str| field(name)?.parse().ok();
-    MetadataRecordStatement {
+    MetadataRecordFields {
         took_ms: number("fetchTimeMs"),
         depth: number("depth"),
         via: field("via").map(str::to_owned),
@@ -245,7 +245,7 @@ pub(crate) fn check_lists(
     dir: &Path,
     is_ended: bool,
     cross: &mut CrossCheck,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<(), VerifyError> {
     each_line(
         dir,
@@ -293,8 +293,8 @@ fn each_line(
     dir: &Path,
     list: &str,
     is_ended: bool,
-    verification: &mut Verification,
-    mut each: impl FnMut((&str, u64), u64, &str, &mut Verification) -> io::Result<()>,
+    verification: &mut VerificationResult,
+    mut each: impl FnMut((&str, u64), u64, &str, &mut VerificationResult) -> io::Result<()>,
 ) -> Result<(), VerifyError> {
     let path = dir.join(FOLDER).join(list);
     let shown = format!("{FOLDER}/{list}");

@@ -13,7 +13,7 @@ use crawl_archive::{BoundedLine, LineReader, open_regular, read_text};
 
 use crate::bundle_folder::{BundleFolderWriter, BundledFile, digest};
 use crate::error::{BundleError, VerifyError, is_damage};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// The folder that contains the payload of the bundle.
 pub(crate) const DATA: &str = "data";
@@ -99,7 +99,7 @@ pub(crate) struct BagCheckResult {
 /// Checks each file of the bundle against its digest in a manifest.
 pub(crate) fn check_bag(
     root: &Path,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<BagCheckResult, VerifyError> {
     let mut bag = BagCheckResult::default();
     let mut listed: BTreeSet<String> = BTreeSet::new();
@@ -151,7 +151,7 @@ pub(crate) fn check_bag(
 fn read_manifest(
     root: &Path,
     name: &str,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<Manifest, VerifyError> {
     let path = root.join(name);
     let mut files: Vec<(u64, String, String)> = Vec::new();
@@ -210,7 +210,7 @@ fn length_if_whole(
     root: &Path,
     path: &str,
     sha256: &str,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<Option<u64>, VerifyError> {
     let message = match digest(&root.join(path)) {
         Ok((actual_sha256, bytes)) => {
@@ -236,7 +236,7 @@ fn find_unlisted(
     root: &Path,
     folder: &str,
     listed: &BTreeSet<String>,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<(), VerifyError> {
     let at = root.join(folder);
     let mut names = Vec::new();

@@ -19,7 +19,7 @@ use crate::error::VerifyError;
 use crate::export::{ROBOTS, TABLES};
 use crate::ro_crate::RO_CRATE;
 use crate::robots_copies::each_robots_copy;
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// Maximum length of a line of `robots.jsonl` in bytes. A line contains the text of a robots.txt,
 /// and each byte of the text may take up six bytes in JSON.
@@ -32,8 +32,8 @@ const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 /// Temporary files for sorting are written to the folder `scratch`.
 ///
 /// # Errors
-/// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
-pub fn verify(path: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
+/// [`VerifyError`] if something could not be checked. Defects are reported in the [`VerificationResult`].
+pub fn verify(path: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
     let is_bundle = [BAG, TAG_MANIFEST]
         .iter()
         .any(|name| path.join(name).symlink_metadata().is_ok());
@@ -43,8 +43,8 @@ pub fn verify(path: &Path, scratch: &Path) -> Result<Verification, VerifyError> 
     }
 }
 
-fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
-    let mut bag = Verification::default();
+fn verify_bundle(root: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
+    let mut bag = VerificationResult::default();
     let files = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
@@ -101,7 +101,7 @@ fn name_records(
     data: &Path,
     changed: &BTreeSet<String>,
     scratch: &Path,
-    bag: &mut Verification,
+    bag: &mut VerificationResult,
 ) -> Result<(), VerifyError> {
     for path in changed {
         let archived = path
@@ -111,7 +111,7 @@ fn name_records(
         let Some(name) = name.filter(|name| name.ends_with(".warc.gz")) else {
             continue;
         };
-        let mut of_file = Verification::default();
+        let mut of_file = VerificationResult::default();
         let mut unused = CrossCheck::new(data, scratch);
         check_warc(data, name, false, &mut unused, &mut of_file)?;
         // Skip findings without an offset. They concern a whole file, which is already reported as

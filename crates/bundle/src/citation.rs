@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::crawl_facts::CrawlFacts;
+use crate::crawl_summary::CrawlSummary;
 
 pub(crate) const CITATION: &str = "CITATION.cff";
 
 /// Returns the text of `CITATION.cff`. The format requires an author, so the result is `None` if
 /// the configuration names no person, institution or contact.
-pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
+pub(crate) fn citation_file(facts: &CrawlSummary) -> Option<String> {
     let author = facts.author()?;
     let operator = &facts.report.crawl.operator;
     let mut text = String::from("cff-version: 1.2.0\ntype: dataset\n");
@@ -36,7 +36,7 @@ fn quoted(text: &str) -> String {
 
 /// Returns the citation as one line. Whoever cites the bundle should add a DOI and the digest of
 /// the manifest.
-pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
+pub(crate) fn citation_line(facts: &CrawlSummary) -> String {
     let operator = &facts.report.crawl.operator;
     let (hosts, _) = facts.report.hosts_asked();
     let mut line = format!(

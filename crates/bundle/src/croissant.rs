@@ -5,12 +5,12 @@ use crawl_tables::{ColumnDocumentation, ColumnKind, table_columns};
 use serde_json::{Value, json};
 
 use crate::bundle_folder::BundledFile;
-use crate::crawl_facts::{CrawlFacts, meaning};
+use crate::crawl_summary::{CrawlSummary, meaning};
 
 pub(crate) const CROISSANT: &str = "croissant.json";
 
 /// Returns the text of `croissant.json`, which describes `files` and the columns of the tables.
-pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &str) -> String {
+pub(crate) fn croissant(facts: &CrawlSummary, files: &[BundledFile], citation: &str) -> String {
     let distribution: Vec<Value> = files.iter().map(file_object).collect();
     let tables = table_columns().into_iter().filter_map(|table| {
         let path = format!("tables/{}.parquet", table.name);

@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, INDEX};
 
 use crate::cross_check_sorter::{CrossCheckSorter, CrossCheckStatement, FACTS, fact, key, number};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// The kinds of subjects of statements: a record at a position in the archive, an exchange (URL and
 /// time), an archived payload (URL and time), and a page (URL).
@@ -66,7 +66,7 @@ const ONLY: usize = 0;
 
 /// The facts about a capture that are in its WARC records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CaptureRecordFacts {
+pub(crate) struct CaptureRecordFields {
     pub(crate) offset: u64,
     pub(crate) url: String,
     /// `WARC-Date` in microseconds since 1970 UTC.
@@ -88,12 +88,12 @@ pub(crate) struct CaptureRecordFacts {
     /// The target of a redirect; `Some(None)` if the response is not a redirect; `None` if the
     /// record doesn't contain the response header.
     pub(crate) redirect: Option<Option<String>>,
-    pub(crate) about: Option<MetadataRecordStatement>,
+    pub(crate) about: Option<MetadataRecordFields>,
 }
 
 /// The facts about a capture that are in its metadata record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MetadataRecordStatement {
+pub(crate) struct MetadataRecordFields {
     pub(crate) took_ms: Option<u64>,
     /// The depth of the page; `None` if the capture isn't a page.
     pub(crate) depth: Option<u64>,
@@ -165,7 +165,7 @@ impl CrossCheck {
     }
 
     /// Adds a capture found in the WARC file `name`.
-    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureRecordFacts) -> io::Result<()> {
+    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureRecordFields) -> io::Result<()> {
         let at = (self.file(&format!("{FOLDER}/{name}")), capture.offset);
         let millis = capture.micros / 1000;
         let mut facts = [0; FACTS];
@@ -252,7 +252,7 @@ impl CrossCheck {
         &mut self,
         line: u64,
         row: &PageRow,
-        verification: &mut Verification,
+        verification: &mut VerificationResult,
     ) -> io::Result<()> {
         let at = (self.file("pages.jsonl"), line);
         let millis = row.fetched_at.as_millis();
@@ -311,7 +311,11 @@ impl CrossCheck {
 
     /// Compares all statements. Unless `is_ended`, a statement without a counterpart is not a
     /// defect, because the counterpart may not be committed yet.
-    pub(crate) fn finish(self, is_ended: bool, verification: &mut Verification) -> io::Result<()> {
+    pub(crate) fn finish(
+        self,
+        is_ended: bool,
+        verification: &mut VerificationResult,
+    ) -> io::Result<()> {
         let mut groups = Groups {
             files: &self.files,
             is_ended,
@@ -373,7 +377,7 @@ struct Groups<'a> {
     files: &'a [String],
     /// True if the last run has ended, so everything in the files is committed.
     is_ended: bool,
-    verification: &'a mut Verification,
+    verification: &'a mut VerificationResult,
     uncommitted: u64,
 }
 

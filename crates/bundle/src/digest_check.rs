@@ -9,13 +9,13 @@ use crawl_archive::{DIGESTS, FileDigestList, digested_files, open_regular, sha25
 
 use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// Checks each file in the list of digests. Returns true if the list is complete. It is incomplete
 /// while a run is active, and after a run was killed.
 pub(crate) fn check_digests(
     dir: &Path,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<bool, VerifyError> {
     let list = match FileDigestList::read(dir) {
         Err(error) if is_damage(&error) => {

@@ -16,7 +16,7 @@ use crate::digest_check::check_digests;
 use crate::error::VerifyError;
 use crate::report_check::check_report;
 use crate::row_check::{SampleColumnCheck, check_rows, missing_column};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// Descriptions of the content that a directory records only once, so that changes to it can't be
 /// detected.
@@ -32,13 +32,14 @@ const UNCHECKED: [&str; 4] = [
 /// against the rows. Temporary files for sorting are unlinked files in the folder `scratch`. Memory
 /// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
 ///
-/// # Errors [`VerifyError`] if something could not be checked. Defects are reported in the
-/// [`Verification`].
-pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
+/// # Errors
+/// [`VerifyError`] if something could not be checked. Defects are reported in the
+/// [`VerificationResult`].
+pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<VerificationResult, VerifyError> {
     CrawlSettings::read(dir)?;
-    let mut verification = Verification {
+    let mut verification = VerificationResult {
         unchecked: UNCHECKED.to_vec(),
-        ..Verification::default()
+        ..VerificationResult::default()
     };
     let entries = check_entries(dir);
     let are_files = entries.is_ok();
@@ -113,7 +114,7 @@ fn check_all_rows(
     dir: &Path,
     is_ended: bool,
     cross: &mut CrossCheck,
-    verification: &mut Verification,
+    verification: &mut VerificationResult,
 ) -> Result<(), VerifyError> {
     let is_archived = dir.join(FOLDER).is_dir();
     let mut samples = SampleColumnCheck::new(dir);

@@ -16,7 +16,7 @@ use crate::bag::{BagInfo, DATA, write_manifests};
 use crate::bundle_folder::BundleFolderWriter;
 use crate::citation::{CITATION, citation_file, citation_line};
 use crate::config_redaction::public_config;
-use crate::crawl_facts::{CrawlFacts, row_files_and_reports};
+use crate::crawl_summary::{CrawlSummary, row_files_and_reports};
 use crate::croissant::{CROISSANT, croissant};
 use crate::directory_check::verify_directory;
 use crate::error::{BundleError, VerifyError};
@@ -63,7 +63,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     // Return an error if `dir` does not contain a crawl.
     CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
-    let facts = CrawlFacts::read(dir, bundler)?;
+    let facts = CrawlSummary::read(dir, bundler)?;
     check_entries(dir).map_err(|error| damaged(dir, error.to_string()))?;
     let mut payload = BundleFolderWriter::create(out.join(DATA))?;
     let path = dir.join(CONFIG);
@@ -192,7 +192,7 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
 }
 
 /// Writes the files that describe the bundle, in order: each describes all files written before it.
-fn describe(facts: &CrawlFacts, payload: &mut BundleFolderWriter) -> Result<(), BundleError> {
+fn describe(facts: &CrawlSummary, payload: &mut BundleFolderWriter) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;
     if let Some(citation) = citation_file(facts) {
@@ -203,7 +203,7 @@ fn describe(facts: &CrawlFacts, payload: &mut BundleFolderWriter) -> Result<(), 
     payload.write(RO_CRATE, &ro_crate(facts, &payload.files()))
 }
 
-fn bag_fields(facts: &CrawlFacts) -> Vec<(&'static str, String)> {
+fn bag_fields(facts: &CrawlSummary) -> Vec<(&'static str, String)> {
     let operator = &facts.report.crawl.operator;
     let fields = [
         ("Source-Organization", operator.institution.clone()),

@@ -6,7 +6,7 @@ use crawl_records::{HostCoverage, counted, grouped, outcome_words, size};
 
 use crate::bundle_folder::BundledFile;
 use crate::citation::citation_line;
-use crate::crawl_facts::{CrawlFacts, meaning};
+use crate::crawl_summary::{CrawlSummary, meaning};
 
 pub(crate) const README: &str = "README.md";
 /// Maximum number of hosts that are listed one by one.
@@ -39,7 +39,7 @@ const USE: &str = "\
 ";
 
 /// Returns the text of `README.md`.
-pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
+pub(crate) fn readme(facts: &CrawlSummary, files: &[BundledFile]) -> String {
     let report = &facts.report;
     let operator = &report.crawl.operator;
     let mut text = format!(
@@ -86,7 +86,7 @@ pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     text
 }
 
-fn numbers(facts: &CrawlFacts, text: &mut String) {
+fn numbers(facts: &CrawlSummary, text: &mut String) {
     let report = &facts.report;
     let _ = writeln!(text, "## Numbers\n\n| what | how many |\n|---|---|");
     let _ = writeln!(text, "| pages | {} |", grouped(report.pages.total));
@@ -113,7 +113,7 @@ fn numbers(facts: &CrawlFacts, text: &mut String) {
     );
 }
 
-fn hosts(facts: &CrawlFacts, text: &mut String) {
+fn hosts(facts: &CrawlSummary, text: &mut String) {
     let (hosts, _) = facts.report.hosts_asked();
     let _ = writeln!(
         text,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::VerifyError;
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 const REPORT: &str = "report.json";
 const HOSTS: &str = "hosts.jsonl";
@@ -18,7 +18,10 @@ const MAX_REPORT_BYTES: u64 = 256 << 20;
 
 /// Computes the report again from the row files, and compares each value of `report.json` and
 /// `hosts.jsonl` with it.
-pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Result<(), VerifyError> {
+pub(crate) fn check_report(
+    dir: &Path,
+    verification: &mut VerificationResult,
+) -> Result<(), VerifyError> {
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {

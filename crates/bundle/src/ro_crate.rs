@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::bundle_folder::BundledFile;
-use crate::crawl_facts::{CrawlFacts, meaning};
+use crate::crawl_summary::{CrawlSummary, meaning};
 use crate::readme::README;
 
 pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";
@@ -25,7 +25,7 @@ const PROGRAM: &str = "#program";
 const RUN: &str = "#crawl";
 
 /// Returns the text of `ro-crate-metadata.json`, which describes all other files.
-pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
+pub(crate) fn ro_crate(facts: &CrawlSummary, files: &[BundledFile]) -> String {
     let operator = &facts.report.crawl.operator;
     let parts: Vec<Value> = files.iter().map(|file| reference(&file.path)).collect();
     let made = files.iter().filter(|file| file.path != CONFIG);
@@ -104,7 +104,7 @@ fn reference(id: &str) -> Value {
 
 /// Returns the person or institution that is responsible for the crawl, with the configured
 /// details.
-fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
+fn agent(facts: &CrawlSummary) -> Option<(&'static str, Vec<Value>)> {
     let operator = &facts.report.crawl.operator;
     let (id, kind) = match (&operator.name, &operator.institution, &operator.contact) {
         (Some(_), ..) => (OPERATOR, "Person"),

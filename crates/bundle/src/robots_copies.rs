@@ -15,7 +15,7 @@ use crate::error::VerifyError;
 /// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 
-/// A row of `robots.jsonl`.
+/// A row of `robots.jsonl`: an archived response to a request for robots.txt, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RobotsCopy {
     /// The requested URL.

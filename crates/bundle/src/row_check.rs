@@ -12,15 +12,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{VerifyError, is_damage};
-use crate::verification::Verification;
+use crate::verification::VerificationResult;
 
 /// Checks every row of a file, which may be missing. Calls `each` with the line number and the row.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     dir: &Path,
     name: &str,
     is_ended: bool,
-    verification: &mut Verification,
-    mut each: impl FnMut(u64, &T, &mut Verification) -> Result<(), VerifyError>,
+    verification: &mut VerificationResult,
+    mut each: impl FnMut(u64, &T, &mut VerificationResult) -> Result<(), VerifyError>,
 ) -> Result<(), VerifyError> {
     let path = dir.join(name);
     let file = match open_regular(&path) {
@@ -114,7 +114,7 @@ impl SampleColumnCheck {
         }
     }
 
-    pub(crate) fn row(&mut self, line: u64, row: &PageRow, verification: &mut Verification) {
+    pub(crate) fn row(&mut self, line: u64, row: &PageRow, verification: &mut VerificationResult) {
         let Some(sample) = &row.sample else { return };
         let mut wrong = |what: &str| verification.line("pages.jsonl", line, what);
         if !self.is_sampled {

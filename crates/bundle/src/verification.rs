@@ -12,7 +12,7 @@ const MAX_FINDINGS: usize = 1000;
 
 /// The result of checking a crawl directory or a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verification {
+pub struct VerificationResult {
     /// True if the last run has ended. Otherwise, data after the last commit is not a defect, and
     /// the report is not compared with the rows.
     pub is_ended: bool,
@@ -62,7 +62,7 @@ pub struct VerificationDefect {
     pub what: String,
 }
 
-impl Verification {
+impl VerificationResult {
     pub(crate) fn add(&mut self, finding: VerificationDefect) {
         self.defects += 1;
         if self.findings.len() < MAX_FINDINGS {
@@ -118,7 +118,7 @@ impl fmt::Display for VerificationDefect {
     }
 }
 
-impl fmt::Display for Verification {
+impl fmt::Display for VerificationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let checked = &self.checked;
         if checked.files > 0 {

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crawl_bundle::{Verification, verify};
+use crawl_bundle::{VerificationResult, verify};
 
 const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":null,"depth":0,"via":null,"redirect":null,"title":null,"canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":null,"rule":null},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}
 "#;
@@ -20,7 +20,7 @@ const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Calls `make` to fill an empty folder, verifies the folder and returns the result.
-fn verify_made(make: impl FnOnce(&Path)) -> Verification {
+fn verify_made(make: impl FnOnce(&Path)) -> VerificationResult {
     let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path());
     let (sender, receiver) = mpsc::channel();
@@ -42,7 +42,7 @@ fn fifo(path: &Path) {
 }
 
 #[track_caller]
-fn names(verification: &Verification, finding: &str) {
+fn names(verification: &VerificationResult, finding: &str) {
     let all: Vec<_> = verification
         .findings
         .iter()

@@ -66,7 +66,8 @@ pub struct ClausePage {
     pub body: &'static str,
 }
 
-/// A request to a clause's web.
+/// What a clause's web knows when it replies: the request, the number of earlier ones, and the
+/// hosts.
 #[derive(Debug)]
 pub struct ClauseRequestContext<'a> {
     /// The request as the host received it.

@@ -33,9 +33,9 @@
 
 // Modules of the program that the fuzz targets need.
 #[cfg(fuzzing)]
-mod clock;
+mod child_process_without_secrets;
 #[cfg(fuzzing)]
-mod command_without_secrets;
+mod clock;
 #[cfg(fuzzing)]
 mod control {
     pub(crate) mod protocol;
@@ -47,7 +47,7 @@ pub mod fuzzed;
 #[cfg(fuzzing)]
 mod identity;
 #[cfg(fuzzing)]
-mod input;
+mod input_file_reader;
 mod library;
 #[cfg(fuzzing)]
 #[cfg_attr(not(feature = "render"), path = "rendering_left_out.rs")]

@@ -5,16 +5,16 @@
 //! files, pages and finished crawls. Data goes to stdout, everything else to stderr. Anything that
 //! a library can do belongs in a library.
 
+mod child_process_without_secrets;
 mod cli;
 mod clock;
-mod command_without_secrets;
 mod commands;
 mod control;
 mod error;
 #[cfg(test)]
 mod fuzzed;
 mod identity;
-mod input;
+mod input_file_reader;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crawl_browser::{
-    AnswerFuture, Browser, BrowserConfig, BrowserError, PageAnswer, PageRequestHandler,
+    Browser, BrowserConfig, BrowserError, PageRequestFuture, PageRequestHandler, PageRequestResult,
     PageToRender, RenderError, RequestKind, ScreenshotError, WantedRequest,
 };
 use crawl_engine::{
@@ -206,7 +206,7 @@ fn screenshot(url: &str, image: Result<Bytes, ScreenshotError>) -> Result<Bytes,
 struct PageResources(ResourceRequestSender);
 
 impl PageRequestHandler for PageResources {
-    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
         let requests = self.0.clone();
         Box::pin(async move {
             if wanted.kind == RequestKind::Preflight {
@@ -224,7 +224,7 @@ impl PageRequestHandler for PageResources {
                     headers,
                     body,
                     is_own,
-                } => PageAnswer::Response {
+                } => PageRequestResult::Response {
                     status,
                     headers: match is_own {
                         true => pairs(&headers),
@@ -232,7 +232,7 @@ impl PageRequestHandler for PageResources {
                     },
                     body,
                 },
-                ResourceAnswer::Refused => PageAnswer::Refused,
+                ResourceAnswer::Refused => PageRequestResult::Refused,
             }
         })
     }
@@ -273,7 +273,7 @@ fn kind(kind: RequestKind) -> ResourceKind {
 
 /// Answers a preflight request: allows the page to send the request to another origin. robots.txt
 /// and the scope are checked only when the page sends the actual request.
-fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
+fn allowed_by_cors(asked: &[(String, String)]) -> PageRequestResult {
     let mut headers = readable(HeaderMap::new(), asked);
     for (question, answer) in [
         (
@@ -289,7 +289,7 @@ fn allowed_by_cors(asked: &[(String, String)]) -> PageAnswer {
             headers.insert(answer, wanted);
         }
     }
-    PageAnswer::Response {
+    PageRequestResult::Response {
         status: 204,
         headers: pairs(&headers),
         body: Bytes::new(),

@@ -10,7 +10,7 @@ use crawl_shared_frontier::{
     ConnectionString, Password, PasswordSources, SharedFrontier, SharedFrontierOptions,
 };
 
-use crate::command_without_secrets::PASSWORD_VARIABLE;
+use crate::child_process_without_secrets::PASSWORD_VARIABLE;
 use crate::error::CommandError;
 use crate::error::shared_frontier::of_shared;
 

@@ -19,7 +19,7 @@ pub(crate) struct PageHead {
     pub(crate) language: Option<String>,
 }
 
-/// An HTML page under construction. Add elements in order, then call `finish`.
+/// Writes an HTML page. Add elements in order, then call `finish`.
 #[derive(Debug)]
 pub(crate) struct HtmlPageWriter {
     body: String,

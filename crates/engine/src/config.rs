@@ -22,7 +22,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, SpellingStepPolicies};
 use crate::document_conversion::DocumentRules;
 use crate::login::SiteLogin;
 use crate::render::RenderConfig;
-use crate::time::whole_seconds;
+use crate::time_conversions::whole_seconds;
 
 /// The minimum delay between two requests to a host that the operator is not responsible for. A
 /// shorter delay requires [`Config::own_site`].
@@ -390,7 +390,8 @@ impl HostBudget {
     }
 }
 
-/// Which URLs to treat as duplicates of others, and which allowed URLs to defer.
+/// Settings against URLs that bring nothing new: whether to defer URLs in traps, exclude actions,
+/// and merge spellings of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapAvoidance {
     /// Whether to defer URLs in traps. A trap is an endless set of URLs that bring nothing new.
@@ -403,8 +404,9 @@ pub struct TrapAvoidance {
     pub naming: SpellingStepPolicies,
 }
 
-/// The kinds of documents that a run fetches. A run that fetches no pages excludes each page that
-/// it could fetch, with the reason `planned`.
+/// What a run does: crawl, plan (fetch only robots.txt files and sitemaps), or fetch only the rules
+/// for pages. A run that fetches no pages excludes each page that it could fetch, with the reason
+/// `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunMode {
     /// Fetch pages, and everything needed to find them.

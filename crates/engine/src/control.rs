@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
-use crawl_scheduler::{HostWork, Politeness, Tick};
+use crawl_scheduler::{HostQueueStatus, Politeness, Tick};
 use crawl_scope::BadScopePattern;
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap};
 use thiserror::Error;
@@ -80,7 +80,7 @@ pub enum CommandAnswer {
     /// The command was carried out.
     Done,
     /// The state of the crawl.
-    State(Box<LiveState>),
+    State(Box<LiveCrawlState>),
 }
 
 /// Why a command was refused. A refused command changes nothing.
@@ -194,13 +194,13 @@ impl CommandRefusal {
 
 /// The state of a running crawl: its progress, latest pages and hosts.
 #[derive(Clone, Debug)]
-pub struct LiveState {
+pub struct LiveCrawlState {
     /// The progress of the run.
     pub progress: ProgressSnapshot,
     /// The most recently settled pages, latest first.
     pub latest: Vec<RecentPage>,
     /// The hosts with the most pending URLs, largest number first.
-    pub hosts: Vec<HostWork>,
+    pub hosts: Vec<HostQueueStatus>,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
     /// When this state was recorded.

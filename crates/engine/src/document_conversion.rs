@@ -68,7 +68,7 @@ impl Default for DocumentRules {
     }
 }
 
-/// A document to read.
+/// A document to convert to HTML: its kind, header values and body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentToConvert<'a> {
     pub(crate) kind: DocumentKind,
@@ -80,7 +80,7 @@ pub(crate) struct DocumentToConvert<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Why a document was not read.
+/// Why a document could not be converted to HTML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConversionFailure {
     /// The document is broken or encrypted.

@@ -46,11 +46,11 @@ use crate::read::reader_pool::{ReaderPool, ReaderTask};
 use crate::render::EncodedResponse;
 use crate::runtime_waker::RuntimeWaker;
 use crate::sharing::{LeaseExpiryGuard, SharingThread};
-use crate::state::delay_log::DelayLog;
+use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::directory;
 use crate::state::order_log::OrderLog;
 use crate::summary::{EndReason, RunSummary};
-use crate::time::seconds_of;
+use crate::time_conversions::seconds_of;
 use crate::trace_events;
 use crate::write::Writer;
 use crate::write::run_end;
@@ -163,7 +163,7 @@ struct Driver {
     fetcher: Arc<Fetcher>,
     coordinator: Coordinator,
     requests: RowLogWriter,
-    delays: DelayLog,
+    delays: DelaySettingsLog,
     order: OrderLog,
     /// Assigns keys to messages for the writer, so that a replay can match its own messages with
     /// the logged ones.

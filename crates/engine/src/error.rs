@@ -99,7 +99,7 @@ pub enum EngineError {
     SeedArea(#[from] crawl_scope::AreaConflict),
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
-    Fetcher(#[from] crawl_fetcher::SetupError),
+    Fetcher(#[from] crawl_fetcher::FetcherSetupError),
     /// A command can't be carried out.
     #[error(transparent)]
     Refused(#[from] CommandRefusal),

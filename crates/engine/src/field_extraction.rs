@@ -15,7 +15,7 @@ use http::header::CONTENT_ENCODING;
 
 use crate::error::EngineError;
 use crate::state::directory;
-use crate::state::extract_files::{
+use crate::state::extracted_field_files::{
     EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACTS, take_place, write_rules,
 };
 

@@ -18,6 +18,7 @@ mod config;
 mod content_filter;
 mod control;
 mod crawl_loop;
+mod crawl_totals;
 mod document_conversion;
 mod driver;
 mod error;
@@ -46,9 +47,8 @@ mod sharing;
 mod simulated;
 mod state;
 mod summary;
-mod time;
+mod time_conversions;
 mod tombstones;
-mod totals;
 mod trace_events;
 mod usage_preferences;
 mod write;
@@ -61,11 +61,12 @@ pub use config::{
 };
 pub use control::{
     AdjustableRules, CommandAnswer, CommandRefusal, Commander, ControlChannels, CrawlCommand,
-    CrawlPhase, LiveState, PendingAnswer, PostedCommand, ProgressSnapshot, RecentPage, StopUrgency,
-    commands,
+    CrawlPhase, LiveCrawlState, PendingAnswer, PostedCommand, ProgressSnapshot, RecentPage,
+    StopUrgency, commands,
 };
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
+pub use crawl_totals::PageChangeCounts;
 pub use document_conversion::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
@@ -99,6 +100,5 @@ pub use state::stopped_crawl::{
 };
 pub use summary::{
     ArchivePresence, EndReason, IndexRebuildReason, IndexSummary, LOGIN_FAILED, LOGIN_REFUSED,
-    OriginWideRules, RunSummary, SeedFailure, ServerReachability, UnreachableHost,
+    OriginRobotsSummary, RunSummary, SeedFailure, ServerReachability, UnreachableHost,
 };
-pub use totals::PageChangeCounts;

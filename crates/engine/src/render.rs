@@ -59,7 +59,7 @@ pub enum RenderMode {
     On,
 }
 
-/// Limits of the requests of one page.
+/// Limits of the requests that a page makes while it is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
     /// Maximum requests. Beyond the limit: further requests are refused.
@@ -276,12 +276,12 @@ pub enum ResourceAnswer {
 
 /// Passes the request for a resource to the crawl, together with the channel for the answer. The
 /// crawl sends `None` if the request was refused or got no answer.
-pub(crate) type AskForResource =
+pub(crate) type ResourceRequestHandler =
     dyn Fn(ResourceRequest, oneshot::Sender<Option<EncodedResponse>>) + Send + Sync;
 
 /// Sends the requests of one page to the crawl while the page is rendered.
 #[derive(Clone)]
-pub struct ResourceRequestSender(pub(crate) Arc<AskForResource>);
+pub struct ResourceRequestSender(pub(crate) Arc<ResourceRequestHandler>);
 
 impl fmt::Debug for ResourceRequestSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

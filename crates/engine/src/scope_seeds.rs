@@ -242,7 +242,7 @@ mod tests {
     use crawl_frontier::{Frontier as _, MemoryFrontier};
     use crawl_policy::ProductToken;
     use crawl_scope::ScopeVerdict;
-    use crawl_scope::{AreaKind, SeedSettings};
+    use crawl_scope::{SeedAreaKind, SeedSettings};
     use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
     use super::{ScopeSeeds, seeds_without, targets_without};
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn seeds_and_their_targets_are_read_back() {
         let terms = SeedSettings {
-            scope: Some(AreaKind::Prefix),
+            scope: Some(SeedAreaKind::Prefix),
             ..SeedSettings::default()
         };
         let own = url("http://own.example/a/");

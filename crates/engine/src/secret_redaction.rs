@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::Secrets;
-use crawl_index_entry::{IndexEntry, IndexedPage};
+use crawl_index_entry::{IndexLogEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 /// The reason under which links that contain a secret are counted. Such links are not followed.
@@ -45,11 +45,11 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     row.echoes_secret |= canonical.is_some();
 }
 
-pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
+pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexLogEntry) -> IndexLogEntry {
     if !secrets.is_empty() {
         match &mut entry {
-            IndexEntry::Put(page) => redact_page(secrets, page),
-            IndexEntry::Drop { why, .. } => drop(secrets.redact(why)),
+            IndexLogEntry::Put(page) => redact_page(secrets, page),
+            IndexLogEntry::Drop { why, .. } => drop(secrets.redact(why)),
         }
     }
     entry

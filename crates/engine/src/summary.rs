@@ -9,8 +9,8 @@ use crawl_archive::rows::PageUsagePermissions;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
+use crate::crawl_totals::PageChangeCounts;
 use crate::run_counters::{RunCounters, status_class};
-use crate::totals::PageChangeCounts;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub struct UnreachableHost {
 
 /// The rules of an origin that apply to all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OriginWideRules {
+pub struct OriginRobotsSummary {
     /// The origin: scheme, host and port.
     pub origin: String,
     /// The value of Crawl-delay, and its line number in robots.txt.
@@ -221,7 +221,7 @@ pub struct RunSummary {
     /// pages. Contains only the first few.
     pub strange_robots: Vec<CanonicalUrl>,
     /// The rules of each origin, if this run only plans.
-    pub rules: Vec<OriginWideRules>,
+    pub rules: Vec<OriginRobotsSummary>,
     /// The duration of this run.
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.

@@ -74,6 +74,8 @@ impl TombstoneHmacKey {
     }
 }
 
+/// The tombstones of a crawl: keyed digests of the pages and hosts that the operator made it
+/// forget.
 #[derive(Default)]
 pub(crate) struct Tombstones {
     key: Option<TombstoneHmacKey>,

@@ -22,7 +22,7 @@ use tracing::{Level, Span, debug, debug_span, enabled, span_enabled, trace, warn
 use crate::config::Config;
 use crate::messages::WriterMessage;
 use crate::secret_redaction::redacted_url;
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 /// Returns the tracing span of a crawl. The spans of hosts and exchanges are inside it.
 pub(crate) fn crawl_span(output: &Path) -> Span {

@@ -26,7 +26,8 @@ pub(crate) struct AddressRewriter<'f> {
     pub(crate) file: &'f mut UrlToFileFunction<'f>,
 }
 
-/// How a reference is used.
+/// Whether a reference is for reading, and may lead to a file, or always leads to the web (a form,
+/// `rel=canonical`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceUse {
     /// A link or a resource. If the target has a file, the new address leads to that file.
@@ -39,7 +40,7 @@ pub(crate) enum ReferenceUse {
 /// The new address of a reference. Contains only ASCII characters, and no white space, double
 /// quotation marks or angle brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewAddress {
+pub(crate) struct RewrittenAddress {
     pub(crate) text: String,
     /// Whether the address leads to a file.
     pub(crate) is_file: bool,
@@ -49,7 +50,11 @@ impl AddressRewriter<'_> {
     /// Returns the new address for `href`, an attribute's value. `None` if `href` must stay as it
     /// is, because it is absolute and has no file, is not a usable URL, or refers to a place in the
     /// same document.
-    pub(crate) fn of_attribute(&mut self, href: &str, usage: ReferenceUse) -> Option<NewAddress> {
+    pub(crate) fn of_attribute(
+        &mut self,
+        href: &str,
+        usage: ReferenceUse,
+    ) -> Option<RewrittenAddress> {
         let is_place = href.trim_start().starts_with('#') && !self.has_base;
         (!is_place)
             .then(|| self.rewritten(href, self.encoding, usage))
@@ -81,7 +86,7 @@ impl AddressRewriter<'_> {
         href: &str,
         encoding: &'static Encoding,
         usage: ReferenceUse,
-    ) -> Option<NewAddress> {
+    ) -> Option<RewrittenAddress> {
         let href = trim(href);
         let (address, fragment) = match href.split_once('#') {
             Some((address, fragment)) => (address, Some(fragment)),
@@ -102,7 +107,7 @@ impl AddressRewriter<'_> {
             text.push('#');
             push_encoded(fragment, &mut text);
         }
-        Some(NewAddress { text, is_file })
+        Some(RewrittenAddress { text, is_file })
     }
 }
 

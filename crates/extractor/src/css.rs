@@ -13,7 +13,7 @@ use address_scan::{CssAddressScanner, CssContext};
 /// The addresses in a style sheet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ParsedStyleSheet {
+pub struct StyleSheetLinks {
     /// The addresses that the style sheet loads, in order: other style sheets (`@import`), images
     /// and fonts (`url`). All are resources.
     pub links: Vec<Link>,
@@ -33,7 +33,7 @@ pub fn read_css(
     body: &[u8],
     content_type: Option<&str>,
     limits: &ReadingLimits,
-) -> ParsedStyleSheet {
+) -> StyleSheetLinks {
     let (encoding, skip) = charset::of_css(body, content_type);
     let body = &body[skip..];
     let mut oddities = Vec::new();
@@ -63,7 +63,7 @@ pub fn read_css(
             Err(None) => {}
         }
     }
-    ParsedStyleSheet {
+    StyleSheetLinks {
         links: links.found,
         charset: encoding.name(),
         oddities,

@@ -18,7 +18,7 @@ mod page_builder;
 mod post_forms;
 mod srcset;
 pub(crate) mod tag_consumer;
-mod tag_context;
+mod tag_dispatcher;
 mod tag_kinds;
 pub(crate) mod tokenizer;
 mod visible_text;
@@ -34,7 +34,7 @@ pub(crate) use page_address_rewriter::{PageAddressEdits, page_edits};
 use page_builder::PageBuilder;
 pub use post_forms::{PostForm, read_post_forms};
 use tag_consumer::{NullTagConsumer, TagConsumer};
-use tag_context::{walk, walk_html};
+use tag_dispatcher::{walk, walk_html};
 pub use visible_text::VisibleTextObserver;
 use visible_text::VisibleTextReader;
 

@@ -42,7 +42,7 @@ mod document_kind;
 mod document_reference_rewriter;
 mod extracted_page;
 mod feed;
-mod feed_address;
+mod feed_link_address;
 mod head_end;
 mod html;
 mod link;
@@ -64,13 +64,13 @@ pub use content::{
     escape_markdown, read_content, read_markdown, read_page, read_page_text,
 };
 pub use content_type::essence;
-pub use css::{ParsedStyleSheet, read_css};
+pub use css::{StyleSheetLinks, read_css};
 pub use document_kind::{
     ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
 };
 pub use document_reference_rewriter::{rewrite_css, rewrite_html};
 pub use extracted_page::{ExtractedPage, NamedMeta, VisiblePageSummary};
-pub use feed::{Feed, FeedAddress, FeedEntry, FeedKind, read_feed};
+pub use feed::{Feed, FeedEntry, FeedKind, FeedLinkAddress, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
 pub use html::{

@@ -13,7 +13,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::feed_address::XmlBase;
+use crate::feed_link_address::XmlBase;
 use crate::reading_limits::{DocumentOddity, DocumentOddityKind, ReadingLimits, note};
 use namespaces::{NamespaceBindings, XmlNamespace as Namespace, fingerprint};
 

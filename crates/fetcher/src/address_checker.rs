@@ -9,7 +9,7 @@ use crawl_weburl::{
     AddressClass, CanonicalUrl, class_of_host, classify, host_address, without_trailing_dot,
 };
 
-/// The addresses that the operator allowed, and the public addresses seen so far.
+/// Decides which addresses may be connected to, by the addresses that the operator allowed.
 #[derive(Debug, Default)]
 pub(crate) struct AddressChecker {
     allow_private: bool,

@@ -6,10 +6,10 @@ use std::io;
 use rustls::CertificateError;
 
 use crate::address_checker::AddressRefused;
-use crate::connection_test::ConnectionEstablished;
+use crate::connection_probe::ConnectionEstablished;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
-use crate::resolver::NoAddresses;
+use crate::resolver::NameLookupError;
 
 /// The failure detail for a certificate without a trusted root, usually from a private CA.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
@@ -60,7 +60,7 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> ClassifiedEr
             FailurePhase::Connect,
             story(error),
         );
-    } else if let Some(why) = find::<NoAddresses>(&causes) {
+    } else if let Some(why) = find::<NameLookupError>(&causes) {
         return ClassifiedError::new(why.kind, FailurePhase::Dns, why.detail.clone());
     } else if error.is_builder() {
         (FailureKind::BadUrl, FailurePhase::Request)

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::address_checker::typed_ports;
 use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
-use crate::host_access::HostAccess;
+use crate::host_request_headers::HostRequestHeaders;
 use crate::secret_finder::Secrets;
 use crate::sessions::SiteSessions;
 use crate::signing::SigningSettings;
@@ -58,7 +58,7 @@ pub struct FetchConfig {
     /// address families. `None` or 0 means no limit.
     pub name_server_rate: Option<f64>,
     /// Additional header fields for single hosts.
-    pub access: Vec<HostAccess>,
+    pub access: Vec<HostRequestHeaders>,
     /// Cookies and tokens that are kept for single sites.
     pub sessions: SiteSessions,
     /// Allows loopback and private addresses. Addresses that can't belong to a single server, such
@@ -214,7 +214,7 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRootCertificates> {
 /// Why a [`Fetcher`](crate::Fetcher) can't be created from its configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SetupError {
+pub enum FetcherSetupError {
     /// A header value contains bytes that are not allowed in a header field.
     #[error("`{value}` isn't allowed in the {field} header field")]
     Header {

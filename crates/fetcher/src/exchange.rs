@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body_memory_pool::BodyMemoryReservation;
 use crate::failure_kind::FailureKind;
-use crate::host_access::REDACTED;
+use crate::host_request_headers::REDACTED;
 use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;

@@ -27,12 +27,12 @@ use crate::body_reader::{
 };
 use crate::client_error::{self, ClassifiedError};
 use crate::clock::MonotonicClock;
-use crate::config::{FetchConfig, ResolveOverride, SetupError};
+use crate::config::{FetchConfig, FetcherSetupError, ResolveOverride};
 use crate::descriptor_limit::ExchangeLimiter;
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TlsVersion, TruncationReason};
 use crate::failure::ExchangeFailure;
 use crate::failure_kind::{FailureKind, FailurePhase};
-use crate::host_access::HostAccesses;
+use crate::host_request_headers::RequestHeadersByHost;
 use crate::http_client_setup::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
@@ -42,7 +42,7 @@ use crate::referer::referer;
 use crate::request_timeout::{TimeoutPhase, in_time};
 use crate::resolver::{CheckedResolver, FixedResolver};
 use crate::send_deadline_source::{SendDeadlineSource, until_over};
-use crate::signing::{DemandedSignatures, SignatureDemand, demanded};
+use crate::signing::{HostSignatureDemands, SignatureDemandResult, demanded};
 use crate::tls_settings::tls_settings;
 
 /// Sends requests and returns their answers as [`Exchange`]s. A fetcher owns its keep-alive
@@ -53,11 +53,11 @@ pub struct Fetcher {
     rules: Arc<AddressChecker>,
     names: CheckedResolver,
     rooms: BodyMemoryPool,
-    accesses: HostAccesses,
+    accesses: RequestHeadersByHost,
     descriptor_limit: ExchangeLimiter,
     is_given_up: watch::Sender<bool>,
     guard: Option<Arc<dyn SendDeadlineSource>>,
-    challenges: DemandedSignatures,
+    challenges: HostSignatureDemands,
     headers: HeaderMap,
     kept: KeepAliveLimiter,
     /// The trusted certificates, and sessions that all clients can resume.
@@ -84,7 +84,7 @@ impl Clients {
         config: &FetchConfig,
         tls: &ClientConfig,
         names: CheckedResolver,
-    ) -> Result<Clients, SetupError> {
+    ) -> Result<Clients, FetcherSetupError> {
         Ok(Clients {
             keeping: client(config, tls, names)?,
             closing: OnceLock::new(),
@@ -113,8 +113,8 @@ impl Fetcher {
     /// Creates a fetcher.
     ///
     /// # Errors
-    /// Fails with a [`SetupError`] that names the unusable part of the configuration.
-    pub fn new(config: FetchConfig, clock: MonotonicClock) -> Result<Fetcher, SetupError> {
+    /// Fails with a [`FetcherSetupError`] that names the unusable part of the configuration.
+    pub fn new(config: FetchConfig, clock: MonotonicClock) -> Result<Fetcher, FetcherSetupError> {
         let rules = AddressChecker::new(
             config.allow_private,
             config.allow_public,
@@ -149,11 +149,11 @@ impl Fetcher {
             overridden,
             tls,
             rooms: BodyMemoryPool::new(config.body_memory),
-            accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
+            accesses: RequestHeadersByHost::new(&config.access, config.proxy.is_some()),
             descriptor_limit: ExchangeLimiter::new(),
             is_given_up: watch::Sender::new(false),
             guard: None,
-            challenges: DemandedSignatures::default(),
+            challenges: HostSignatureDemands::default(),
             names,
             rules,
             clock,
@@ -413,9 +413,9 @@ impl Fetcher {
         let until_close = ends_with_connection(&response);
         exchange.headers = std::mem::take(response.headers_mut());
         match self.learn_challenge(&exchange) {
-            SignatureDemand::None => {}
-            SignatureDemand::Met => exchange.challenged = true,
-            SignatureDemand::Unmet(why) => exchange.unmet_signature = Some(why),
+            SignatureDemandResult::None => {}
+            SignatureDemandResult::Met => exchange.challenged = true,
+            SignatureDemandResult::Unmet(why) => exchange.unmet_signature = Some(why),
         }
         if !request.is_anonymous {
             let sessions = &self.config.sessions;
@@ -517,11 +517,12 @@ impl Fetcher {
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
-    /// Learns from an answer whether the host demands a signature. After [`SignatureDemand::Met`],
-    /// the caller should send the same request again, which will then carry the demanded signature.
-    fn learn_challenge(&self, exchange: &Exchange) -> SignatureDemand {
+    /// Learns from an answer whether the host demands a signature. After
+    /// [`SignatureDemandResult::Met`], the caller should send the same request again, which will
+    /// then carry the demanded signature.
+    fn learn_challenge(&self, exchange: &Exchange) -> SignatureDemandResult {
         let Some(signing) = &self.config.signing else {
-            return SignatureDemand::None;
+            return SignatureDemandResult::None;
         };
         let sent = &exchange.sent;
         let method = match (sent.is_head, &sent.posted) {

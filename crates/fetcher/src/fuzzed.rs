@@ -29,7 +29,7 @@ use crate::body_reader::{BodyEnd, BodyLimits, CollectedBody, collect, ends_with_
 use crate::exchange::{Exchange, FetchRequest, SentRequestRecord, TruncationReason, Validators};
 use crate::failure_kind::FailureKind;
 use crate::http_client_setup::MAX_HEADER_FIELDS;
-use crate::interstitial::{PageOutline, interstitial};
+use crate::interstitial::{InterstitialSigns, interstitial};
 use crate::rate_limit_fields::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::{MAX_ROBOTS_BYTES, RobotsFetchResult, RobotsTimeLimits, lifetime};
@@ -220,11 +220,11 @@ fn check_headers(exchange: &Exchange) {
     let _ = Validators::of(headers);
     let _ = (exchange.redirect_target(), exchange.signal());
     let markup = String::from_utf8_lossy(&exchange.body).to_lowercase();
-    let page = PageOutline {
+    let page = InterstitialSigns {
         title: markup.get(..20).unwrap_or_default(),
         passwords: markup.matches("password").count(),
         markup: &markup,
-        ..PageOutline::default()
+        ..InterstitialSigns::default()
     };
     let _ = interstitial(exchange.status, headers, &page);
 }

@@ -8,8 +8,8 @@ use reqwest::{Client, ClientBuilder, Proxy};
 use rustls::ClientConfig;
 use tower::util::MapFutureLayer;
 
-use crate::config::{FetchConfig, SetupError};
-use crate::connection_test::connect_only;
+use crate::config::{FetchConfig, FetcherSetupError};
+use crate::connection_probe::connect_only;
 use crate::http2_limits::limits_of_http2;
 use crate::request_timeout::noted;
 
@@ -30,7 +30,7 @@ const MAX_IDLE_PER_HOST: usize = 32;
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Returns the header fields sent with every request.
-pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupError> {
+pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, FetcherSetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, value("User-Agent", &config.user_agent)?);
     if let Some(from) = &config.from {
@@ -50,29 +50,29 @@ pub(crate) fn client(
     config: &FetchConfig,
     tls: &ClientConfig,
     resolver: impl Resolve + 'static,
-) -> Result<Client, SetupError> {
+) -> Result<Client, FetcherSetupError> {
     let builder = builder(config, tls, resolver)?;
-    builder.build().map_err(SetupError::Client)
+    builder.build().map_err(FetcherSetupError::Client)
 }
 
 /// Creates a client that connects like [`client`] but sends nothing. Each request ends with the
-/// error [`ConnectionEstablished`](crate::connection_test::ConnectionEstablished), or with the reason
-/// why connecting failed.
+/// error [`ConnectionEstablished`](crate::connection_probe::ConnectionEstablished), or with the
+/// reason why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     tls: &ClientConfig,
     resolver: impl Resolve + 'static,
-) -> Result<Client, SetupError> {
+) -> Result<Client, FetcherSetupError> {
     let builder =
         builder(config, tls, resolver)?.connector_layer(MapFutureLayer::new(connect_only));
-    builder.build().map_err(SetupError::Client)
+    builder.build().map_err(FetcherSetupError::Client)
 }
 
 fn builder(
     config: &FetchConfig,
     tls: &ClientConfig,
     resolver: impl Resolve + 'static,
-) -> Result<ClientBuilder, SetupError> {
+) -> Result<ClientBuilder, FetcherSetupError> {
     let mut builder = limits_of_http2(Client::builder(), MAX_HEADER_BYTES)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -96,7 +96,7 @@ fn builder(
         .connector_layer(MapFutureLayer::new(noted))
         .dns_resolver(resolver);
     if let Some(proxy) = &config.proxy {
-        let wrong = |source| SetupError::Proxy {
+        let wrong = |source| FetcherSetupError::Proxy {
             value: proxy.clone(),
             source,
         };
@@ -112,8 +112,8 @@ pub(crate) fn proxy_host(config: &FetchConfig) -> Option<String> {
     url.host_str().map(str::to_owned)
 }
 
-fn value(field: &'static str, text: &str) -> Result<HeaderValue, SetupError> {
-    HeaderValue::from_str(text).map_err(|_| SetupError::Header {
+fn value(field: &'static str, text: &str) -> Result<HeaderValue, FetcherSetupError> {
+    HeaderValue::from_str(text).map_err(|_| FetcherSetupError::Header {
         field,
         value: text.to_owned(),
     })

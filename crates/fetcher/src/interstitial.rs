@@ -71,7 +71,7 @@ impl Interstitial {
 
 /// The features of a page that identify interstitials. All are empty if the answer is not a page.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PageOutline<'p> {
+pub struct InterstitialSigns<'p> {
     /// The text of the `title` element.
     pub title: &'p str,
     /// The text of the first `h1`.
@@ -89,21 +89,21 @@ pub struct PageOutline<'p> {
 /// Returns which interstitial an answer is, or `None` if it is an ordinary answer.
 ///
 /// ```
-/// use crawl_fetcher::{Interstitial, PageOutline, interstitial};
+/// use crawl_fetcher::{Interstitial, InterstitialSigns, interstitial};
 /// use http::HeaderMap;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("cf-mitigated", "challenge".parse().unwrap());
-/// let none = PageOutline::default();
+/// let none = InterstitialSigns::default();
 /// assert_eq!(interstitial(403, &headers, &none), Some(Interstitial::Challenge));
-/// let page = PageOutline { heading: "Captchas", letters: 8, ..none };
+/// let page = InterstitialSigns { heading: "Captchas", letters: 8, ..none };
 /// assert_eq!(interstitial(200, &HeaderMap::new(), &page), None);
 /// ```
 #[must_use]
 pub fn interstitial(
     status: u16,
     headers: &HeaderMap,
-    page: &PageOutline<'_>,
+    page: &InterstitialSigns<'_>,
 ) -> Option<Interstitial> {
     if let Some(said) = by_headers(headers) {
         return Some(said);
@@ -238,7 +238,11 @@ const GUARDS: &[Guard] = &[
     },
 ];
 
-fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option<Interstitial> {
+fn by_markup(
+    status: u16,
+    headers: &HeaderMap,
+    page: &InterstitialSigns<'_>,
+) -> Option<Interstitial> {
     let is_looked_at = matches!(status, 200..=299 | 401 | 403 | 405 | 406 | 429 | 503);
     if !is_looked_at || page.letters > MAX_BLOCK_TEXT {
         return None;
@@ -343,7 +347,7 @@ const LOGIN_WORDS: &[&str] = &[
 /// Detects a login page. Such a page has exactly one password field, little text and few links, and
 /// its title or first heading is just a word for "login". A form to choose a new password doesn't
 /// count, because it has more password fields.
-fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
+fn login(status: u16, page: &InterstitialSigns<'_>) -> Option<Interstitial> {
     let is_form =
         page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;
     let answers = matches!(status, 200..=299 | 401 | 403);

@@ -19,7 +19,7 @@ mod body_reader;
 mod client_error;
 mod clock;
 mod config;
-mod connection_test;
+mod connection_probe;
 mod contact;
 mod descriptor_limit;
 mod exchange;
@@ -28,7 +28,7 @@ mod failure_kind;
 mod fetch;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
-mod host_access;
+mod host_request_headers;
 #[cfg_attr(not(feature = "http2"), path = "http2_limits_left_out.rs")]
 mod http2_limits;
 mod http_client_setup;
@@ -51,7 +51,7 @@ pub use body_filter::BodyFilter;
 pub use body_memory_pool::BodyMemoryReservation;
 pub use clock::MonotonicClock;
 pub use config::{
-    BadRootCertificates, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent,
+    BadRootCertificates, FetchConfig, FetcherSetupError, ResolveOverride, check_roots, user_agent,
 };
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
 pub use exchange::{
@@ -61,11 +61,11 @@ pub use exchange::{
 pub use failure::ExchangeFailure;
 pub use failure_kind::{FailureKind, FailurePhase, FaultyParty};
 pub use fetch::Fetcher;
-pub use host_access::{HostAccess, HostAccessError};
-pub use interstitial::{Interstitial, PageOutline, interstitial};
+pub use host_request_headers::{HostRequestHeaders, HostRequestHeadersError};
+pub use interstitial::{Interstitial, InterstitialSigns, interstitial};
 pub use rate_limit_fields::rate_limit;
 pub use retry_after::retry_after;
 pub use secret_finder::{MIN_SECRET_BYTES, Secrets};
 pub use send_deadline_source::SendDeadlineSource;
-pub use sessions::{BadCookieLine, CookieFile, CredentialsDigest, SiteSessions};
+pub use sessions::{BadCookieLine, CookieFile, RefusedCredentialsDigest, SiteSessions};
 pub use signing::{RequestSigner, SignWhen, SigningSettings};

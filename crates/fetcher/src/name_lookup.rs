@@ -41,20 +41,20 @@ const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
 /// The addresses of a name, and how long they are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NameAnswer {
-    pub(crate) addresses: Result<Vec<IpAddr>, NoAddresses>,
+pub(crate) struct NameLookupResult {
+    pub(crate) addresses: Result<Vec<IpAddr>, NameLookupError>,
     /// How long the addresses are valid. `None` if unknown.
     pub(crate) ttl: Option<Duration>,
 }
 
 /// The unfinished part of a look-up: resolves to the answer for both address families once the
 /// slower one is known.
-pub(crate) type UnfinishedLookup = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
+pub(crate) type UnfinishedLookup = Pin<Box<dyn Future<Output = NameLookupResult> + Send>>;
 
 /// Why a name has no addresses, passed on inside the HTTP client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
-pub(crate) struct NoAddresses {
+pub(crate) struct NameLookupError {
     pub(crate) kind: FailureKind,
     pub(crate) detail: String,
 }
@@ -97,7 +97,7 @@ impl NameServerResolver {
 
     /// Returns the addresses of a name, IPv4 first. If the answer for one address family is still
     /// missing, also returns a future for the complete answer.
-    pub(crate) async fn look_up(&self, name: &str) -> (NameAnswer, Option<UnfinishedLookup>) {
+    pub(crate) async fn look_up(&self, name: &str) -> (NameLookupResult, Option<UnfinishedLookup>) {
         // Create the resolver on first use, when an async runtime is certain to exist.
         let resolver = self
             .resolver
@@ -193,7 +193,11 @@ impl NameServers {
         }
     }
 
-    async fn look_up(&self, hosts: &Hosts, name: &str) -> (NameAnswer, Option<UnfinishedLookup>) {
+    async fn look_up(
+        &self,
+        hosts: &Hosts,
+        name: &str,
+    ) -> (NameLookupResult, Option<UnfinishedLookup>) {
         let query_name = match query_name(name) {
             Ok(query_name) => query_name,
             Err(error) => return (answer_of(name, Err(error.into())), None),
@@ -250,11 +254,11 @@ fn query_name(name: &str) -> Result<Name, ProtoError> {
 }
 
 /// Returns the addresses of both families from the hosts file. `None` if the file lacks the name.
-fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
+fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameLookupResult> {
     let lookups = [RecordType::A, RecordType::AAAA]
         .map(|family| hosts.lookup_static_host(&Query::query(name.clone(), family)));
     let addresses: Vec<IpAddr> = lookups.iter().flatten().flat_map(addresses).collect();
-    (!addresses.is_empty()).then_some(NameAnswer {
+    (!addresses.is_empty()).then_some(NameLookupResult {
         addresses: Ok(addresses),
         ttl: Some(SYSTEM_ANSWER_AGE),
     })
@@ -270,7 +274,7 @@ async fn join_families(
     mut v4: UnfinishedLookup,
     mut v6: UnfinishedLookup,
     delay: impl Future<Output = ()>,
-) -> (NameAnswer, Option<UnfinishedLookup>) {
+) -> (NameLookupResult, Option<UnfinishedLookup>) {
     let (first, mut other, is_v4_first) = tokio::select! {
         biased;
         first = &mut v4 => (first, v6, true),
@@ -298,11 +302,12 @@ async fn join_families(
 
 /// Combines the answers of both address families. A failure of one family outweighs "no address" of
 /// the other.
-fn merged(v4: NameAnswer, v6: NameAnswer) -> NameAnswer {
-    let is_failure =
-        |why: &NoAddresses| !matches!(why.kind, FailureKind::NoAddress | FailureKind::NoSuchName);
+fn merged(v4: NameLookupResult, v6: NameLookupResult) -> NameLookupResult {
+    let is_failure = |why: &NameLookupError| {
+        !matches!(why.kind, FailureKind::NoAddress | FailureKind::NoSuchName)
+    };
     match (&v4.addresses, &v6.addresses) {
-        (Ok(v4_addresses), Ok(v6_addresses)) => NameAnswer {
+        (Ok(v4_addresses), Ok(v6_addresses)) => NameLookupResult {
             addresses: Ok([&v4_addresses[..], &v6_addresses[..]].concat()),
             ttl: v4.ttl.min(v6.ttl),
         },
@@ -322,15 +327,15 @@ fn addresses(lookup: &Lookup) -> impl Iterator<Item = IpAddr> {
     records.filter_map(|record| record.data.ip_addr())
 }
 
-/// Converts the resolver's answer for one address family to a [`NameAnswer`].
-fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameAnswer {
+/// Converts the resolver's answer for one address family to a [`NameLookupResult`].
+fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameLookupResult {
     match lookup {
         Ok(lookup) => {
             let ttl = lookup
                 .valid_until()
                 .saturating_duration_since(Instant::now());
             let addresses: Vec<IpAddr> = addresses(&lookup).collect();
-            NameAnswer {
+            NameLookupResult {
                 addresses: match addresses.is_empty() {
                     true => Err(no_address(name)),
                     false => Ok(addresses),
@@ -340,7 +345,7 @@ fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameAnswer {
         }
         Err(error) => {
             let (why, ttl) = meaning(name, &error);
-            NameAnswer {
+            NameLookupResult {
                 addresses: Err(why),
                 ttl,
             }
@@ -348,8 +353,8 @@ fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameAnswer {
     }
 }
 
-fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
-    let none = |kind, detail: String| NoAddresses { kind, detail };
+fn meaning(name: &str, error: &NetError) -> (NameLookupError, Option<Duration>) {
+    let none = |kind, detail: String| NameLookupError { kind, detail };
     match error {
         NetError::Dns(DnsError::NoRecordsFound(none_found)) => {
             let ttl = none_found.negative_ttl;
@@ -387,22 +392,22 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
     }
 }
 
-async fn resolve_by_system(name: &str) -> NameAnswer {
+async fn resolve_by_system(name: &str) -> NameLookupResult {
     let result: io::Result<Vec<IpAddr>> = tokio::net::lookup_host((name, 0))
         .await
         .map(|sockets| sockets.map(|socket| socket.ip()).collect());
     match result {
-        Ok(addresses) if addresses.is_empty() => NameAnswer {
+        Ok(addresses) if addresses.is_empty() => NameLookupResult {
             addresses: Err(no_address(name)),
             ttl: None,
         },
-        Ok(addresses) => NameAnswer {
+        Ok(addresses) => NameLookupResult {
             addresses: Ok(addresses),
             ttl: Some(SYSTEM_ANSWER_AGE),
         },
         // The system's error does not say reliably whether the name exists.
-        Err(error) => NameAnswer {
-            addresses: Err(NoAddresses {
+        Err(error) => NameLookupResult {
+            addresses: Err(NameLookupError {
                 kind: match is_no_descriptor(&error) {
                     true => FailureKind::NoDescriptors,
                     false => FailureKind::DnsFailed,
@@ -414,8 +419,8 @@ async fn resolve_by_system(name: &str) -> NameAnswer {
     }
 }
 
-fn no_address(name: &str) -> NoAddresses {
-    NoAddresses {
+fn no_address(name: &str) -> NameLookupError {
+    NameLookupError {
         kind: FailureKind::NoAddress,
         detail: format!("{name} has no address"),
     }
@@ -468,11 +473,11 @@ mod tests {
         assert_eq!(rate(&["127.0.0.53", "::1"]), None);
     }
 
-    fn answer(addresses: Result<&str, FailureKind>) -> NameAnswer {
-        NameAnswer {
+    fn answer(addresses: Result<&str, FailureKind>) -> NameLookupResult {
+        NameLookupResult {
             addresses: match addresses {
                 Ok(address) => Ok(vec![address.parse().unwrap()]),
-                Err(kind) => Err(NoAddresses {
+                Err(kind) => Err(NameLookupError {
                     kind,
                     detail: String::new(),
                 }),

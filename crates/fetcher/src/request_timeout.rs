@@ -21,7 +21,7 @@ enum RequestStage {
     Answer(Instant),
 }
 
-/// Why a request was abandoned.
+/// The phase in which the time for a request ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutPhase {
     /// The time for the whole exchange ran out before a connection was established.

@@ -14,8 +14,8 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::address_checker::{AddressChecker, AddressRefused, HostDiscoverySource};
 use crate::failure_kind::FailureKind;
-pub(crate) use crate::name_lookup::NoAddresses;
-use crate::name_lookup::{NameAnswer, NameServerResolver, UnfinishedLookup};
+pub(crate) use crate::name_lookup::NameLookupError;
+use crate::name_lookup::{NameLookupResult, NameServerResolver, UnfinishedLookup};
 
 /// Maximum cached names, found or not. An entry takes some 200 bytes.
 /// Beyond the limit: looked up again.
@@ -57,7 +57,7 @@ type Entry = Arc<OnceCell<Known>>;
 /// The cached answer for a name.
 #[derive(Debug)]
 struct Known {
-    addresses: Result<Vec<IpAddr>, NoAddresses>,
+    addresses: Result<Vec<IpAddr>, NameLookupError>,
     holds: Duration,
 }
 
@@ -209,7 +209,7 @@ impl CheckedResolver {
 }
 
 impl Known {
-    fn of(found: NameAnswer) -> Known {
+    fn of(found: NameLookupResult) -> Known {
         let holds = match (&found.addresses, found.ttl) {
             (Ok(_), ttl) => ttl
                 .unwrap_or_default()

@@ -12,7 +12,7 @@ use http::header::{AUTHORIZATION, COOKIE};
 use memchr::memmem;
 use percent_encoding::percent_decode;
 
-use crate::host_access::{HostAccess, REDACTED};
+use crate::host_request_headers::{HostRequestHeaders, REDACTED};
 
 /// Minimum bytes of a secret to look for. A shorter one occurs in many pages by chance, and
 /// redacting it would damage them.
@@ -104,7 +104,7 @@ impl Secrets {
     /// Collects the secrets of all hosts. The result is used for answers of every host, because a
     /// server that gets a secret may pass it on.
     #[must_use]
-    pub fn of(access: &[HostAccess]) -> Secrets {
+    pub fn of(access: &[HostRequestHeaders]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();
         all.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
         all.sort_unstable();
@@ -270,12 +270,12 @@ mod tests {
     use super::*;
 
     fn secrets() -> Secrets {
-        let first = HostAccess::new("a.example")
+        let first = HostRequestHeaders::new("a.example")
             .basic_auth("me:pass:word?")
             .unwrap();
         let first = first.cookie("session", "c00kie=1").unwrap();
         let first = first.cookie("lang", "en").unwrap();
-        let second = HostAccess::new("b.example").header("X-Key", "k3y w1th/space");
+        let second = HostRequestHeaders::new("b.example").header("X-Key", "k3y w1th/space");
         let second = second
             .unwrap()
             .header("authorization", "Bearer t0ken-2")

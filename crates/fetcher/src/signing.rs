@@ -49,7 +49,7 @@ pub struct SigningSettings {
 
 /// Whether an answer demands a signature, and whether the crawl can make this signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SignatureDemand {
+pub(crate) enum SignatureDemandResult {
     /// The answer demands no signature.
     None,
     /// The next request will carry the signature that the server requested.
@@ -61,7 +61,7 @@ pub(crate) enum SignatureDemand {
 
 /// The signatures that hosts demanded since the fetcher was created.
 #[derive(Debug, Default)]
-pub(crate) struct DemandedSignatures {
+pub(crate) struct HostSignatureDemands {
     hosts: Mutex<HashMap<HostKey, Demand>>,
 }
 
@@ -72,7 +72,7 @@ struct Demand {
     used_nonce: Option<String>,
 }
 
-impl DemandedSignatures {
+impl HostSignatureDemands {
     /// Returns whether requests for this URL are to be signed.
     pub(crate) fn is_signed(&self, signing: Option<&SigningSettings>, url: &CanonicalUrl) -> bool {
         match signing.map(|signing| signing.when) {
@@ -102,9 +102,9 @@ impl DemandedSignatures {
         was_signed: bool,
         demanded: Option<Result<AcceptSignature, AcceptSignatureError>>,
         can_cover: impl FnOnce(&AcceptSignature) -> Result<(), SignatureBaseError>,
-    ) -> SignatureDemand {
+    ) -> SignatureDemandResult {
         let Some(asked) = demanded else {
-            return SignatureDemand::None;
+            return SignatureDemandResult::None;
         };
         let coverable = asked.and_then(|asked| {
             can_cover(&asked).map_err(AcceptSignatureError::Component)?;
@@ -112,7 +112,7 @@ impl DemandedSignatures {
         });
         let asked = match coverable {
             Ok(asked) => asked,
-            Err(why) => return SignatureDemand::Unmet(why.to_string()),
+            Err(why) => return SignatureDemandResult::Unmet(why.to_string()),
         };
         let mut hosts = self.hosts();
         let host = url.host_key();
@@ -125,14 +125,16 @@ impl DemandedSignatures {
         };
         let has_own_nonce = earlier.is_none_or(|earlier| earlier.used_nonce.is_none());
         if was_signed && is_repeated && !(asked.nonce.is_some() && has_own_nonce) {
-            return SignatureDemand::Unmet("the signature as requested was refused".to_owned());
+            return SignatureDemandResult::Unmet(
+                "the signature as requested was refused".to_owned(),
+            );
         }
         if hosts.len() >= MAX_HOSTS {
             hosts.clear();
         }
         let used_nonce = None;
         hosts.insert(host, Demand { asked, used_nonce });
-        SignatureDemand::Met
+        SignatureDemandResult::Met
     }
 
     fn hosts(&self) -> std::sync::MutexGuard<'_, HashMap<HostKey, Demand>> {
@@ -159,7 +161,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use http::HeaderMap;
 
-    use super::{DemandedSignatures, SignatureDemand, demanded};
+    use super::{HostSignatureDemands, SignatureDemandResult, demanded};
 
     const FIELD: &str = r#"sig1=("@authority");tag="web-bot-auth""#;
 
@@ -180,32 +182,33 @@ mod tests {
 
     #[test]
     fn rfc9421_5_2_a_requested_signature_is_tried_once() {
-        let challenges = DemandedSignatures::default();
+        let challenges = HostSignatureDemands::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let learn = |was_signed, field: &str| {
             challenges.learn(&url, was_signed, AcceptSignature::of(field), |_| Ok(()))
         };
-        let refused = SignatureDemand::Unmet("the signature as requested was refused".to_owned());
-        assert_eq!(learn(false, ""), SignatureDemand::None);
+        let refused =
+            SignatureDemandResult::Unmet("the signature as requested was refused".to_owned());
+        assert_eq!(learn(false, ""), SignatureDemandResult::None);
         // The usual signature was refused.
         assert_eq!(learn(true, FIELD), refused);
-        assert_eq!(learn(false, FIELD), SignatureDemand::Met);
+        assert_eq!(learn(false, FIELD), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce, None);
         // The server requests a nonce of its own. The nonce is used once.
         let nonce = format!("{FIELD};nonce=\"n\"");
-        assert_eq!(learn(true, &nonce), SignatureDemand::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
         assert_eq!(challenges.next_signature(&url).nonce.as_deref(), Some("n"));
         assert_eq!(learn(true, &nonce), refused);
         assert_eq!(challenges.next_signature(&url).nonce, None);
-        assert_eq!(learn(true, &nonce), SignatureDemand::Met);
+        assert_eq!(learn(true, &nonce), SignatureDemandResult::Met);
         // The server requests a signature over another component.
-        assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemand::Met);
+        assert_eq!(learn(true, r#"x=("@method")"#), SignatureDemandResult::Met);
         assert_eq!(learn(true, r#"x=("@method")"#), refused);
     }
 
     #[test]
     fn a_component_that_cannot_be_covered_is_refused_by_name() {
-        let challenges = DemandedSignatures::default();
+        let challenges = HostSignatureDemands::default();
         let url = canonicalize(None, "https://e.example/").unwrap();
         let signature = AcceptSignature::of(r#"a=("cookie")"#);
         let missing =
@@ -213,13 +216,13 @@ mod tests {
         let why = "it covers `\"cookie\"`, which the request doesn't have".to_owned();
         assert_eq!(
             challenges.learn(&url, false, signature, missing),
-            SignatureDemand::Unmet(why)
+            SignatureDemandResult::Unmet(why)
         );
         let rsa = AcceptSignature::of(r#"a=();alg="rsa-v1_5-sha256""#);
         let why = "the algorithm `rsa-v1_5-sha256`".to_owned();
         assert_eq!(
             challenges.learn(&url, false, rsa, |_| Ok(())),
-            SignatureDemand::Unmet(why)
+            SignatureDemandResult::Unmet(why)
         );
         assert!(challenges.hosts().is_empty());
     }

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-use crate::config::{BadRootCertificates, SetupError};
+use crate::config::{BadRootCertificates, FetcherSetupError};
 use crate::http2_limits::PROTOCOLS;
 
 /// Maximum hosts whose last TLS session is kept, so that the next connection needs no certificates.
@@ -22,15 +22,15 @@ use crate::http2_limits::PROTOCOLS;
 const MAX_SESSION_HOSTS: usize = 16_384;
 
 /// Creates the TLS settings. The platform's certificates are read once.
-pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
+pub(crate) fn tls_settings(extra_roots: Option<&[u8]>) -> Result<ClientConfig, FetcherSetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(extra_roots.unwrap_or_default()).collect();
     let roots =
-        roots.map_err(|why| SetupError::Roots(BadRootCertificates::Pem(why.to_string())))?;
+        roots.map_err(|why| FetcherSetupError::Roots(BadRootCertificates::Pem(why.to_string())))?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(rustls::ALL_VERSIONS)
-        .map_err(SetupError::Tls)?;
+        .map_err(FetcherSetupError::Tls)?;
     let builder = match Verifier::new_with_extra_roots(roots, provider) {
         Ok(verifier) => builder
             .dangerous()

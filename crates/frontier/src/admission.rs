@@ -106,8 +106,8 @@ pub enum RequestedState {
     Excluded(NotFetchedReason),
 }
 
-/// The kind of document that a response is read as. If a URL is requested as several kinds, the
-/// kind listed last here wins.
+/// The kind of a URL: a page, a page resource or a sitemap. It decides how the response is read.
+/// If a URL is requested as several kinds, the kind listed last here wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
     /// A file that is loaded to show a page: an image or a style sheet.

@@ -14,7 +14,7 @@ use crate::lease::Lease;
 use crate::queue_head_cache::{FirstEntryLookup, QueueHeadCache};
 use crate::url_state::UrlCounts;
 
-/// The stored queues that a [`LeaseTable`] leases from.
+/// Reads the stored queues that a [`LeaseTable`] leases from.
 pub trait QueueReader {
     /// Returns the fingerprint of `url` under the crawl's key.
     fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint;

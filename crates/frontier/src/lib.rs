@@ -72,7 +72,7 @@ pub mod parts {
         CommittedUrlCounts, LeaseChanges, LeaseTable, OriginQueueChanges, OriginQueueId,
         QueueEntryChange, QueueReadResult, QueueReader,
     };
-    pub use crate::url_record::{RecordState, UrlRecord};
+    pub use crate::url_record::{UrlRecord, UrlRecordState};
     pub use crate::visit::StoredVisit;
 }
 

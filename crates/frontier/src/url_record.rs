@@ -12,7 +12,7 @@ use crate::url_state::{KnownState, KnownUrlDetails, UnsettledUrl, UrlCounts};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRecord {
     /// The URL's state. Leases are not stored, so a leased URL is pending.
-    pub state: RecordState,
+    pub state: UrlRecordState,
     /// The URL's queue place. If the URL is not pending, its priority, seed and kind are unused.
     pub place: QueuedUrlFields,
     /// The page that the URL was found on.
@@ -21,7 +21,7 @@ pub struct UrlRecord {
 
 /// The stored state of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordState {
+pub enum UrlRecordState {
     /// Waiting to be fetched, or leased.
     Pending {
         /// The number of the next attempt, from 1.
@@ -49,9 +49,9 @@ impl UrlRecord {
     pub fn admitted(admission: UrlToAdmit, seq: u64) -> UrlRecord {
         let place = QueuedUrlFields::of(&admission, seq);
         let state = match admission.state {
-            RequestedState::Pending => RecordState::Pending { attempt: 1 },
-            RequestedState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            RequestedState::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
+            RequestedState::Pending => UrlRecordState::Pending { attempt: 1 },
+            RequestedState::Deferred(why) => UrlRecordState::Deferred(capped_exclusion(why)),
+            RequestedState::Excluded(why) => UrlRecordState::Excluded(capped_exclusion(why)),
         };
         let via = admission.via;
         UrlRecord { state, place, via }
@@ -61,9 +61,9 @@ impl UrlRecord {
     #[must_use]
     pub fn settled(known: KnownUrlDetails) -> Option<UrlRecord> {
         let state = match known.state {
-            KnownState::Fetched { status } => RecordState::Fetched { status },
-            KnownState::Failed { why } => RecordState::Failed { why },
-            KnownState::Excluded(exclusion) => RecordState::Excluded(exclusion),
+            KnownState::Fetched { status } => UrlRecordState::Fetched { status },
+            KnownState::Failed { why } => UrlRecordState::Failed { why },
+            KnownState::Excluded(exclusion) => UrlRecordState::Excluded(exclusion),
             KnownState::Pending { .. } | KnownState::Leased { .. } | KnownState::Deferred(_) => {
                 return None;
             }
@@ -80,15 +80,15 @@ impl UrlRecord {
     #[must_use]
     pub fn ended(mut self, outcome: LeaseOutcome, seq: u64) -> UrlRecord {
         self.state = match outcome {
-            LeaseOutcome::Fetched { status } => RecordState::Fetched { status },
-            LeaseOutcome::Failed { why } => RecordState::Failed { why: capped(why) },
-            LeaseOutcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
-            LeaseOutcome::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
+            LeaseOutcome::Fetched { status } => UrlRecordState::Fetched { status },
+            LeaseOutcome::Failed { why } => UrlRecordState::Failed { why: capped(why) },
+            LeaseOutcome::Excluded(why) => UrlRecordState::Excluded(capped_exclusion(why)),
+            LeaseOutcome::Deferred(why) => UrlRecordState::Deferred(capped_exclusion(why)),
             LeaseOutcome::Retry => {
                 let attempt = self.attempt().saturating_add(1);
                 self.place.retried = true;
                 self.place.seq = seq;
-                RecordState::Pending { attempt }
+                UrlRecordState::Pending { attempt }
             }
         };
         self
@@ -98,7 +98,7 @@ impl UrlRecord {
     #[must_use]
     pub fn rank(&self) -> Option<QueueRank> {
         match self.state {
-            RecordState::Pending { .. } => Some(self.place.rank()),
+            UrlRecordState::Pending { .. } => Some(self.place.rank()),
             _ => None,
         }
     }
@@ -107,7 +107,7 @@ impl UrlRecord {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         match self.state {
-            RecordState::Pending { attempt } => attempt,
+            UrlRecordState::Pending { attempt } => attempt,
             _ => 0,
         }
     }
@@ -117,9 +117,9 @@ impl UrlRecord {
     #[must_use]
     pub fn now(&self, leased: bool) -> CurrentState {
         match self.state {
-            RecordState::Pending { .. } if leased => CurrentState::Leased,
-            RecordState::Pending { .. } => CurrentState::Pending(self.place),
-            RecordState::Deferred(_) => CurrentState::Deferred {
+            UrlRecordState::Pending { .. } if leased => CurrentState::Leased,
+            UrlRecordState::Pending { .. } => CurrentState::Pending(self.place),
+            UrlRecordState::Deferred(_) => CurrentState::Deferred {
                 depth: self.place.depth,
                 redirects: self.place.redirects,
             },
@@ -132,12 +132,14 @@ impl UrlRecord {
     #[must_use]
     pub fn known(&self, leased: bool) -> KnownUrlDetails {
         let (state, waits) = match &self.state {
-            &RecordState::Pending { attempt } if leased => (KnownState::Leased { attempt }, true),
-            &RecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
-            RecordState::Deferred(why) => (KnownState::Deferred(why.clone()), true),
-            &RecordState::Fetched { status } => (KnownState::Fetched { status }, false),
-            RecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
-            RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
+            &UrlRecordState::Pending { attempt } if leased => {
+                (KnownState::Leased { attempt }, true)
+            }
+            &UrlRecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
+            UrlRecordState::Deferred(why) => (KnownState::Deferred(why.clone()), true),
+            &UrlRecordState::Fetched { status } => (KnownState::Fetched { status }, false),
+            UrlRecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
+            UrlRecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
         };
         let (depth, hops_off) = depth_and_hops(self.place.depth);
         KnownUrlDetails {
@@ -160,7 +162,7 @@ impl UrlRecord {
             hops_off,
             via: self.via.as_ref(),
             exclusion: match &self.state {
-                RecordState::Deferred(exclusion) => Some(exclusion),
+                UrlRecordState::Deferred(exclusion) => Some(exclusion),
                 _ => None,
             },
         }
@@ -169,11 +171,11 @@ impl UrlRecord {
     /// Returns the field of `counts` that counts URLs in the state of this record.
     pub(crate) fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
         match self.state {
-            RecordState::Pending { .. } => &mut counts.pending,
-            RecordState::Deferred(_) => &mut counts.deferred,
-            RecordState::Fetched { .. } => &mut counts.fetched,
-            RecordState::Failed { .. } => &mut counts.failed,
-            RecordState::Excluded(_) => &mut counts.excluded,
+            UrlRecordState::Pending { .. } => &mut counts.pending,
+            UrlRecordState::Deferred(_) => &mut counts.deferred,
+            UrlRecordState::Fetched { .. } => &mut counts.fetched,
+            UrlRecordState::Failed { .. } => &mut counts.failed,
+            UrlRecordState::Excluded(_) => &mut counts.excluded,
         }
     }
 }

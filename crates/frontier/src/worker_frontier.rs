@@ -34,7 +34,7 @@ pub trait SendDeadline: Send + Sync {
 /// The facts that a worker needs about the whole crawl, as of one moment. If the crawl has several
 /// groups of database servers, the groups are read at slightly different moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CrawlSurvey {
+pub struct SharedCrawlStatus {
     /// The number of living workers that are not being drained, including this one.
     pub living: u64,
     /// The number of living workers that use the same group of database servers as this worker.
@@ -166,7 +166,7 @@ pub trait WorkerFrontier: Frontier {
     /// # Errors
     /// [`FrontierError`] if a database fails, or the crawl has a group that this worker was not
     /// configured with.
-    fn survey(&self) -> Result<CrawlSurvey, FrontierError>;
+    fn survey(&self) -> Result<SharedCrawlStatus, FrontierError>;
 
     /// Forwards links that arrived at `group` (of database servers) but belong to buckets of other
     /// groups: inserts each link in the other group, then removes it from `group`. An interrupted

@@ -36,8 +36,8 @@ const PUT_ASIDE: [&str; 8] = [
 const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 
-/// The rows of `excluded.jsonl` to omit because another worker's row covers the same URL. Each is
-/// given as worker number and line, in ascending order.
+/// Reads which rows of `excluded.jsonl` to omit because another worker's row covers the same URL.
+/// Each is given as worker number and line, in ascending order.
 pub(crate) struct DuplicateRowReader {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,

@@ -37,7 +37,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::GatheredWorkerRow;
-use crawl_archive::{ChangedFiles, replace_file, start_digests};
+use crawl_archive::{FilesToRehash, replace_file, start_digests};
 use crawl_records::{list_digests, write_report};
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ pub fn gather(
     }
     write_report(to)?;
     start_digests(to, digests).map_err(GatherError::io(to))?;
-    list_digests(to, ChangedFiles::All)?;
+    list_digests(to, FilesToRehash::All)?;
     let synced = File::open(to).and_then(|folder| folder.sync_all());
     synced.map_err(GatherError::io(to))?;
     Ok(GatherResult {

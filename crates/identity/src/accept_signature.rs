@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
 
-use crate::message::component_id;
+use crate::signable_message::component_id;
 
 /// The value of the parameter `tag` in signatures of Web Bot Auth.
 pub const TAG: &str = "web-bot-auth";

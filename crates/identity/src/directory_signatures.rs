@@ -4,7 +4,7 @@ use ring::digest::{SHA256, SHA512, digest};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::key::PublicKey;
-use crate::message::{SignableMessage, SignatureBaseError, component_id};
+use crate::signable_message::{SignableMessage, SignatureBaseError, component_id};
 use crate::verify::{seconds, text};
 
 /// The value of the parameter `tag` in signatures on directories.
@@ -194,7 +194,7 @@ mod tests {
 
     use super::{DIRECTORY_TAG, DirectoryResponseFault, verify_directory_response};
     use crate::key::{SigningKey, SigningKeySet};
-    use crate::message::SignableMessage;
+    use crate::signable_message::SignableMessage;
     use crate::test_key::{JWK, THUMBPRINT};
 
     /// Returns a response for `authority`, signed with `key`. The signature is valid for `lifetime`

@@ -25,8 +25,8 @@ mod accept_signature;
 mod directory;
 mod directory_signatures;
 mod key;
-mod message;
 mod sign;
+mod signable_message;
 mod signed_html;
 #[cfg(test)]
 mod test_key;
@@ -39,8 +39,8 @@ pub use directory::{
 };
 pub use directory_signatures::{DirectoryResponseFault, verify_directory_response};
 pub use key::{KeyError, PublicKey, SigningKey, SigningKeySet};
-pub use message::{SignableMessage, SignatureBaseError};
 pub use sign::{LIFETIME, signature_fields};
+pub use signable_message::{SignableMessage, SignatureBaseError};
 pub use signed_html::{DocumentSignatureFault, sign_document, verify_document};
 pub use verify::{
     KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, SignatureVerdict, verify,

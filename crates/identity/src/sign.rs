@@ -5,7 +5,7 @@ use sfv::{Dictionary, ListEntry, Parser};
 
 use crate::accept_signature::{AGENT_KEY, AcceptSignature, TAG, components, quoted};
 use crate::key::SigningKey;
-use crate::message::{SignableMessage, SignatureBaseError};
+use crate::signable_message::{SignableMessage, SignatureBaseError};
 
 /// How long a signature is valid, in seconds.
 pub const LIFETIME: u64 = 60;
@@ -76,7 +76,7 @@ mod tests {
     use super::{LIFETIME, signature_fields};
     use crate::accept_signature::AcceptSignature;
     use crate::key::SigningKeySet;
-    use crate::message::{SignableMessage, SignatureBaseError};
+    use crate::signable_message::{SignableMessage, SignatureBaseError};
     use crate::test_key::SEED;
     use crate::{KeyDirectory, SignatureConditions, verify};
 

@@ -7,7 +7,7 @@ use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser};
 
 use crate::accept_signature::TAG;
 use crate::key::PublicKey;
-use crate::message::{SignableMessage, SignatureBaseError, component_id};
+use crate::signable_message::{SignableMessage, SignatureBaseError, component_id};
 
 /// Maximum signatures of one request that are looked at.
 /// Beyond the limit: not verified.

@@ -1,8 +1,8 @@
 use super::{KeyDirectory, SeenNonces, SignatureConditions, SignatureFault, normalized, verify};
 use crate::accept_signature::AcceptSignature;
 use crate::key::SigningKeySet;
-use crate::message::SignableMessage;
 use crate::sign::signature_fields;
+use crate::signable_message::SignableMessage;
 use crate::test_key::{JWK, THUMBPRINT};
 
 const AGENT: &str = "https://signature-agent.test";

@@ -9,7 +9,7 @@ use crate::indexed_page::IndexedPage;
 /// A log entry that adds one page to the search index, replaces it or removes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IndexEntry {
+pub enum IndexLogEntry {
     /// Adds the page, in place of any older version with the same URL.
     Put(Box<IndexedPage>),
     /// Removes the page with this URL. A redirect, a soft 404, and a document that is empty or
@@ -23,13 +23,13 @@ pub enum IndexEntry {
     },
 }
 
-impl IndexEntry {
+impl IndexLogEntry {
     /// Returns the URL of the entry.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
-            IndexEntry::Put(page) => &page.url,
-            IndexEntry::Drop { url, .. } => url,
+            IndexLogEntry::Put(page) => &page.url,
+            IndexLogEntry::Drop { url, .. } => url,
         }
     }
 
@@ -37,8 +37,8 @@ impl IndexEntry {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
-            IndexEntry::Put(page) => page.bytes(),
-            IndexEntry::Drop { url, why } => url.len() + why.len(),
+            IndexLogEntry::Put(page) => page.bytes(),
+            IndexLogEntry::Drop { url, why } => url.len() + why.len(),
         }
     }
 
@@ -51,8 +51,8 @@ impl IndexEntry {
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
         let name = self.left_out().filter(is_doubtful);
         match self {
-            IndexEntry::Drop { why, .. } => name.map(|_| Cow::Borrowed(why.as_str())),
-            IndexEntry::Put(page) => page.gives_way().map(Cow::Owned),
+            IndexLogEntry::Drop { why, .. } => name.map(|_| Cow::Borrowed(why.as_str())),
+            IndexLogEntry::Put(page) => page.gives_way().map(Cow::Owned),
         }
     }
 
@@ -61,8 +61,8 @@ impl IndexEntry {
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         match self {
-            IndexEntry::Put(_) => None,
-            IndexEntry::Drop { why, .. } => Some(why.split(':').next().unwrap_or_default()),
+            IndexLogEntry::Put(_) => None,
+            IndexLogEntry::Drop { why, .. } => Some(why.split(':').next().unwrap_or_default()),
         }
     }
 }

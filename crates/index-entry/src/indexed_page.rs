@@ -67,7 +67,7 @@ pub struct IndexedPage {
     pub gives_way_to: Option<String>,
     /// The reason why the last visit would have removed the page, if it is still kept. At the end
     /// of a run, all pages with such a reason are judged together: see
-    /// [`IndexEntry::Drop`](crate::IndexEntry::Drop).
+    /// [`IndexLogEntry::Drop`](crate::IndexLogEntry::Drop).
     pub leaving: Option<String>,
 }
 

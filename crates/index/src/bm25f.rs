@@ -51,7 +51,7 @@ pub(crate) struct Bm25fQuery(pub(crate) Arc<Bm25fQueryDefinition>);
 #[derive(Debug)]
 pub(crate) struct Bm25fQueryDefinition {
     pub(crate) words: Vec<ScoredQueryWord>,
-    pub(crate) places: Vec<FieldWeight>,
+    pub(crate) places: Vec<WeightedField>,
     /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
     /// The penalty for missing words. The score is multiplied by `share.powf(whole)`, in which
@@ -130,7 +130,7 @@ pub(crate) type SameStemTerms = (Vec<String>, f32);
 
 /// A field to search, with its weight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldWeight {
+pub(crate) struct WeightedField {
     pub(crate) field: Field,
     pub(crate) weight: f32,
     /// How much the length of the field reduces the score, from 0 (not at all) to 1 (fully).
@@ -140,7 +140,7 @@ pub(crate) struct FieldWeight {
 impl Query for Bm25fQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let terms = Arc::clone(&self.0);
-        let mean_length = |place: &FieldWeight| match scoring {
+        let mean_length = |place: &WeightedField| match scoring {
             EnableScoring::Enabled {
                 statistics_provider,
                 ..

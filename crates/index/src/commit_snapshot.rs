@@ -25,37 +25,38 @@ use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
 /// A read-only directory that contains the files of one commit, mapped into memory.
 #[derive(Clone, Debug)]
-pub(crate) struct CommitSnapshot {
+pub(crate) struct CommitSnapshotDirectory {
     meta: Arc<[u8]>,
     files: Arc<HashMap<PathBuf, Arc<dyn FileHandle>>>,
 }
 
-impl CommitSnapshot {
+impl CommitSnapshotDirectory {
     /// Maps the files of the last commit of the index in `dir`.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
-    pub(crate) fn open(dir: &Path) -> Result<CommitSnapshot, IndexError> {
-        CommitSnapshot::of(dir, IndexDirectory::open(dir))
+    pub(crate) fn open(dir: &Path) -> Result<CommitSnapshotDirectory, IndexError> {
+        CommitSnapshotDirectory::of(dir, IndexDirectory::open(dir))
     }
 
-    /// Maps the files of the last commit like [`CommitSnapshot::open`], for a caller that reads all
-    /// pages. Stored pages are not mapped but read with read-ahead.
+    /// Maps the files of the last commit like [`CommitSnapshotDirectory::open`], for a caller that
+    /// reads all pages. Stored pages are not mapped but read with read-ahead.
     ///
-    /// # Errors [`IndexError::Damaged`] if a file is missing, or an I/O error.
-    pub(crate) fn open_to_read_pages(dir: &Path) -> Result<CommitSnapshot, IndexError> {
-        CommitSnapshot::of(dir, IndexDirectory::open_to_read_pages(dir))
+    /// # Errors
+    /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
+    pub(crate) fn open_to_read_pages(dir: &Path) -> Result<CommitSnapshotDirectory, IndexError> {
+        CommitSnapshotDirectory::of(dir, IndexDirectory::open_to_read_pages(dir))
     }
 
     fn of(
         dir: &Path,
         place: tantivy::Result<IndexDirectory>,
-    ) -> Result<CommitSnapshot, IndexError> {
+    ) -> Result<CommitSnapshotDirectory, IndexError> {
         let error = IndexError::of(dir);
         let place = place.map_err(&error)?;
         let lock = place.acquire_lock(&META_LOCK);
         let _lock = lock.map_err(|why| error(why.into()))?;
-        let mut snapshot = CommitSnapshot {
+        let mut snapshot = CommitSnapshotDirectory {
             meta: read_small(dir, META_FILE)?.into(),
             files: Arc::default(),
         };
@@ -77,7 +78,8 @@ impl CommitSnapshot {
 
     /// Compares the files with their checksums. `dir` is the directory of the index.
     ///
-    /// # Errors [`IndexError::Damaged`] with the name of the file, or an I/O error.
+    /// # Errors
+    /// [`IndexError::Damaged`] with the name of the file, or an I/O error.
     pub(crate) fn check(&self, dir: &Path, checked: ChecksumScope) -> Result<(), IndexError> {
         let metas = self.metas().map_err(IndexError::of(dir))?;
         // Read from disk rather than from the memory map, because reading a whole map would keep it
@@ -104,7 +106,7 @@ trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
 
-impl Directory for CommitSnapshot {
+impl Directory for CommitSnapshotDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
         let handle = self.files.get(path).cloned();
         handle.ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
@@ -172,7 +174,7 @@ mod tests {
         };
         writer.put(&page).unwrap();
         writer.commit("1").unwrap();
-        let snapshot = CommitSnapshot::open(dir.path()).unwrap();
+        let snapshot = CommitSnapshotDirectory::open(dir.path()).unwrap();
         // The next commits delete all files of the first one.
         for note in ["2", "3"] {
             writer.drop_url(&page.url);

@@ -15,7 +15,7 @@ use crate::index_document::power_of_two;
 use crate::index_writer::{CommitOutcome, IndexWriter};
 use crate::schema::{GIVES_WAY, IndexFields, LEAVING};
 use crate::stored_page_reader::{each_stored, marked_as, page_at, searcher};
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
@@ -97,7 +97,8 @@ impl IndexWriter {
     /// that is not indexed. Returns `None` if stopped: see [`IndexWriter::reconcile_unless`]. Pages
     /// that name another URL take about 200 bytes of memory each.
     ///
-    /// # Errors If the disk fails, the index is damaged, or the entries can't be read.
+    /// # Errors
+    /// If the disk fails, the index is damaged, or the entries can't be read.
     pub fn reconcile_with(
         &mut self,
         pending: &dyn PendingEntrySource,
@@ -130,7 +131,7 @@ pub trait PendingEntrySource {
 }
 
 /// Visits an entry and returns whether to continue.
-pub type EntryVisitor<'a> = dyn FnMut(IndexEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
+pub type EntryVisitor<'a> = dyn FnMut(IndexLogEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
 
 /// A source without entries.
 impl PendingEntrySource for () {
@@ -203,7 +204,7 @@ impl AllPages<'_> {
         let stands = |page: &IndexedPage| !self.is_over(page) && !behind.contains_key(&page.url);
         if has_returned {
             let walk = self.each_pending(|number, entry| match entry {
-                IndexEntry::Put(page)
+                IndexLogEntry::Put(page)
                     if page.gives_way_to.is_some()
                         && is_latest(&latest, url_key(&page.url), number)
                         && stands(&page) =>
@@ -327,7 +328,7 @@ impl AllPages<'_> {
         let mut has_repeats = false;
         let walk = self.each_pending(|number, entry| {
             let key = url_key(entry.url());
-            let is_put = matches!(&entry, IndexEntry::Put(page) if page.gives_way_to.is_none());
+            let is_put = matches!(&entry, IndexLogEntry::Put(page) if page.gives_way_to.is_none());
             has_repeats |= latest.insert(key, Latest { number, is_put }).is_some();
             if known.is_some_and(|known| !is_latest(known, key, number)) {
                 return Ok(());
@@ -338,8 +339,8 @@ impl AllPages<'_> {
                     .push((entry.url().to_owned(), why.into_owned()));
             }
             match entry {
-                IndexEntry::Put(page) if self.is_over(&page) => Ok(()),
-                IndexEntry::Put(page) => match page.gives_way_to {
+                IndexLogEntry::Put(page) if self.is_over(&page) => Ok(()),
+                IndexLogEntry::Put(page) => match page.gives_way_to {
                     Some(to) => {
                         pending.named.insert(page.url, to);
                         Ok(())
@@ -349,7 +350,7 @@ impl AllPages<'_> {
                         surveyed.map_err(IndexError::disk(self.dir))
                     }
                 },
-                IndexEntry::Drop { .. } => Ok(()),
+                IndexLogEntry::Drop { .. } => Ok(()),
             }
         })?;
         Ok(walk.is_continue().then_some((pending, has_repeats)))
@@ -429,7 +430,7 @@ impl AllPages<'_> {
 
     fn each_pending(
         &self,
-        mut visit: impl FnMut(u32, IndexEntry) -> Result<(), IndexError>,
+        mut visit: impl FnMut(u32, IndexLogEntry) -> Result<(), IndexError>,
     ) -> Result<ControlFlow<()>, IndexError> {
         let mut number = 0;
         self.pending.each(&mut |entry| {
@@ -472,7 +473,7 @@ fn reconcile(
         done: ReconcileReport::default(),
     };
     // Changes that are not committed yet don't affect the segments that `searcher` reads.
-    let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
+    let stored = |page| settling.settle(IndexLogEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);
     }
@@ -496,7 +497,7 @@ struct Settling<'a> {
 
 impl Settling<'_> {
     /// Updates a page. `is_new` is true if the entry is pending, false if the page is stored.
-    fn settle(&mut self, entry: IndexEntry, is_new: bool) -> Result<(), IndexError> {
+    fn settle(&mut self, entry: IndexLogEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
         let stays = self.surveyed.leaving.reason_to_keep(&url);
         let Some(mut page) = self.kept(entry, stays)? else {
@@ -527,22 +528,22 @@ impl Settling<'_> {
     /// Returns the page to keep under a URL; `None` if the URL is removed.
     fn kept(
         &mut self,
-        entry: IndexEntry,
+        entry: IndexLogEntry,
         stays: Option<&str>,
     ) -> Result<Option<Box<IndexedPage>>, IndexError> {
         let leaving = &self.surveyed.leaving;
         match (entry, stays) {
-            (IndexEntry::Put(page), _)
+            (IndexLogEntry::Put(page), _)
                 if page.gives_way_to.is_none() && leaving.goes(&page.url) =>
             {
                 Ok(None)
             }
-            (IndexEntry::Put(page), _) if self.all.is_over(&page) => {
+            (IndexLogEntry::Put(page), _) if self.all.is_over(&page) => {
                 self.done.expired += 1;
                 Ok(None)
             }
-            (IndexEntry::Put(page), _) => Ok(Some(page)),
-            (IndexEntry::Drop { url, .. }, Some(why)) => {
+            (IndexLogEntry::Put(page), _) => Ok(Some(page)),
+            (IndexLogEntry::Drop { url, .. }, Some(why)) => {
                 let page = self.all.page_at(&url)?;
                 let page = page.filter(|page| !self.all.is_over(page));
                 Ok(page.map(|page| {
@@ -552,7 +553,7 @@ impl Settling<'_> {
                     })
                 }))
             }
-            (IndexEntry::Drop { .. }, None) => Ok(None),
+            (IndexLogEntry::Drop { .. }, None) => Ok(None),
         }
     }
 

@@ -40,7 +40,7 @@ pub struct FacetCounts {
     pub document_type: Vec<FacetCount>,
 }
 
-/// A value of a facet.
+/// A value of a facet, with the number of matching pages that have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetCount {
     /// The value as a filter accepts it.
@@ -126,13 +126,13 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
 /// Identifies a page that has several versions and ranks its version. The lowest byte is the number
 /// of newer versions. The upper bytes are the same for all versions of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct VersionGroupRank(pub(crate) u64);
+pub(crate) struct PageVersionKey(pub(crate) u64);
 
-impl VersionGroupRank {
-    pub(crate) fn of(page: &IndexedPage) -> Option<VersionGroupRank> {
+impl PageVersionKey {
+    pub(crate) fn of(page: &IndexedPage) -> Option<PageVersionKey> {
         let newest = page.newest.as_deref()?;
         let newer = u64::from(page.newer_versions.min(0xFF));
-        Some(VersionGroupRank(url_key(newest) & !0xFF | newer))
+        Some(PageVersionKey(url_key(newest) & !0xFF | newer))
     }
 
     /// Returns the bytes that are the same for all versions of a page.

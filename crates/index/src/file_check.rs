@@ -42,7 +42,8 @@ pub(crate) enum ChecksumScope {
 /// Checks all files of an index before it is opened for writing. Calls `is_stopped` between small
 /// parts of the files. Returns false if stopped because `is_stopped` returned true.
 ///
-/// # Errors [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
+/// # Errors
+/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     check_format(dir)?;
     check_names(dir)?;
@@ -53,7 +54,8 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
 /// Checks the files of one commit. `open` opens a file by its name. Returns false if stopped
 /// because `is_stopped` returned true.
 ///
-/// # Errors [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
+/// # Errors
+/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
     metas: &IndexMeta,

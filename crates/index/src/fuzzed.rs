@@ -7,7 +7,7 @@
 #[path = "../../fuzz/src/exercise.rs"]
 mod exercise;
 
-use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, TermMatch};
+use crate::query::{MAX_QUERY_BYTES, MAX_TERMS, Query, QueryTerm, TermMatchMode};
 use crate::words::{Stemmer, WordRelation, words};
 
 /// Checks a query and the words of its text. Writing the parsed terms as a query again must yield a
@@ -39,9 +39,9 @@ fn written(term: &QueryTerm) -> String {
     let not = if term.is_not { "-" } else { "" };
     let title = if term.in_title { "title:" } else { "" };
     match term.how {
-        TermMatch::Words => format!("{not}{title}{}", term.text),
-        TermMatch::Phrase => format!("{not}{title}\"{}\"", term.text),
-        TermMatch::Prefix => format!("{not}{title}{}*", term.text),
+        TermMatchMode::Words => format!("{not}{title}{}", term.text),
+        TermMatchMode::Phrase => format!("{not}{title}\"{}\"", term.text),
+        TermMatchMode::Prefix => format!("{not}{title}{}*", term.text),
     }
 }
 

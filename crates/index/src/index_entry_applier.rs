@@ -1,6 +1,6 @@
 //! Applies index entries, which add or remove pages.
 
-use crawl_index_entry::{IndexEntry, IndexedPage, url_key};
+use crawl_index_entry::{IndexLogEntry, IndexedPage, url_key};
 
 use crate::error::IndexError;
 use crate::index_writer::IndexWriter;
@@ -10,9 +10,9 @@ impl IndexWriter {
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn apply(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
+    pub fn apply(&mut self, entry: &IndexLogEntry) -> Result<(), IndexError> {
         match entry {
-            IndexEntry::Put(page) => match self.stays_for_now(entry)? {
+            IndexLogEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
                 // Until the run ends, index the page under its own URL, so that searches still find
                 // it.
@@ -22,7 +22,7 @@ impl IndexWriter {
                     ..(**page).clone()
                 }),
             },
-            IndexEntry::Drop { url, .. } => match self.stays_for_now(entry)? {
+            IndexLogEntry::Drop { url, .. } => match self.stays_for_now(entry)? {
                 None => {
                     self.drop_url(url);
                     Ok(())
@@ -40,7 +40,7 @@ impl IndexWriter {
     /// until the end of the run. `None` if the entry takes effect at once.
     fn stays_for_now(
         &mut self,
-        entry: &IndexEntry,
+        entry: &IndexLogEntry,
     ) -> Result<Option<(IndexedPage, String)>, IndexError> {
         let Some(why) = entry.doubtful_reason() else {
             return Ok(None);

@@ -11,9 +11,10 @@ use crawl_weburl::safe_line;
 use tantivy::schema::Field;
 use tantivy::{Index, ReloadPolicy, Searcher, TantivyDocument};
 
-use crate::commit_snapshot::CommitSnapshot;
+use crate::commit_snapshot::CommitSnapshotDirectory;
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
+use crate::exclusion_operator::with_resolved_minus;
 use crate::facets::FacetFilters;
 use crate::file_check::ChecksumScope;
 use crate::lexicon::Lexicon;
@@ -29,7 +30,6 @@ use crate::search_rules::SearchRules;
 use crate::section_selection::{section_at, sections};
 use crate::stored_page_reader::{each_stored, page_at, stored};
 use crate::text_fragment_link::passage_url;
-use crate::typed_minus::with_resolved_minus;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
@@ -126,7 +126,8 @@ impl IndexSearcher {
 
     /// Returns the pages that match a query, best first.
     ///
-    /// # Errors [`IndexError::Query`] if the query is too long or requests too many results, or
+    /// # Errors
+    /// [`IndexError::Query`] if the query is too long or requests too many results, or
     /// another [`IndexError`] if the index is damaged.
     pub fn search(
         &self,
@@ -153,7 +154,8 @@ impl IndexSearcher {
     /// Returns the indexed record of a page; `None` if the index has no page with this URL, or if
     /// another page replaces it.
     ///
-    /// # Errors If the index is damaged.
+    /// # Errors
+    /// If the index is damaged.
     pub fn page(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -163,7 +165,8 @@ impl IndexSearcher {
 
     /// Returns the indexed record of a page, even if another page replaces it.
     ///
-    /// # Errors If the index is damaged.
+    /// # Errors
+    /// If the index is damaged.
     pub fn stored(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -187,7 +190,8 @@ impl IndexSearcher {
 
     /// Visits all pages in arbitrary order, including pages that another page replaces.
     ///
-    /// # Errors The error of `visit`, or an error for a damaged index.
+    /// # Errors
+    /// The error of `visit`, or an error for a damaged index.
     pub fn each_page_and_duplicate<E: From<IndexError>>(
         &self,
         visit: impl FnMut(IndexedPage) -> Result<(), E>,
@@ -202,7 +206,8 @@ impl IndexSearcher {
 
     /// Returns the numbers of pages and the size of the index.
     ///
-    /// # Errors If the index is damaged or the disk fails.
+    /// # Errors
+    /// If the index is damaged or the disk fails.
     pub fn stats(&self) -> Result<IndexStats, IndexError> {
         let seen = self.seen();
         let bytes = bytes(&self.dir)?;
@@ -237,7 +242,7 @@ impl Seen {
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
-        let snapshot = CommitSnapshot::open(dir)?;
+        let snapshot = CommitSnapshotDirectory::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
                 true => ChecksumScope::Whole,
@@ -252,10 +257,14 @@ impl Seen {
     fn open_to_read_pages(dir: &Path) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
-        Seen::of(dir, stamp, CommitSnapshot::open_to_read_pages(dir)?)
+        Seen::of(
+            dir,
+            stamp,
+            CommitSnapshotDirectory::open_to_read_pages(dir)?,
+        )
     }
 
-    fn of(dir: &Path, stamp: Stamp, snapshot: CommitSnapshot) -> Result<Seen, IndexError> {
+    fn of(dir: &Path, stamp: Stamp, snapshot: CommitSnapshotDirectory) -> Result<Seen, IndexError> {
         let error = IndexError::of(dir);
         let index = Index::open(snapshot).map_err(&error)?;
         let (schema, fields) = schema();

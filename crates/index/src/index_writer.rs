@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{IndexError, guarded};
 use crate::file_check::{check, metas};
 use crate::index_document::{QueuedDocument, document, document_bytes};
-use crate::page_tokenizer::{MarkedTextTokenizer, TOKENIZER, TokenizerDeadline};
+use crate::page_tokenizer::{LanguagePrefixTokenizer, TOKENIZER, TokenizerDeadline};
 use crate::schema::{IndexFields, check_format, schema, write_format};
 use crate::stored_page_reader::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
@@ -90,7 +90,8 @@ impl IndexWriter {
     /// `is_stopped`. Once it returns true, tokenizing ends within the current pages, and nothing
     /// more is committed.
     ///
-    /// # Errors [`IndexError`] if the index has another format, is in use or damaged, or the disk
+    /// # Errors
+    /// [`IndexError`] if the index has another format, is in use or damaged, or the disk
     /// fails.
     pub fn open_unless(
         dir: &Path,
@@ -108,7 +109,7 @@ impl IndexWriter {
             let (schema, fields) = schema();
             let index = open_index(dir, schema)?;
             let stop = TokenizerDeadline::when(is_stopped);
-            let tokenizer = MarkedTextTokenizer { stop: stop.clone() };
+            let tokenizer = LanguagePrefixTokenizer { stop: stop.clone() };
             index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
             let inner = tantivy_writer(&index, 1).map_err(IndexError::of(dir))?;
@@ -135,7 +136,8 @@ impl IndexWriter {
     /// Adds a page, replacing the one with the same URL. Blocks while `MAX_QUEUED_BYTES` of pages
     /// have not been tokenized.
     ///
-    /// # Errors If the disk fails.
+    /// # Errors
+    /// If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
         // A stemmer may panic on some texts. In this case, only this page is left out of the index.
@@ -201,7 +203,8 @@ impl IndexWriter {
     /// Only worthwhile for many pages, because each thread writes its own segments. `None` if the
     /// commit was stopped: see [`CommitOutcome::Stopped`].
     ///
-    /// # Errors If the disk fails.
+    /// # Errors
+    /// If the disk fails.
     pub fn with_all_processors(mut self, note: &str) -> Result<Option<IndexWriter>, IndexError> {
         if self.note() != Some(note) && self.commit(note)? == CommitOutcome::Stopped {
             return Ok(None);

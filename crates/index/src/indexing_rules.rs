@@ -121,7 +121,8 @@ pub type LinkResolver<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUr
 /// Returns the page as it should be indexed. `resolve` resolves URL references; a caller that
 /// judges many pages can cache the results.
 ///
-/// # Errors [`NotIndexedReason`] if the page must not be indexed. This is a decision, not a failure.
+/// # Errors
+/// [`NotIndexedReason`] if the page must not be indexed. This is a decision, not a failure.
 pub fn judge(
     fetched: &FetchedDocument<'_>,
     resolve: &mut LinkResolver<'_>,

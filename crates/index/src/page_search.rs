@@ -9,7 +9,7 @@ use tantivy::columnar::Column;
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
 
-use crate::facets::{FacetCounts, FacetFilters, FacetValueCounts, VersionGroupRank};
+use crate::facets::{FacetCounts, FacetFilters, FacetValueCounts, PageVersionKey};
 use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::IndexFields;
@@ -133,7 +133,7 @@ impl PageSearchRequest<'_> {
         let marks = self.columns("version_mark")?;
         let mark = |at: &DocAddress| {
             let mark = marks[at.segment_ord as usize].first(at.doc_id);
-            mark.map(VersionGroupRank)
+            mark.map(PageVersionKey)
         };
         let mut newest: HashMap<u64, (u64, Score)> = HashMap::new();
         for (score, at) in pages {

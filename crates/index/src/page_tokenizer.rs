@@ -23,7 +23,7 @@ const MARK: char = '\u{2}';
 /// stem have the same position.
 pub(crate) const STEM: char = '\u{1}';
 
-/// Marks `text` for [`MarkedTextTokenizer`], so that it is split into words of a language.
+/// Marks `text` for [`LanguagePrefixTokenizer`], so that it is split into words of a language.
 pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
@@ -70,11 +70,11 @@ impl fmt::Debug for TokenizerDeadline {
 
 /// Splits texts that begin with a [`MARK`] into words. Any other text is a single token.
 #[derive(Clone, Debug)]
-pub(crate) struct MarkedTextTokenizer {
+pub(crate) struct LanguagePrefixTokenizer {
     pub(crate) stop: TokenizerDeadline,
 }
 
-impl Tokenizer for MarkedTextTokenizer {
+impl Tokenizer for LanguagePrefixTokenizer {
     type TokenStream<'t> = PageTokenStream<'t>;
 
     fn token_stream<'t>(&'t mut self, text: &'t str) -> PageTokenStream<'t> {
@@ -183,7 +183,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{MarkedTextTokenizer, TokenizerDeadline, WORDS_BETWEEN_CHECKS, of_language};
+    use super::{LanguagePrefixTokenizer, TokenizerDeadline, WORDS_BETWEEN_CHECKS, of_language};
 
     fn tokens(text: &str) -> Vec<(usize, String)> {
         tokens_until(text, &TokenizerDeadline::when(Arc::new(|| false)))
@@ -191,7 +191,7 @@ mod tests {
 
     fn tokens_until(text: &str, stop: &TokenizerDeadline) -> Vec<(usize, String)> {
         let mut tokens = Vec::new();
-        let mut tokenizer = MarkedTextTokenizer { stop: stop.clone() };
+        let mut tokenizer = LanguagePrefixTokenizer { stop: stop.clone() };
         let mut stream = tokenizer.token_stream(text);
         stream.process(&mut |token| tokens.push((token.position, token.text.clone())));
         tokens

@@ -11,7 +11,7 @@ use std::thread::{self, Builder};
 use crate::cross_page_update::{EntryVisitor, PendingEntrySource};
 use crate::error::IndexError;
 use crate::summing_sorter::unnamed_file;
-use crawl_index_entry::{BytesInTransitLimit, IndexEntry};
+use crawl_index_entry::{BytesInTransitLimit, IndexLogEntry};
 
 /// Maximum number of entries that are read ahead of the visitor.
 const MAX_READ_AHEAD_ENTRIES: usize = 64;
@@ -46,7 +46,7 @@ impl PendingEntriesFile {
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn push(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
+    pub fn push(&mut self, entry: &IndexLogEntry) -> Result<(), IndexError> {
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.push(b'\n');
         self.bytes += line.len() as u64;
@@ -97,7 +97,7 @@ impl PendingEntrySource for PendingEntriesFile {
 /// The error of `next` or `visit`, or if the thread can't be started.
 pub fn visit_read_ahead(
     dir: &Path,
-    mut next: impl FnMut() -> Option<Result<IndexEntry, IndexError>> + Send,
+    mut next: impl FnMut() -> Option<Result<IndexLogEntry, IndexError>> + Send,
     visit: &mut EntryVisitor<'_>,
 ) -> Result<ControlFlow<()>, IndexError> {
     let in_transit = BytesInTransitLimit::new(MAX_READ_AHEAD_BYTES);
@@ -105,7 +105,7 @@ pub fn visit_read_ahead(
     let read = move || {
         while let Some(entry) = next() {
             let is_last = entry.is_err();
-            let permit = in_transit.enter(entry.as_ref().map_or(0, IndexEntry::bytes));
+            let permit = in_transit.enter(entry.as_ref().map_or(0, IndexLogEntry::bytes));
             // Sending fails if the visitor has stopped.
             if sender.send((entry, permit)).is_err() || is_last {
                 return;
@@ -133,10 +133,10 @@ mod tests {
 
     use super::{MAX_READ_AHEAD_BYTES, visit_read_ahead};
     use crate::error::IndexError;
-    use crawl_index_entry::{IndexEntry, IndexedPage};
+    use crawl_index_entry::{IndexLogEntry, IndexedPage};
 
-    fn page(n: usize) -> IndexEntry {
-        IndexEntry::Put(Box::new(IndexedPage {
+    fn page(n: usize) -> IndexLogEntry {
+        IndexLogEntry::Put(Box::new(IndexedPage {
             url: n.to_string(),
             text: "x".repeat(MAX_READ_AHEAD_BYTES / 3),
             ..IndexedPage::default()

@@ -28,14 +28,14 @@ pub(crate) struct Query {
 pub(crate) struct QueryTerm {
     /// The term as typed, without its operators.
     pub(crate) text: String,
-    pub(crate) how: TermMatch,
+    pub(crate) how: TermMatchMode,
     pub(crate) is_not: bool,
     pub(crate) in_title: bool,
 }
 
 /// How the text of a term is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TermMatch {
+pub(crate) enum TermMatchMode {
     Words,
     Phrase,
     Prefix,
@@ -122,21 +122,21 @@ pub(crate) fn folder_of_any_host(typed: &str) -> String {
     format!("/{}", typed.trim_matches('/'))
 }
 
-fn term(text: &str) -> (TermMatch, &str, &str) {
+fn term(text: &str) -> (TermMatchMode, &str, &str) {
     if let Some(quoted) = text.strip_prefix(is_quote) {
         // If the closing quotation mark is missing, the phrase extends to the end of the query.
         let end = quoted.find(is_quote).unwrap_or(quoted.len());
         let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
-        return (TermMatch::Phrase, &quoted[..end], rest);
+        return (TermMatchMode::Phrase, &quoted[..end], rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
         // A word with an asterisk at its end is a prefix. Without letters and digits, the text is
         // an operator, such as `**`.
         Some(stem) if stem.contains(char::is_alphanumeric) => {
-            (TermMatch::Prefix, stem.trim_end_matches('*'), rest)
+            (TermMatchMode::Prefix, stem.trim_end_matches('*'), rest)
         }
-        _ => (TermMatch::Words, word, rest),
+        _ => (TermMatchMode::Words, word, rest),
     }
 }
 

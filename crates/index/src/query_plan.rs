@@ -19,7 +19,7 @@ use self::suggestion::MaybeCorrectedTerm;
 use crate::bm25f::{MIN_SITE, SameStemTerms};
 use crate::lexicon::Lexicon;
 use crate::page_tokenizer::STEM;
-use crate::query::{Query, QueryTerm, TermMatch};
+use crate::query::{Query, QueryTerm, TermMatchMode};
 use crate::schema::IndexFields;
 use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, Word, WordRelation, words};
@@ -158,7 +158,7 @@ impl QueryPlanner<'_> {
         let (mut units, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == MatchStrictness::Apart && !term.is_not && !term.in_title;
-            if term.how == TermMatch::Phrase {
+            if term.how == TermMatchMode::Phrase {
                 // If `is_apart`, the words of the phrase are looked up and marked one by one below.
                 // In this case, discard the marks of the phrase.
                 let mut apart = MarkedWords::default();
@@ -187,9 +187,9 @@ impl QueryPlanner<'_> {
                 continue;
             }
             let ending = match term.how {
-                TermMatch::Prefix => Ending::Open,
-                TermMatch::Words if is_last && !term.is_not => Ending::Maybe,
-                TermMatch::Words | TermMatch::Phrase => Ending::Typed,
+                TermMatchMode::Prefix => Ending::Open,
+                TermMatchMode::Words if is_last && !term.is_not => Ending::Maybe,
+                TermMatchMode::Words | TermMatchMode::Phrase => Ending::Typed,
             };
             let term_units = self.units(term, ending)?;
             suggested.push(MaybeCorrectedTerm::by(term, &term_units));

@@ -39,7 +39,8 @@ impl SearchRules {
     /// Parses rules from TOML. `synonyms` is a list of lists of equivalent words. Each table
     /// `[[pins]]` has `queries` and the `url` of the page to put first for them.
     ///
-    /// # Errors A message: invalid TOML or an unknown key (with line and column), a synonym that is
+    /// # Errors
+    /// A message: invalid TOML or an unknown key (with line and column), a synonym that is
     /// not one word, a pin without queries, a query without words or with two pins, or more than
     /// 10,000 words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {

@@ -33,8 +33,8 @@
 //!
 //! # Features
 //!
-//! `serde`: `Serialize` and `Deserialize` for [`RuleVerdict`], [`DecidingRule`], [`Group`],
-//! [`RobotsAccess`], [`RobotsStatus`] and [`RobotsProfile`].
+//! `serde`: `Serialize` and `Deserialize` for [`RuleVerdict`], [`DecidingRule`],
+//! [`MatchingUserAgentLine`], [`RobotsAccess`], [`RobotsStatus`] and [`RobotsProfile`].
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -45,10 +45,10 @@ mod product_token;
 mod robots;
 pub mod usage_statements;
 
-pub use page_directives::{CitedDirective, CitedValue, DirectiveSource, PageDirectives};
+pub use page_directives::{CitedDirective, CitedDirectiveValue, DirectiveSource, PageDirectives};
 pub use product_token::{BadProductToken, ProductToken, RobotsProfile};
 pub use robots::{
-    AgentRules, BadRequestPath, CleanParam, CleanedUrl, DecidingRule, Group, MAX_ROBOTS_BYTES,
-    RequestPath, RequestRate, Robots, RobotsAccess, RobotsOddity, RobotsOddityKind, RobotsStatus,
-    RuleVerdict, SitemapLine, VisitHours, VisitTime,
+    AgentRules, BadRequestPath, CleanParam, CleanedUrl, DecidingRule, MAX_ROBOTS_BYTES,
+    MatchingUserAgentLine, RequestPath, RequestRate, Robots, RobotsAccess, RobotsOddity,
+    RobotsOddityKind, RobotsStatus, RuleVerdict, SitemapLine, VisitHours, VisitTime,
 };

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::product_token::{ProductToken, RobotsProfile};
 
-use directive_words::{Directive, DirectiveWord};
+use directive_words::{Directive, ValuelessDirective};
 
 /// The directives for one robot in a page and its headers, each with its source text.
 ///
@@ -25,9 +25,9 @@ pub struct PageDirectives {
     /// Don't show any part of the page.
     pub nosnippet: Option<CitedDirective>,
     /// Maximum characters of a snippet; -1 means no limit, 0 means no snippet.
-    pub max_snippet: Option<CitedValue<i32>>,
+    pub max_snippet: Option<CitedDirectiveValue<i32>>,
     /// Don't show the page after this time, in seconds since 1970 (UTC).
-    pub unavailable_after: Option<CitedValue<i64>>,
+    pub unavailable_after: Option<CitedDirectiveValue<i64>>,
     /// Don't use the page for AI (`noai`).
     pub noai: Option<CitedDirective>,
     /// Don't use the page's images for AI (`noimageai`).
@@ -36,7 +36,7 @@ pub struct PageDirectives {
 
 /// A value and its source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CitedValue<T> {
+pub struct CitedDirectiveValue<T> {
     /// The parsed value, such as a number of characters.
     pub value: T,
     /// The directive that contains the value, and where it was found.
@@ -114,17 +114,19 @@ impl PageDirectives {
             text: text(),
         };
         let flag = match *directive {
-            Directive::Word(DirectiveWord::None) => {
+            Directive::Word(ValuelessDirective::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow
             }
-            Directive::Word(DirectiveWord::Noindex) => &mut self.noindex,
-            Directive::Word(DirectiveWord::Nofollow) => &mut self.nofollow,
-            Directive::Word(DirectiveWord::Noarchive) => &mut self.noarchive,
-            Directive::Word(DirectiveWord::Nosnippet) => &mut self.nosnippet,
-            Directive::Word(DirectiveWord::Noai) => &mut self.noai,
-            Directive::Word(DirectiveWord::Noimageai) => &mut self.noimageai,
-            Directive::Word(DirectiveWord::All | DirectiveWord::Index | DirectiveWord::Follow) => {
+            Directive::Word(ValuelessDirective::Noindex) => &mut self.noindex,
+            Directive::Word(ValuelessDirective::Nofollow) => &mut self.nofollow,
+            Directive::Word(ValuelessDirective::Noarchive) => &mut self.noarchive,
+            Directive::Word(ValuelessDirective::Nosnippet) => &mut self.nosnippet,
+            Directive::Word(ValuelessDirective::Noai) => &mut self.noai,
+            Directive::Word(ValuelessDirective::Noimageai) => &mut self.noimageai,
+            Directive::Word(
+                ValuelessDirective::All | ValuelessDirective::Index | ValuelessDirective::Follow,
+            ) => {
                 return;
             }
             Directive::MaxSnippet(n) => return least(&mut self.max_snippet, n, unlimited, source),
@@ -137,7 +139,7 @@ impl PageDirectives {
 }
 
 fn least<T: Copy, K: Ord>(
-    slot: &mut Option<CitedValue<T>>,
+    slot: &mut Option<CitedDirectiveValue<T>>,
     value: T,
     rank: impl Fn(T) -> K,
     source: impl Fn() -> CitedDirective,
@@ -146,7 +148,7 @@ fn least<T: Copy, K: Ord>(
         .as_ref()
         .is_none_or(|kept| rank(value) < rank(kept.value))
     {
-        *slot = Some(CitedValue {
+        *slot = Some(CitedDirectiveValue {
             value,
             source: source(),
         });
@@ -168,16 +170,17 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
 /// the 1997 standard, ALL outweighs every other word, and if two words contradict, the permissive
 /// one wins.
 fn overruled_1997(directive: &Directive, spoken: &[Directive]) -> bool {
-    let any = |word: DirectiveWord| spoken.contains(&Directive::Word(word));
+    let any = |word: ValuelessDirective| spoken.contains(&Directive::Word(word));
     match directive {
-        Directive::Word(DirectiveWord::Noindex) => {
-            any(DirectiveWord::All) || any(DirectiveWord::Index)
+        Directive::Word(ValuelessDirective::Noindex) => {
+            any(ValuelessDirective::All) || any(ValuelessDirective::Index)
         }
-        Directive::Word(DirectiveWord::Nofollow) => {
-            any(DirectiveWord::All) || any(DirectiveWord::Follow)
+        Directive::Word(ValuelessDirective::Nofollow) => {
+            any(ValuelessDirective::All) || any(ValuelessDirective::Follow)
         }
-        Directive::Word(DirectiveWord::None) => {
-            any(DirectiveWord::All) || (any(DirectiveWord::Index) && any(DirectiveWord::Follow))
+        Directive::Word(ValuelessDirective::None) => {
+            any(ValuelessDirective::All)
+                || (any(ValuelessDirective::Index) && any(ValuelessDirective::Follow))
         }
         _ => false,
     }

@@ -28,7 +28,7 @@ pub use non_rule_lines::{CleanParam, RequestRate, SitemapLine, VisitHours, Visit
 pub use oddity::{RobotsOddity, RobotsOddityKind};
 pub use request_path::{BadRequestPath, RequestPath};
 pub use status::RobotsStatus;
-pub use verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
+pub use verdict::{DecidingRule, MatchingUserAgentLine, RobotsAccess, RuleVerdict};
 
 pub(crate) use agent_rules::path_matches;
 pub(crate) use non_rule_lines::{UsageLine, UsageLineVocabulary};

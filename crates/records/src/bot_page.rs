@@ -12,7 +12,7 @@ use crate::html::{link, page};
 
 /// The facts that the page about a crawler shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BotPageFacts {
+pub struct CrawlerDescription {
     /// The product token that groups of a robots.txt name, such as `tea-bot`.
     pub agent: String,
     /// The value of the `User-Agent` header.
@@ -58,7 +58,7 @@ pub struct BotPageFacts {
     pub ip_ranges: Option<String>,
 }
 
-impl BotPageFacts {
+impl CrawlerDescription {
     /// Renders the page as self-contained HTML.
     #[must_use]
     pub fn to_html(&self) -> String {
@@ -249,11 +249,11 @@ impl BotPageFacts {
 
 #[cfg(test)]
 mod tests {
-    use super::BotPageFacts;
+    use super::CrawlerDescription;
 
     #[test]
     fn the_page_has_what_the_crawler_best_practices_draft_names() {
-        let page = BotPageFacts {
+        let page = CrawlerDescription {
             agent: "tea-bot".to_owned(),
             user_agent: "tea-bot/1 (+https://bot.example/bot.html)".to_owned(),
             operator: Some("A <b> Library".to_owned()),
@@ -263,7 +263,7 @@ mod tests {
             robots_max_age: "1d".to_owned(),
             key_url: Some("https://bot.example/keys.json".to_owned()),
             ip_ranges: Some("https://bot.example/ips.json".to_owned()),
-            ..BotPageFacts::default()
+            ..CrawlerDescription::default()
         };
         let html = page.to_html();
         for part in [
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn the_page_claims_only_what_the_settings_say() {
-        let plain = BotPageFacts::default();
-        let silent = BotPageFacts {
+        let plain = CrawlerDescription::default();
+        let silent = CrawlerDescription {
             archives: true,
             keeps_cookies: true,
             logs_in: true,
@@ -296,7 +296,7 @@ mod tests {
             closed_by_refusal: true,
             always_signs: true,
             key_url: Some("https://bot.example/keys.json".to_owned()),
-            ..BotPageFacts::default()
+            ..CrawlerDescription::default()
         };
         let (plain, silent) = (plain.to_html(), silent.to_html());
         for (words, also) in [

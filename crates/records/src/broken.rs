@@ -3,8 +3,8 @@
 mod archived_links;
 mod broken_link_search;
 mod latest_rows;
+mod link_row_search;
 mod redirect_targets;
-mod row_links;
 mod text;
 
 use std::path::Path;
@@ -137,7 +137,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinkReport, RecordsError> {
             "archive".to_owned()
         }
         _ if has_rows => {
-            row_links::links(dir, &latest, &mut wanted)?;
+            link_row_search::links(dir, &latest, &mut wanted)?;
             wanted.add_vias(&result.pages, &redirects, |_| true);
             "links.jsonl".to_owned()
         }

@@ -22,7 +22,7 @@ use crate::row_file_reader::{excluded, pages, waiting};
 ///
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct CrawlComparison {
     /// Version of this format: 1.
     pub format: u32,
     /// The round whose pages and requests are compared, or `None` for all rounds. The other values
@@ -172,7 +172,7 @@ const MAX_RULES: usize = 1000;
 /// # Errors
 /// [`RecordsError::NoCrawl`] if a directory has no crawl; file system errors. A malformed line is
 /// not an error, but is listed in [`ComparedCrawlTotals::flaws`].
-pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
+pub fn compare(a: &Path, b: &Path) -> Result<CrawlComparison, RecordsError> {
     compare_round(a, b, None)
 }
 
@@ -181,7 +181,11 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
 ///
 /// # Errors
 /// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
-pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Comparison, RecordsError> {
+pub fn compare_round(
+    a: &Path,
+    b: &Path,
+    round: Option<u32>,
+) -> Result<CrawlComparison, RecordsError> {
     let (sums_a, sums_b) = (report(a)?, report(b)?);
     let is_replay = |sums: &CrawlReport| sums.crawl.replay_of.is_some();
     let has_replay = is_replay(&sums_a) || is_replay(&sums_b);
@@ -201,7 +205,7 @@ pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Compariso
     let requests_a = RoundRequestTotals::read(a, round)?;
     let requests_b = RoundRequestTotals::read(b, round)?;
     let order = requests_a.orders.compare(&requests_b.orders);
-    Ok(Comparison {
+    Ok(CrawlComparison {
         format: 1,
         round,
         a: ComparedCrawlTotals::of(a, &sums_a, &latest_a, &requests_a)?,
@@ -213,7 +217,7 @@ pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Compariso
     })
 }
 
-impl Comparison {
+impl CrawlComparison {
     /// Returns whether both crawls have the same pages, by URL, status and digest.
     #[must_use]
     pub fn has_same_pages(&self) -> bool {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broken::{CrawlArchive, LatestRows, broken, key, naming};
 use crate::error::RecordsError;
-use crate::reported_crawl::ReportedCrawl;
+use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::pages;
 use crate::row_token_wording::status_words;
 
@@ -69,7 +69,7 @@ pub struct FaultReport {
     pub unread: u64,
     /// The crawl in which the faults were found.
     #[serde(default)]
-    pub crawl: ReportedCrawl,
+    pub crawl: ReportedCrawlSummary,
     /// Keys of the HTML pages whose links were checked, for the grades in the HTML report. Empty
     /// without an archive.
     #[serde(skip)]
@@ -155,7 +155,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<FaultReport, RecordsErr
         round: broken.round,
         unread: broken.unread,
         kinds: kinds.to_vec(),
-        crawl: ReportedCrawl::read(dir, &latest)?,
+        crawl: ReportedCrawlSummary::read(dir, &latest)?,
         ..FaultReport::default()
     };
     result.pending = result.crawl.pending;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::{ExcludedRow, PageRow, TOO_MANY_REDIRECTS, WaitingRow};
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::{is_obstacle, outcome};
+use crate::page_outcome::{is_obstacle, outcome};
 
 /// A host counts as blocked if it refused at least this many consecutive URLs at the end of the
 /// crawl, even if it served more pages before.

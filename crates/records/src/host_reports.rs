@@ -101,14 +101,14 @@ pub struct RequestGaps {
     /// Delays that the site itself required, by rule: `crawl-delay`, `request-rate`, `rate-limit`.
     /// Such delays explain why few pages of a host could be fetched in the available time.
     #[serde(default)]
-    pub by_site: BTreeMap<String, SiteRuleGaps>,
+    pub by_site: BTreeMap<String, RequiredDelayTotals>,
     /// Number of delays shorter than required.
     pub short: u64,
 }
 
 /// Delays required by one rule of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SiteRuleGaps {
+pub struct RequiredDelayTotals {
     /// Number of delays.
     pub count: u64,
     /// Sum of the required delays, in milliseconds.

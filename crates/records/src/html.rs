@@ -2,14 +2,14 @@
 //! fonts or other files. Their only script makes tables sortable, and they are complete without it.
 
 mod html_table;
-mod site_check;
+mod site_check_result;
 mod site_origin;
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub(crate) use html_table::{HtmlTable, TableCell};
-pub(crate) use site_check::{ProblemShare, SiteCheckResult, checks};
+pub(crate) use site_check_result::{ProblemShare, SiteCheckResult, checks};
 pub(crate) use site_origin::SiteOrigin;
 use site_origin::breakable;
 

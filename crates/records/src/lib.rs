@@ -41,7 +41,7 @@ mod host_coverage;
 mod host_reports;
 mod html;
 mod number_format;
-mod outcome;
+mod page_outcome;
 mod plan;
 mod plot_data;
 mod problem_grade;
@@ -65,10 +65,10 @@ mod walk_report;
 
 pub use archived_pages::{ArchivedPageBody, ArchivedPageLocator, PageHistory, read_archived};
 pub use audit::{AuditReport, Breach, CitedRow, audit, conduct_page, signed_message};
-pub use bot_page::BotPageFacts;
+pub use bot_page::CrawlerDescription;
 pub use broken::{BrokenLink, BrokenLinkReport, BrokenPage, EveryLinkDisplay, broken};
 pub use compare::{
-    ComparedCrawlTotals, ComparedHost, Comparison, ExclusionRuleDifference, HostDifference,
+    ComparedCrawlTotals, ComparedHost, CrawlComparison, ExclusionRuleDifference, HostDifference,
     PageDifference, PageDifferences, RequestOrderComparison, compare, compare_round,
 };
 pub use current_pages::{CurrentRow, CurrentRowSelector};
@@ -88,9 +88,10 @@ pub use host_reports::{
 };
 pub use html::{PARTS_STYLE, SORT_SCRIPT, link};
 pub use number_format::{counted, grouped, size};
-pub use outcome::outcome;
+pub use page_outcome::outcome;
 pub use plan::{
-    BoundedEstimate, CostPlan, HostPlan, OriginDelayAndUsage, PlanRule, PlanSettings, plan,
+    BoundedEstimate, CostPlan, ExclusionRuleCount, HostPlan, OriginDelayAndUsage, PlanSettings,
+    plan,
 };
 pub use recognize_directory::{seeds_of, stored_settings};
 pub use report::{
@@ -101,7 +102,7 @@ pub use report::{
 pub use report_files::{list_digests, report_page, site_page, write_report};
 pub use report_page::broken_table;
 pub use report_text::in_words;
-pub use reported_crawl::ReportedCrawl;
+pub use reported_crawl::ReportedCrawlSummary;
 pub use round_changes::{RoundChanges, changes};
 pub use round_row_filter::{RoundRowFilter, RoundSelection};
 pub use row_file_reader::{
@@ -116,8 +117,8 @@ pub use rules_recheck::{
 };
 pub use sample_report::{SampleEstimates, SampleReport, sample};
 pub use site_report::{
-    MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement, PageWithoutAltTexts,
-    PagesShowingImage, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
+    ImageOccurrences, MAX_CLICKS, NoindexPage, PageResourceStatistics, PageWithMeasurement,
+    PageWithoutAltTexts, RedirectChain, RobotsExcludedUrl, SharedText, SiteReport, VagueLinkText,
     site,
 };
 pub use walk_report::{VisitedPage, WalkReport};

@@ -12,7 +12,7 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageUsagePermissions, RequestRow};
 use serde::{Deserialize, Serialize};
 
-use self::page_sizes::{HostBytesEstimate, PageSizes, PlannedPages};
+use self::page_sizes::{HostBytesEstimate, MeasuredPageSizes, PlannedHostPageCounts};
 use crate::error::RecordsError;
 use crate::host_coverage::{MissingReason, MissingUrls};
 use crate::host_reports::{HostReport, host_key};
@@ -76,7 +76,7 @@ pub struct HostPlan {
     /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,
     /// Known URLs that would not be fetched, by rule. Only the twenty rules that exclude most URLs.
-    pub rules: Vec<PlanRule>,
+    pub rules: Vec<ExclusionRuleCount>,
     /// The host's origins, with the statements of their robots.txt files.
     pub origins: Vec<OriginDelayAndUsage>,
     /// The delay from the end of a request to the start of the next, in milliseconds.
@@ -95,7 +95,7 @@ pub struct HostPlan {
 
 /// A rule that excludes URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanRule {
+pub struct ExclusionRuleCount {
     /// The reason for the exclusion: `robots`, `usage`, `scope` ..
     pub reason: String,
     /// The rule as written.
@@ -162,7 +162,7 @@ pub fn plan(
     earlier: Option<&Path>,
     settings: &PlanSettings,
 ) -> Result<CostPlan, RecordsError> {
-    let sizes = earlier.map(PageSizes::read).transpose()?;
+    let sizes = earlier.map(MeasuredPageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
     let known_pages = sizes.known_pages(dir)?;
     let Requests {
@@ -172,7 +172,7 @@ pub fn plan(
     let mut rules = rules(dir)?;
     let report = report(dir)?;
     let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
-    let none = PlannedPages::default();
+    let none = PlannedHostPageCounts::default();
     let hosts = planned.map(|host| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();
@@ -205,7 +205,7 @@ pub fn plan(
 fn host_plan(
     host: &HostReport,
     gap: Option<(u64, String)>,
-    rules: Vec<PlanRule>,
+    rules: Vec<ExclusionRuleCount>,
     settings: &PlanSettings,
 ) -> HostPlan {
     let mut excluded = host.excluded_by.clone();
@@ -368,7 +368,7 @@ impl Requests {
 
 /// Returns the rules that exclude URLs, by host key. Per host, the rules that exclude the most URLs
 /// come first, at most [`MAX_RULES`].
-fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
+fn rules(dir: &Path) -> Result<HashMap<String, Vec<ExclusionRuleCount>>, RecordsError> {
     type Key = (String, Option<String>, Option<u32>);
     let mut counts: HashMap<String, HashMap<Key, u64>> = HashMap::new();
     for row in excluded(dir)? {
@@ -387,7 +387,7 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
     let listed = counts.into_iter().map(|(host, counts)| {
         let rules = counts
             .into_iter()
-            .map(|((reason, rule, line), urls)| PlanRule {
+            .map(|((reason, rule, line), urls)| ExclusionRuleCount {
                 reason,
                 rule,
                 line,
@@ -395,7 +395,8 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
             });
         let mut rules: Vec<_> = rules.collect();
         rules.sort_by(|one, other| {
-            let key = |rule: &PlanRule| (rule.reason.clone(), rule.line, rule.rule.clone());
+            let key =
+                |rule: &ExclusionRuleCount| (rule.reason.clone(), rule.line, rule.rule.clone());
             (other.urls, key(one)).cmp(&(one.urls, key(other)))
         });
         rules.truncate(MAX_RULES);

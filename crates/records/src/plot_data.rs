@@ -11,12 +11,12 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crate::error::RecordsError;
 use crate::histograms::{Histogram, TimeAxis};
 use crate::host_reports::origin_of;
-use crate::outcome::outcome;
+use crate::page_outcome::outcome;
 use crate::recognize_directory::stored_settings;
 use crate::report::CrawlReport;
 use crate::row_file_reader::{excluded, pages, requests};
 
-pub(crate) use host_links::{LinkDataSource, LinkGraphCounts};
+pub(crate) use host_links::{LinkDataSource, PlottedLinkGraph};
 
 /// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
@@ -110,7 +110,7 @@ pub(crate) struct RequestsOverTime {
     pub(crate) pages: Vec<u64>,
 }
 
-/// How the crawl treated one host.
+/// The plot data of one host: how the crawl treated it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostPlotData {
     /// Number of requests by the time bin of their end.
@@ -157,7 +157,7 @@ pub(crate) struct PlotData {
     /// The first hosts of [`CrawlReport::hosts_asked`], in the same order.
     pub(crate) hosts: Vec<HostPlotData>,
     pub(crate) permissions: UsagePermissionCounts,
-    pub(crate) links: LinkGraphCounts,
+    pub(crate) links: PlottedLinkGraph,
 }
 
 /// Reads the row files of a crawl once and collects the data of the plots. Skips malformed lines:
@@ -243,7 +243,7 @@ impl Reader {
                 response_times: Histogram::new(&RESPONSE_TIMES),
                 hosts: vec![of_host; hosts.len()],
                 permissions: UsagePermissionCounts::default(),
-                links: LinkGraphCounts::default(),
+                links: PlottedLinkGraph::default(),
             },
             hosts,
             origins: HashMap::new(),

@@ -14,7 +14,7 @@ use crate::histograms::GapHistograms;
 use crate::host_coverage::HostCoverage;
 use crate::host_reports::{HostReport, HostReportCollector};
 use crate::number_format::grouped;
-use crate::outcome::outcome;
+use crate::page_outcome::outcome;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
 use crate::round_row_filter::RoundSelection;
 use crate::row_file_reader::{excluded, pages, requests, waiting};
@@ -165,7 +165,7 @@ pub struct VisitCounts {
     pub bytes: u64,
 }
 
-/// The pages with one label.
+/// Counts of the pages with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCounts {
     /// Number of URLs with the label.

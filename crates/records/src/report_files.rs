@@ -4,13 +4,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, FOLDER, write_digests};
+use crawl_archive::{DIGESTS, FOLDER, FilesToRehash, write_digests};
 
 use crate::error::RecordsError;
 use crate::faults::{FaultKind, faults};
 use crate::plot_data::figures;
 use crate::report::{CrawlReport, report_with_gaps};
-use crate::report_page::{RenderedPageChecks, page_of};
+use crate::report_page::{SiteFixSection, page_of};
 use crate::row_file_reader::waiting;
 use crate::site_report::{MAX_CLICKS, site};
 
@@ -33,13 +33,13 @@ pub fn report_page(dir: &Path) -> Result<(CrawlReport, String), RecordsError> {
 
 /// Renders what the owner of the site should fix. Returns `None` if the crawl has no archive or too
 /// many pages, or if a row is malformed. The report lists malformed rows as flaws.
-fn to_fix(dir: &Path, report: &CrawlReport) -> Result<Option<RenderedPageChecks>, RecordsError> {
+fn to_fix(dir: &Path, report: &CrawlReport) -> Result<Option<SiteFixSection>, RecordsError> {
     if report.pages.visits() > MAX_READ_PAGES || !dir.join(FOLDER).is_dir() {
         return Ok(None);
     }
     let checked = site(dir, MAX_CLICKS)
         .and_then(|site| Ok((site, faults(dir, &FaultKind::ALL)?)))
-        .map(|(site, faults)| RenderedPageChecks {
+        .map(|(site, faults)| SiteFixSection {
             checks: site.to_fix(&faults),
             html_pages: site.pages,
         });
@@ -87,7 +87,7 @@ pub fn write_report(dir: &Path) -> Result<CrawlReport, RecordsError> {
 ///
 /// # Errors
 /// File system errors.
-pub fn list_digests(dir: &Path, changed: ChangedFiles<'_>) -> Result<(), RecordsError> {
+pub fn list_digests(dir: &Path, changed: FilesToRehash<'_>) -> Result<(), RecordsError> {
     let mut rows = waiting(dir)?;
     match rows.any(|row| row.is_ok_and(|row| row.origin.is_none())) {
         true => write_digests(dir, changed).map_err(RecordsError::io(&dir.join(DIGESTS))),

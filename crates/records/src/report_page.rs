@@ -26,7 +26,7 @@ use crate::report_text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
     robots_line, unvisited_line, waits,
 };
-use crate::reported_crawl::ReportedCrawl;
+use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_token_wording::{answer_words, failure_words, outcome_words, status_words};
 
 use owner_questions::verdict;
@@ -39,7 +39,7 @@ const MAX_ROWS: usize = 100;
 const MAX_SEEDS: usize = 20;
 
 /// What the owner of a site should fix on its pages.
-pub(crate) struct RenderedPageChecks {
+pub(crate) struct SiteFixSection {
     /// The checks with their findings.
     pub(crate) checks: Markup,
     /// Number of HTML pages that were checked.
@@ -52,7 +52,7 @@ pub(crate) fn page_of(
     report: &CrawlReport,
     gaps: &GapHistograms,
     figures: &PlotData,
-    to_fix: Option<&RenderedPageChecks>,
+    to_fix: Option<&SiteFixSection>,
 ) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
@@ -103,7 +103,7 @@ fn sums(report: &CrawlReport, html_pages: Option<u64>) -> Markup {
     html! {
         p.sums {
             @match html_pages {
-                Some(html_pages) => (ReportedCrawl::visited_words(report.pages.total, html_pages)),
+                Some(html_pages) => (ReportedCrawlSummary::visited_words(report.pages.total, html_pages)),
                 None => { (counted(report.pages.total, "URL", "URLs")) " visited" },
             }
             ", " (size(report.pages.bytes)) "; "

@@ -20,7 +20,7 @@ use crate::row_file_reader::{pages, waiting};
 /// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ReportedCrawl {
+pub struct ReportedCrawlSummary {
     /// The origin (scheme, host and port) with the most visited URLs in scope. `None` without such
     /// URLs.
     pub site: Option<String>,
@@ -43,20 +43,23 @@ pub struct ReportedCrawl {
     pub has_ended: bool,
 }
 
-impl ReportedCrawl {
+impl ReportedCrawlSummary {
     /// Reads `pages.jsonl`, `waiting.jsonl` and the settings of the crawl in `dir`.
     ///
     /// # Errors
     /// [`RecordsError::NoCrawl`] if `dir` has no crawl; [`RecordsError::Row`] for a malformed
     /// row of `pages.jsonl`; file system errors.
-    pub(crate) fn read(dir: &Path, latest: &LatestRows) -> Result<ReportedCrawl, RecordsError> {
+    pub(crate) fn read(
+        dir: &Path,
+        latest: &LatestRows,
+    ) -> Result<ReportedCrawlSummary, RecordsError> {
         let settings = CrawlSettings::read(dir)?;
-        let mut crawl = ReportedCrawl {
+        let mut crawl = ReportedCrawlSummary {
             seed: settings.seeds.first().cloned(),
             seeds: settings.seeds.len() as u64,
             version: settings.version,
             visited: latest.urls(),
-            ..ReportedCrawl::default()
+            ..ReportedCrawlSummary::default()
         };
         let (mut visits, mut origins) = (None, BTreeMap::new());
         let mut rows = pages(dir)?;
@@ -177,11 +180,11 @@ mod tests {
 
     use serde_json::json;
 
-    use super::ReportedCrawl;
+    use super::ReportedCrawlSummary;
     use crate::broken::LatestRows;
     use crate::test_crawl::TestCrawl;
 
-    fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawl {
+    fn read(rows: &[(&str, &str)], waiting: &[serde_json::Value]) -> ReportedCrawlSummary {
         let mut made = TestCrawl::new();
         for (url, time) in rows {
             made.row(url, &json!({"status": 200, "fetched_at": time}));
@@ -193,7 +196,7 @@ mod tests {
         let waiting: String = waiting.iter().map(|row| format!("{row}\n")).collect();
         fs::write(dir.path().join("waiting.jsonl"), waiting).unwrap();
         let latest = LatestRows::read(dir.path()).unwrap();
-        ReportedCrawl::read(dir.path(), &latest).unwrap()
+        ReportedCrawlSummary::read(dir.path(), &latest).unwrap()
     }
 
     #[test]

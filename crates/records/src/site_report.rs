@@ -1,7 +1,7 @@
 //! A site report for owners: titles and descriptions, distances from the start, slow and large
 //! pages, redirect chains, and linked pages that robots.txt excludes.
 
-mod elements;
+mod element_problems;
 mod html;
 mod page_resources;
 mod page_statistics;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::broken::{CrawlArchive, LatestRows, naming};
 use crate::error::RecordsError;
 use crate::recognize_directory::{holds_any, seeds_of, stored_settings};
-use crate::reported_crawl::ReportedCrawl;
+use crate::reported_crawl::ReportedCrawlSummary;
 use crate::row_file_reader::{excluded, pages};
-use elements::PageElementCollector;
-pub use elements::{NoindexPage, PagesShowingImage, VagueLinkText};
+use element_problems::ElementProblemCollector;
+pub use element_problems::{ImageOccurrences, NoindexPage, VagueLinkText};
 use page_resources::PageResourceCollector;
 pub use page_resources::PageResourceStatistics;
 pub use page_statistics::PageWithMeasurement;
@@ -49,7 +49,7 @@ pub struct SiteReport {
     pub round: u32,
     /// Facts about the crawl that the report is based on.
     #[serde(default)]
-    pub crawl: ReportedCrawl,
+    pub crawl: ReportedCrawlSummary,
     /// Number of HTML pages with a status from 200 to 299.
     pub pages: u64,
     /// Number of pages whose body is not archived. Only their time and size are known.
@@ -76,11 +76,11 @@ pub struct SiteReport {
     pub without_alt: Vec<PageWithoutAltTexts>,
     /// The images without alternative text, those on the most pages first.
     #[serde(default)]
-    pub images_without_alt: Vec<PagesShowingImage>,
+    pub images_without_alt: Vec<ImageOccurrences>,
     /// The images without a width and a height, those on the most pages first. A style sheet may
     /// still give them a size.
     #[serde(default)]
-    pub images_without_size: Vec<PagesShowingImage>,
+    pub images_without_size: Vec<ImageOccurrences>,
     /// Pages without `meta name=viewport`.
     #[serde(default)]
     pub without_viewport: Vec<String>,
@@ -211,7 +211,7 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     let mut report = SiteReport {
         format: 1,
         round: latest.round(),
-        crawl: ReportedCrawl::read(dir, &latest)?,
+        crawl: ReportedCrawlSummary::read(dir, &latest)?,
         max_clicks,
         times: vec![0; TIME_BINS.len() + 1],
         sizes: vec![0; SIZE_BINS.len() + 1],
@@ -324,7 +324,7 @@ impl Site {
         let archived = CrawlArchive::open(dir);
         let (mut texts, mut elements) = (
             TitleAndHeadingCollector::default(),
-            PageElementCollector::default(),
+            ElementProblemCollector::default(),
         );
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {

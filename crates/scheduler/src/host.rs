@@ -14,6 +14,8 @@ use crate::tick::Tick;
 /// site has no limit.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
+/// A host as the scheduler tracks it: its origins, free slots, pace, back-off and place in the
+/// queues.
 pub(crate) struct ScheduledHost {
     pub(crate) key: HostKey,
     /// Free slots that were used before. Excludes slots whose request is in flight, and slots never

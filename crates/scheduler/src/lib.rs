@@ -78,9 +78,11 @@ mod tick;
 pub use daily_hours::DailyHours;
 pub use host_snapshots::{EvictedHost, RelinquishedHost, SnapshotCompleteness, stored_address};
 pub use hosts_summary::{HostsSummary, PauseReason, PausedHost};
-pub use operator_commands::HostWork;
+pub use operator_commands::HostQueueStatus;
 pub use origin::RobotsState;
-pub use permit::{Admission, GapReason, Permit, PollOutcome, RequestPurpose, SpentPermit};
+pub use permit::{
+    GapReason, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
+};
 pub use politeness::Politeness;
 pub use politeness_overrides::{PolitenessOverride, PolitenessOverrides};
 pub use rate_limits::MaxRateLimiter;

@@ -34,6 +34,8 @@ pub enum RobotsState {
     },
 }
 
+/// An origin of a scheduled host: the state and pace of its robots.txt, and the number of its
+/// pending URLs.
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,

@@ -153,7 +153,7 @@ pub(crate) struct GateCharge {
 /// The result of [`Scheduler::admit`](crate::Scheduler::admit).
 #[derive(Debug)]
 #[must_use = "an admitted or waiting permit must be spent or given back"]
-pub enum Admission {
+pub enum PermitAdmissionResult {
     /// Send the permit's request now.
     Send(Permit),
     /// No capacity yet: call `admit` again after a `done` or at this tick, whichever comes first.

@@ -11,7 +11,7 @@ use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{HostQueueMembership, NO_GATE, ScheduledHost};
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{
-    Admission, GapReason, GateCharge, Permit, PollOutcome, RequestPurpose, SpentPermit,
+    GapReason, GateCharge, Permit, PermitAdmissionResult, PollOutcome, RequestPurpose, SpentPermit,
 };
 use crate::politeness::{Politeness, SharedHostLimits};
 use crate::random::SplitMix64;
@@ -235,17 +235,22 @@ impl Scheduler {
     ///
     /// Every limit is checked again, because time has passed. The new permit may be for another
     /// request to the same host.
-    pub fn admit(&mut self, now: Tick, permit: Permit, address: Option<IpAddr>) -> Admission {
+    pub fn admit(
+        &mut self,
+        now: Tick,
+        permit: Permit,
+        address: Option<IpAddr>,
+    ) -> PermitAdmissionResult {
         self.advance(now);
         if permit.0.look_up.is_none() {
-            return Admission::Send(permit);
+            return PermitAdmissionResult::Send(permit);
         }
         if self.in_flight >= self.politeness().concurrency {
-            return Admission::Wait(permit, None);
+            return PermitAdmissionResult::Wait(permit, None);
         }
         let closed_until = self.rate.opens_at();
         if closed_until > self.now {
-            return Admission::Wait(permit, Some(closed_until));
+            return PermitAdmissionResult::Wait(permit, Some(closed_until));
         }
         let id = permit.0.id;
         if let Some(address) = address {
@@ -274,10 +279,10 @@ impl Scheduler {
         if is_ready && self.gates.get(number).is_none_or(is_first) {
             self.dequeue(id);
             if let Some(permit) = self.attempt(id, true) {
-                return Admission::Send(permit);
+                return PermitAdmissionResult::Send(permit);
             }
         }
-        Admission::GivenBack
+        PermitAdmissionResult::GivenBack
     }
 
     /// Returns whether a host's address is known.

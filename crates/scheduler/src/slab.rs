@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 /// memory use never doubles for millions of hosts.
 const PART: usize = 1024;
 
+/// A collection of items with small stable indices, which are reused after removal.
 pub(crate) struct Slab<T> {
     /// All parts but the last are full.
     parts: Vec<Vec<Option<T>>>,

@@ -32,6 +32,6 @@ pub use content_filter::{
     BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, UnwantedReason,
 };
 pub use scope::{BadScopePattern, OutOfScopeReason, Scope, ScopeMode, ScopeVerdict};
-pub use seed_settings::{AreaConflict, AreaKind, SeedArea, SeedAreas, SeedSettings, folder};
+pub use seed_settings::{AreaConflict, SeedArea, SeedAreaKind, SeedAreas, SeedSettings, folder};
 pub use side_effects::{SideEffectReason, action};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, Site, canonicalize};
 use regex::RegexSet;
 
-use crate::seed_settings::{AreaConflict, AreaKind, SeedAreas, SeedSettings, folder};
+use crate::seed_settings::{AreaConflict, SeedAreaKind, SeedAreas, SeedSettings, folder};
 use crate::surt_prefix::SurtPrefix;
 
 /// How far from its seeds a crawl may go.
@@ -31,11 +31,11 @@ impl ScopeMode {
     /// Returns the kind of area that this mode gives to a seed without a scope setting: its host,
     /// domain or folder.
     #[must_use]
-    pub fn area(self) -> AreaKind {
+    pub fn area(self) -> SeedAreaKind {
         match self {
-            ScopeMode::Domain => AreaKind::Domain,
-            ScopeMode::Prefix => AreaKind::Prefix,
-            ScopeMode::Host | ScopeMode::Any => AreaKind::Host,
+            ScopeMode::Domain => SeedAreaKind::Domain,
+            ScopeMode::Prefix => SeedAreaKind::Prefix,
+            ScopeMode::Host | ScopeMode::Any => SeedAreaKind::Host,
         }
     }
 }

@@ -12,7 +12,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Site};
 /// The part of the web that a seed's settings apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
-pub enum AreaKind {
+pub enum SeedAreaKind {
     /// Only the URL of the seed itself.
     Page,
     /// The host, and the path up to its last `/`. If a seed is directly below the root, such as
@@ -31,7 +31,7 @@ pub enum AreaKind {
 pub struct SeedSettings {
     /// The kind of area around the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area)
     /// determines the kind.
-    pub scope: Option<AreaKind>,
+    pub scope: Option<SeedAreaKind>,
     /// Maximum depth of the area's URLs, in links from a seed.
     pub max_depth: Option<u32>,
     /// The label that pages of the area get.
@@ -82,17 +82,17 @@ pub struct SeedArea {
     /// The settings of the seed.
     pub terms: SeedSettings,
     /// The extent of the area.
-    pub kind: AreaKind,
+    pub kind: SeedAreaKind,
 }
 
 impl fmt::Display for SeedArea {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = &self.seed;
         match self.kind {
-            AreaKind::Page => write!(f, "page {seed}"),
-            AreaKind::Prefix => write!(f, "folder {}{}", seed.host_key(), folder(seed.path())),
-            AreaKind::Host => write!(f, "host {}", seed.host_key()),
-            AreaKind::Domain => write!(f, "domain {}", seed.site()),
+            SeedAreaKind::Page => write!(f, "page {seed}"),
+            SeedAreaKind::Prefix => write!(f, "folder {}{}", seed.host_key(), folder(seed.path())),
+            SeedAreaKind::Host => write!(f, "host {}", seed.host_key()),
+            SeedAreaKind::Domain => write!(f, "domain {}", seed.site()),
         }
     }
 }
@@ -107,7 +107,7 @@ impl SeedAreas {
         &mut self,
         seed: &CanonicalUrl,
         terms: &SeedSettings,
-        usual: AreaKind,
+        usual: SeedAreaKind,
     ) -> Result<(), AreaConflict> {
         if terms.is_empty() {
             return Ok(());
@@ -198,15 +198,15 @@ impl SeedAreas {
     /// returns the index of that area.
     fn register(&mut self, area: &SeedArea, place: usize) -> Option<usize> {
         let holder = match area.kind {
-            AreaKind::Page => return None,
-            AreaKind::Prefix => {
+            SeedAreaKind::Page => return None,
+            SeedAreaKind::Prefix => {
                 let folders = self.folders.entry(area.seed.host_key()).or_default();
                 *folders
                     .entry(folder(area.seed.path()).into_owned().into_boxed_str())
                     .or_insert(place)
             }
-            AreaKind::Host => *self.hosts.entry(area.seed.host_key()).or_insert(place),
-            AreaKind::Domain => *self.sites.entry(area.seed.site()).or_insert(place),
+            SeedAreaKind::Host => *self.hosts.entry(area.seed.host_key()).or_insert(place),
+            SeedAreaKind::Domain => *self.sites.entry(area.seed.site()).or_insert(place),
         };
         (holder != place).then_some(holder)
     }
@@ -229,13 +229,13 @@ mod tests {
 
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::{AreaKind, SeedAreas, SeedSettings};
+    use super::{SeedAreaKind, SeedAreas, SeedSettings};
 
     fn url(text: &str) -> CanonicalUrl {
         canonicalize(None, text).unwrap()
     }
 
-    fn terms(scope: Option<AreaKind>, label: &str) -> SeedSettings {
+    fn terms(scope: Option<SeedAreaKind>, label: &str) -> SeedSettings {
         SeedSettings {
             scope,
             max_depth: None,
@@ -243,11 +243,11 @@ mod tests {
         }
     }
 
-    fn areas(seeds: &[(&str, Option<AreaKind>, &str)]) -> SeedAreas {
+    fn areas(seeds: &[(&str, Option<SeedAreaKind>, &str)]) -> SeedAreas {
         let mut areas = SeedAreas::default();
         for (seed, scope, label) in seeds {
             let terms = terms(*scope, label);
-            areas.add(&url(seed), &terms, AreaKind::Host).unwrap();
+            areas.add(&url(seed), &terms, SeedAreaKind::Host).unwrap();
         }
         areas
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_smallest_area_that_contains_a_url_decides() {
-        use AreaKind::{Domain, Page, Prefix};
+        use SeedAreaKind::{Domain, Page, Prefix};
         let areas = areas(&[
             ("https://example.org/", Some(Domain), "domain"),
             ("https://www.example.org/start", None, "host"),
@@ -303,24 +303,24 @@ mod tests {
         // None of these seeds conflicts with the first one: their settings are equal or missing, or
         // their area is smaller.
         areas
-            .add(&seed, &terms(None, "one"), AreaKind::Host)
+            .add(&seed, &terms(None, "one"), SeedAreaKind::Host)
             .unwrap();
         areas
-            .add(&second, &SeedSettings::default(), AreaKind::Host)
+            .add(&second, &SeedSettings::default(), SeedAreaKind::Host)
             .unwrap();
         areas
-            .add(&second, &terms(None, "one"), AreaKind::Host)
+            .add(&second, &terms(None, "one"), SeedAreaKind::Host)
             .unwrap();
         let third = url("http://a.example/z");
-        let page = terms(Some(AreaKind::Page), "two");
-        areas.add(&third, &page, AreaKind::Host).unwrap();
+        let page = terms(Some(SeedAreaKind::Page), "two");
+        areas.add(&third, &page, SeedAreaKind::Host).unwrap();
         let refused = areas
-            .add(&seed, &terms(None, "two"), AreaKind::Host)
+            .add(&seed, &terms(None, "two"), SeedAreaKind::Host)
             .unwrap_err();
         assert_eq!(refused.area, "page http://a.example/x");
         let last = url("http://a.example/v");
         let refused = areas
-            .add(&last, &terms(None, "two"), AreaKind::Host)
+            .add(&last, &terms(None, "two"), SeedAreaKind::Host)
             .unwrap_err();
         assert_eq!(
             refused.to_string(),
@@ -328,13 +328,13 @@ mod tests {
              and differ in depth, label or scope"
         );
         let kinds = [
-            (AreaKind::Prefix, "folder b.example/x/"),
-            (AreaKind::Domain, "domain b.example"),
+            (SeedAreaKind::Prefix, "folder b.example/x/"),
+            (SeedAreaKind::Domain, "domain b.example"),
         ];
         for (kind, area) in kinds {
             let mut areas = self::areas(&[("http://b.example/x/1", Some(kind), "one")]);
             let seed = url("http://b.example/x/2");
-            let refused = areas.add(&seed, &terms(Some(kind), "two"), AreaKind::Host);
+            let refused = areas.add(&seed, &terms(Some(kind), "two"), SeedAreaKind::Host);
             assert_eq!(refused.unwrap_err().area, area);
         }
     }
@@ -370,9 +370,9 @@ mod tests {
         let mut areas = SeedAreas::default();
         for n in 0..10_000 {
             let seed = url(&format!("http://h{}.example/{n}/", n % 100));
-            let kind = Some(AreaKind::Prefix);
+            let kind = Some(SeedAreaKind::Prefix);
             areas
-                .add(&seed, &terms(kind, &n.to_string()), AreaKind::Host)
+                .add(&seed, &terms(kind, &n.to_string()), SeedAreaKind::Host)
                 .unwrap();
         }
         for n in [0, 5_003, 9_999] {

@@ -15,7 +15,7 @@ use crawl_frontier::{FjallFrontier, Frontier, LeaseOutcome, Transaction};
 use crawl_shared_frontier::{SharedFrontier, SharedFrontierOptions};
 
 use crate::postgres::{Postgres, Setup, execute, number};
-use crate::web::{LINKS, Web};
+use crate::web::{GeneratedWeb, LINKS};
 
 #[path = "../../frontier/examples/bench/resource_usage.rs"]
 #[expect(dead_code, reason = "the benchmark of one on disk measures more")]
@@ -64,7 +64,7 @@ fn on_disk() {
     let frontier =
         FjallFrontier::open(dir.path(), &crawl_frontier::FjallFrontierOptions::default()).unwrap();
     let (start, before) = (Instant::now(), machine::processor_seconds());
-    let mut web = Web::new(HOSTS, 7);
+    let mut web = GeneratedWeb::new(HOSTS, 7);
     seed(&frontier, &mut web, &|_| true);
     let begin = || frontier.begin().unwrap();
     fill(&frontier, &begin, &mut web, &|_| true, PAGES);
@@ -93,7 +93,7 @@ fn on_server(workers: u64) {
                     .map(|host| frontier.owns(&web::url(host, 0).host_key()))
                     .collect();
                 let is_own = |host: u32| own[host as usize];
-                let mut web = Web::new(HOSTS, 7 + at as u64);
+                let mut web = GeneratedWeb::new(HOSTS, 7 + at as u64);
                 seed(frontier, &mut web, &is_own);
                 seeded.wait();
                 let begin = || begin_worker(frontier);
@@ -135,7 +135,7 @@ fn open(url: &str, workers: u64) -> Vec<SharedFrontier> {
     (1..=workers).map(worker).collect()
 }
 
-fn seed(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool) {
+fn seed(frontier: &dyn Frontier, web: &mut GeneratedWeb, is_own: &dyn Fn(u32) -> bool) {
     let seeds = web.seeds(HOSTS).into_iter().zip(0..);
     let own: Vec<_> = seeds
         .filter(|(_, host)| is_own(*host))
@@ -160,7 +160,7 @@ fn begin_worker(frontier: &SharedFrontier) -> Box<dyn Transaction + '_> {
 fn fill<'a>(
     frontier: &'a dyn Frontier,
     begin: Begin<'a>,
-    web: &mut Web,
+    web: &mut GeneratedWeb,
     is_own: &dyn Fn(u32) -> bool,
     pages: u64,
 ) {

@@ -43,7 +43,7 @@ pub(crate) struct OwnedBucket {
     pub(crate) taken: Instant,
 }
 
-/// The current process of a worker.
+/// The identity of a worker's current process: the worker's name and number, and the id of the run.
 pub(crate) struct WorkerProcessIdentity {
     /// See [`BucketOwnership::worker`].
     pub(crate) worker: String,

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::connection::{DatabaseResult, DatabaseSession, StatementParameterList};
 use crate::row_codec::{
-    BucketToReopen, IncomingLinkKey, UrlKey, flags_of, is_settled, place_of, state_columns,
+    BucketToReopen, LinkFromWorkerKey, UrlKey, flags_of, is_settled, place_of, state_columns,
 };
 use crate::sql_statements::Sql;
 
@@ -334,7 +334,7 @@ impl TransactionColumns {
     }
 
     /// Removes a link from another worker, because this commit admits it.
-    pub(crate) fn taken(&mut self, key: IncomingLinkKey) {
+    pub(crate) fn taken(&mut self, key: LinkFromWorkerKey) {
         self.taken.b.push(key.b);
         self.taken.sender.push(key.sender);
         self.taken.number.push(key.number);

@@ -54,6 +54,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
+/// The parameters of a statement, in order.
 pub(crate) type StatementParameterList<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type DatabaseResult<T> = Result<T, tokio_postgres::Error>;
 
@@ -188,7 +189,7 @@ impl DatabaseThread {
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = DatabaseResult<T>> + Send + 'static,
-    ) -> PendingDatabaseAnswer<T> {
+    ) -> PendingDatabaseResult<T> {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
@@ -197,7 +198,7 @@ impl DatabaseThread {
                 let _ = answer.send(work.await);
             });
         }
-        PendingDatabaseAnswer(receiver)
+        PendingDatabaseResult(receiver)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -217,10 +218,10 @@ impl DatabaseThread {
     }
 }
 
-/// Work that was handed over to the thread. [`PendingDatabaseAnswer::answer`] waits for its result.
-pub(crate) struct PendingDatabaseAnswer<T>(mpsc::Receiver<DatabaseResult<T>>);
+/// Work that was handed over to the thread. [`PendingDatabaseResult::answer`] waits for its result.
+pub(crate) struct PendingDatabaseResult<T>(mpsc::Receiver<DatabaseResult<T>>);
 
-impl<T> PendingDatabaseAnswer<T> {
+impl<T> PendingDatabaseResult<T> {
     /// Waits for the result. The error is `None` if the thread ended before the work did.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {

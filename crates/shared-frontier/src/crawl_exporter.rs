@@ -16,7 +16,7 @@ use crate::connection::{
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
-use crate::row_codec::{ColumnReader, IncomingLinkKey, sum, url_at};
+use crate::row_codec::{ColumnReader, LinkFromWorkerKey, sum, url_at};
 use crate::sql_statements::export;
 
 /// The name of the note that each server group stores once the crawl was moved into a directory.
@@ -27,8 +27,8 @@ pub(crate) const EXPORTED: &str = "exported";
 /// its records. The value is not exported, because nothing outside the shared frontier uses it.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its database servers. [`CrawlExporter::finish`] fails if the
-/// crawl changed since [`CrawlExporter::begin`].
+/// Exports a crawl from its database servers. [`CrawlExporter::finish`] fails if the crawl changed
+/// since [`CrawlExporter::begin`].
 pub struct CrawlExporter {
     groups: Vec<ExportGroup>,
     name: String,
@@ -207,7 +207,7 @@ impl OutgoingCrawl for CrawlExporter {
         show: &mut dyn FnMut(UrlToAdmit) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         for group in &self.groups {
-            let mut last = IncomingLinkKey {
+            let mut last = LinkFromWorkerKey {
                 b: -1,
                 sender: String::new(),
                 number: -1,

@@ -39,7 +39,7 @@ const PAGE_ROWS: usize = 1_000;
 pub struct SharedFrontier {
     pub(crate) tables: CrawlDatabaseClient,
     /// Locked by the open transaction. Acquired before `memory`.
-    writer: Mutex<LastCommitState>,
+    writer: Mutex<FrontierWriterState>,
     /// Locked only briefly. A thread that holds this lock may read from the database server (to
     /// lease a URL), but never sends a commit.
     memory: Mutex<LeasesAndRecentUrls>,
@@ -48,7 +48,7 @@ pub struct SharedFrontier {
 }
 
 /// State that only a transaction uses, as of the last commit.
-pub(crate) struct LastCommitState {
+pub(crate) struct FrontierWriterState {
     /// The sequence number of the last admission.
     pub(crate) seq: u64,
     /// The number of commits by this worker.
@@ -69,7 +69,7 @@ pub(crate) struct LeasesAndRecentUrls {
 impl SharedFrontier {
     pub(crate) fn new(
         tables: CrawlDatabaseClient,
-        writer: LastCommitState,
+        writer: FrontierWriterState,
         memory: LeasesAndRecentUrls,
     ) -> SharedFrontier {
         SharedFrontier {

@@ -11,7 +11,7 @@ use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
 use crate::open_groups::{ServerGroup, find_groups};
 
-/// The part of the crawl that was lost with a worker's directory.
+/// Counts of what was lost with a worker's directory (pages, bytes), and of the buckets to reopen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorkerCounts {
     /// The number of committed rows in the worker's `pages.jsonl`.

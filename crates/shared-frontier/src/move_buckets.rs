@@ -19,7 +19,7 @@
 //! If groups contradict each other, the bucket's home is the group with the highest epoch that
 //! considers itself the home.
 
-mod connected_group;
+mod bucket_move_steps;
 mod copied_tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::CommittedUrlCounts;
 
-use self::connected_group::{BucketInTransit, BucketRow, GroupConnection};
+use self::bucket_move_steps::{BucketInTransit, BucketRow, GroupConnection};
 use crate::connection_string::ConnectionString;
 use crate::database_password::PasswordSources;
 use crate::error::SharedCrawlError;
@@ -66,7 +66,7 @@ pub enum ServerGroupSelector {
     Url(String),
 }
 
-/// A step of a move.
+/// A progress report of a move: the step that was just made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketMoveProgress {
     /// This many buckets were marked as moving at their source.

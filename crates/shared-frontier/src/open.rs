@@ -14,7 +14,7 @@ use crate::connection::{DatabaseSession, DatabaseThread, ServerConfig, params};
 use crate::crawl_database_client::CrawlDatabaseClient;
 use crate::crawl_exporter::EXPORTED;
 use crate::error::SharedCrawlError;
-use crate::frontier::{LastCommitState, LeasesAndRecentUrls, SharedFrontier};
+use crate::frontier::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
 use crate::open_groups::{CrawlRow, ServerGroup, UnsearchedServer, begin_groups};
 use crate::options::SharedFrontierOptions;
 use crate::recent_urls::RecentUrls;
@@ -89,7 +89,7 @@ impl SharedFrontier {
             origins_waiting = queues.len(),
             "shared frontier opened"
         );
-        let writer = LastCommitState {
+        let writer = FrontierWriterState {
             seq,
             commits,
             links: 0,

@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use crawl_frontier::parts::{
-    CommittedUrlCounts, QueueRank, QueuedUrl, QueuedUrlFields, RecordState, StoredVisit, UrlRecord,
-    depth_and_hops,
+    CommittedUrlCounts, QueueRank, QueuedUrl, QueuedUrlFields, StoredVisit, UrlRecord,
+    UrlRecordState, depth_and_hops,
 };
 use crawl_frontier::{
     Fingerprint, FingerprintKey, LastVisit, NotFetchedReason, Reason, RequestedState, UrlKind,
@@ -50,7 +50,7 @@ pub(crate) struct UrlKey {
 
 /// The key of a link from another worker.
 #[derive(Clone, Debug)]
-pub(crate) struct IncomingLinkKey {
+pub(crate) struct LinkFromWorkerKey {
     pub(crate) b: i32,
     /// The id of the process that sent the link.
     pub(crate) sender: String,
@@ -146,7 +146,7 @@ pub(crate) struct StateColumns<'a> {
     pub(crate) note: Option<&'a str>,
 }
 
-pub(crate) fn state_columns(state: &RecordState) -> StateColumns<'_> {
+pub(crate) fn state_columns(state: &UrlRecordState) -> StateColumns<'_> {
     let of = |state| StateColumns {
         state,
         attempt: 0,
@@ -155,20 +155,20 @@ pub(crate) fn state_columns(state: &RecordState) -> StateColumns<'_> {
         note: None,
     };
     match state {
-        RecordState::Pending { attempt } => StateColumns {
+        UrlRecordState::Pending { attempt } => StateColumns {
             attempt: *attempt as i32,
             ..of(PENDING)
         },
-        RecordState::Fetched { status } => StateColumns {
+        UrlRecordState::Fetched { status } => StateColumns {
             code: Some(*status as i16),
             ..of(FETCHED)
         },
-        RecordState::Failed { why } => StateColumns {
+        UrlRecordState::Failed { why } => StateColumns {
             note: Some(why),
             ..of(FAILED)
         },
-        RecordState::Deferred(why) => of(DEFERRED).because(why),
-        RecordState::Excluded(why) => of(EXCLUDED).because(why),
+        UrlRecordState::Deferred(why) => of(DEFERRED).because(why),
+        UrlRecordState::Excluded(why) => of(EXCLUDED).because(why),
     }
 }
 
@@ -314,15 +314,15 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
         let note: Option<String> = self.next()?;
         let exclusion = |rule| exclusion(code, line, rule);
         let state = match state {
-            PENDING => RecordState::Pending {
+            PENDING => UrlRecordState::Pending {
                 attempt: attempt as u32,
             },
-            DEFERRED => RecordState::Deferred(exclusion(note)?),
-            FETCHED => RecordState::Fetched {
+            DEFERRED => UrlRecordState::Deferred(exclusion(note)?),
+            FETCHED => UrlRecordState::Fetched {
                 status: code? as u16,
             },
-            FAILED => RecordState::Failed { why: note? },
-            EXCLUDED => RecordState::Excluded(exclusion(note)?),
+            FAILED => UrlRecordState::Failed { why: note? },
+            EXCLUDED => UrlRecordState::Excluded(exclusion(note)?),
             _ => return None,
         };
         let place = QueuedUrlFields {
@@ -346,8 +346,8 @@ impl<'r, R: RowColumnAccess> ColumnReader<'r, R> {
     }
 
     /// Reads a link from another worker, with its key.
-    pub(crate) fn link(&mut self) -> Option<(IncomingLinkKey, UrlToAdmit)> {
-        let key = IncomingLinkKey {
+    pub(crate) fn link(&mut self) -> Option<(LinkFromWorkerKey, UrlToAdmit)> {
+        let key = LinkFromWorkerKey {
             b: self.next()?,
             sender: self.next()?,
             number: self.next()?,

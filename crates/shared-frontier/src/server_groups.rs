@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use crate::bucket_ownership::BucketOwnership;
 use crate::commit_statements::TransactionColumns;
 use crate::connection::{
-    DatabaseSession, DatabaseThread, PendingDatabaseAnswer, RECONNECT_INTERVAL, ServerConfig,
+    DatabaseSession, DatabaseThread, PendingDatabaseResult, RECONNECT_INTERVAL, ServerConfig,
     StatementParameter, is_cut,
 };
 use crate::sql_statements::Sql;
@@ -154,7 +154,7 @@ pub(crate) struct OtherGroup {
 }
 
 /// A request in flight, and the connection that it was sent over.
-pub(crate) type InFlightSessionRequest<T> = PendingDatabaseAnswer<(Arc<DatabaseSession>, T)>;
+pub(crate) type PendingSessionResult<T> = PendingDatabaseResult<(Arc<DatabaseSession>, T)>;
 
 impl OtherGroup {
     pub(crate) fn new(
@@ -191,7 +191,7 @@ impl OtherGroup {
     /// Waits for the rows of a request. If the connection was closed, sends the request once more.
     pub(crate) fn wait(
         &self,
-        request: InFlightSessionRequest<Vec<Row>>,
+        request: PendingSessionResult<Vec<Row>>,
         sql: Sql,
         params: &Arc<Vec<StatementParameter>>,
     ) -> Result<Vec<Row>, FrontierError> {
@@ -207,7 +207,7 @@ impl OtherGroup {
         &self,
         sql: Sql,
         params: &Arc<Vec<StatementParameter>>,
-    ) -> InFlightSessionRequest<Vec<Row>> {
+    ) -> PendingSessionResult<Vec<Row>> {
         let (session, config) = (self.current(), self.config.clone());
         let params = Arc::clone(params);
         self.thread.spawn(async move {
@@ -223,7 +223,7 @@ impl OtherGroup {
         &self,
         batch: &Arc<TransactionColumns>,
         owned: &Arc<BucketOwnership>,
-    ) -> InFlightSessionRequest<()> {
+    ) -> PendingSessionResult<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);
@@ -237,7 +237,7 @@ impl OtherGroup {
     /// Waits for a reply. Drops the connection if it was closed.
     fn answer<T>(
         &self,
-        request: InFlightSessionRequest<T>,
+        request: PendingSessionResult<T>,
     ) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {

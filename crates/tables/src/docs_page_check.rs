@@ -6,7 +6,7 @@ use expect_test::expect_file;
 
 use crate::pages_table::PAGES;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
-use crate::table_definition::{ColumnDescription, ColumnKind, TableDefinition};
+use crate::table_definition::{ColumnKind, ColumnMetadata, TableDefinition};
 
 const HEAD: &str = "\
 # Tables
@@ -103,7 +103,7 @@ fn push<R>(table: &TableDefinition<R>, page: &mut String) {
     }
 }
 
-fn item(about: &ColumnDescription) -> String {
+fn item(about: &ColumnMetadata) -> String {
     let kind = match about.kind {
         ColumnKind::Text => "text",
         ColumnKind::Bytes => "bytes",
@@ -112,7 +112,7 @@ fn item(about: &ColumnDescription) -> String {
         ColumnKind::Long => "64 bits",
         ColumnKind::Time => "time",
     };
-    let ColumnDescription {
+    let ColumnMetadata {
         name,
         unit,
         meaning,

@@ -88,7 +88,8 @@ pub enum TablesError {
 /// Memory is bounded except for about 600 bytes per host. With several rounds, 32 bytes per row of
 /// `pages.jsonl` are added.
 ///
-/// # Errors [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines
+/// # Errors
+/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines
 /// are not errors, but are counted.
 pub fn export(
     dir: &Path,

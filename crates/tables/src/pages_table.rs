@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_archive::rows::{PageRow, PageUsagePermissions, SampleMembership};
+use crawl_archive::rows::{PageRow, PageSampleMembership, PageUsagePermissions};
 use crawl_records::outcome;
 
 use crate::language_codes::iso_639_3;
@@ -631,7 +631,10 @@ impl PageTableRow {
         url.and_then(|url| url.label_from_end(place)).into()
     }
 
-    fn sample<'a>(&'a self, value: fn(&'a SampleMembership) -> ColumnValue<'a>) -> ColumnValue<'a> {
+    fn sample<'a>(
+        &'a self,
+        value: fn(&'a PageSampleMembership) -> ColumnValue<'a>,
+    ) -> ColumnValue<'a> {
         self.row.sample.as_ref().map_or(ColumnValue::Null, value)
     }
 

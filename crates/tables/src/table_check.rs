@@ -75,7 +75,8 @@ fn columns<R>(table: &TableDefinition<R>) -> TableDocumentation {
 /// crawl in `dir`: the number of rows, and every value except the name of the crawl. Memory is
 /// bounded as in [`export`](crate::export()).
 ///
-/// # Errors [`TablesError`] if the rows can't be read. A table that can't be read is reported as a
+/// # Errors
+/// [`TablesError`] if the rows can't be read. A table that can't be read is reported as a
 /// defect.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
     let expected = sums_of_rows(dir, RoundSelection::All)?;

@@ -28,13 +28,13 @@ pub(crate) enum RowOrder {
 
 /// The definition of a column.
 pub(crate) struct ColumnDefinition<R> {
-    pub(crate) about: ColumnDescription,
+    pub(crate) about: ColumnMetadata,
     value: fn(&R) -> ColumnValue<'_>,
 }
 
 /// The description of a column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnDescription {
+pub(crate) struct ColumnMetadata {
     pub(crate) name: &'static str,
     pub(crate) kind: ColumnKind,
     /// The unit or format of the column's values.
@@ -89,7 +89,7 @@ pub(crate) const fn column<R>(
     source: &'static str,
     value: fn(&R) -> ColumnValue<'_>,
 ) -> ColumnDefinition<R> {
-    let about = ColumnDescription {
+    let about = ColumnMetadata {
         name,
         kind,
         unit,
@@ -104,7 +104,7 @@ impl<R> TableDefinition<R> {
         self.parts.iter().flat_map(|(_, columns)| *columns)
     }
 
-    pub(crate) fn about(&self) -> Vec<ColumnDescription> {
+    pub(crate) fn about(&self) -> Vec<ColumnMetadata> {
         self.columns().map(|column| column.about).collect()
     }
 

@@ -3,9 +3,9 @@
 //! A [`TestWeb`] has any number of hosts, each on its own address in 127.0.0.0/8. Its pages are
 //! computed from a seed on request, so a web of a million pages takes no memory. [`TestWeb::truth`]
 //! returns what a crawl must find: the URLs to fetch, and the URLs that are excluded, with the
-//! reasons. A [`ReplyScript`] replaces the replies for a path: with other answers, late answers, a
-//! sequence of answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every request
-//! with its times, on a scale that is unaffected by clock changes.
+//! reasons. A [`ReplySequence`] replaces the replies for a path: with other answers, late answers,
+//! a sequence of answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every
+//! request with its times, on a scale that is unaffected by clock changes.
 //!
 //! The web never opens a connection, never listens outside of loopback, and depends on no other
 //! crate of the crawler, so its behaviour follows from the standards alone.
@@ -48,8 +48,8 @@ mod web_plan;
 
 pub use ground_truth::{AllowedHosts, ExclusionReason, ExpectedAnswer, GroundTruth};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
-pub use nginx::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
-pub use reply::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply};
+pub use nginx::{Nginx, NginxEndpoint, NginxLogDestination, NginxSpec};
+pub use reply::{HttpAnswer, RawReplyStep, ReplySequence, ScriptedReply};
 pub use request::ReceivedRequest;
 pub use request_log::{LogEntry, gaps};
 pub use test_web::TestWeb;

@@ -19,7 +19,7 @@ pub struct NginxSpec {
     /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,
     /// The destination of the access log.
-    pub log: NginxLog,
+    pub log: NginxLogDestination,
     /// The address and protocol to serve on.
     pub endpoint: NginxEndpoint,
     /// The format of a log line in nginx's variables, such as `$status $request_uri`.
@@ -58,7 +58,7 @@ pub enum NginxEndpoint {
 
 /// The destination of nginx's access log.
 #[derive(Clone, Debug)]
-pub enum NginxLog {
+pub enum NginxLogDestination {
     /// The log goes to the pipe that [`Nginx::lines`] returns, unbuffered.
     Piped,
     /// The log goes to this file, in blocks of about 64 KiB. The file is complete once nginx has
@@ -118,7 +118,7 @@ impl Nginx {
         self.port
     }
 
-    /// Takes the output of nginx for [`NginxLog::Piped`]. `None` after the first call.
+    /// Takes the output of nginx for [`NginxLogDestination::Piped`]. `None` after the first call.
     pub fn lines(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
@@ -181,8 +181,8 @@ impl Drop for Nginx {
 /// files as the parent process if both run as root. Otherwise the line has no effect.
 fn configuration(spec: &NginxSpec, port: u16) -> String {
     let log = match &spec.log {
-        NginxLog::Piped => "/dev/stdout asked".to_owned(),
-        NginxLog::File(path) => format!("{} asked buffer=64k", quoted(path)),
+        NginxLogDestination::Piped => "/dev/stdout asked".to_owned(),
+        NginxLogDestination::File(path) => format!("{} asked buffer=64k", quoted(path)),
     };
     let dir = spec.dir.display();
     format!(

@@ -241,35 +241,35 @@ impl ScriptedReply {
 
 /// The replies for one path, one per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplyScript {
+pub struct ReplySequence {
     replies: Vec<ScriptedReply>,
     next: usize,
 }
 
-impl<R: Into<ScriptedReply>> From<R> for ReplyScript {
-    fn from(reply: R) -> ReplyScript {
-        ReplyScript {
+impl<R: Into<ScriptedReply>> From<R> for ReplySequence {
+    fn from(reply: R) -> ReplySequence {
+        ReplySequence {
             replies: vec![reply.into()],
             next: 0,
         }
     }
 }
 
-impl ReplyScript {
+impl ReplySequence {
     /// Creates a script that always gives the same reply.
-    pub fn always(reply: impl Into<ScriptedReply>) -> ReplyScript {
-        ReplyScript::from(reply)
+    pub fn always(reply: impl Into<ScriptedReply>) -> ReplySequence {
+        ReplySequence::from(reply)
     }
 
     /// Adds the next reply. The last reply is repeated.
     ///
     /// ```
-    /// use crawl_testweb::{HttpAnswer, ScriptedReply, ReplyScript};
+    /// use crawl_testweb::{HttpAnswer, ScriptedReply, ReplySequence};
     /// let busy = HttpAnswer::of(503).header("retry-after", "2");
-    /// let script = ReplyScript::always(busy.clone()).then(busy).then(ScriptedReply::usual());
+    /// let script = ReplySequence::always(busy.clone()).then(busy).then(ScriptedReply::usual());
     /// ```
     #[must_use]
-    pub fn then(mut self, reply: impl Into<ScriptedReply>) -> ReplyScript {
+    pub fn then(mut self, reply: impl Into<ScriptedReply>) -> ReplySequence {
         self.replies.push(reply.into());
         self
     }

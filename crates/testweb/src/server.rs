@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::random::SeededRandom;
-use crate::reply::{HttpAnswer, ReplyAction, ReplyScript, ScriptedReply};
+use crate::reply::{HttpAnswer, ReplyAction, ReplySequence, ScriptedReply};
 use crate::reply_sender::{AfterReply, ReplySender, until_closed};
 use crate::request::{ReadBuffer, ReceivedRequest, RequestReadResult};
 use crate::request_log::{LogEntry, LogEntryKey, RequestLog};
@@ -27,7 +27,7 @@ pub(crate) struct ServerState {
     pub(crate) latency: Duration,
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) handlers: HashMap<u32, ReplyHandler>,
-    pub(crate) scripts: Mutex<HashMap<(u32, String), ReplyScript>>,
+    pub(crate) scripts: Mutex<HashMap<(u32, String), ReplySequence>>,
     pub(crate) connection_modes: Mutex<HashMap<u32, ConnectionBehaviour>>,
     pub(crate) connections: AtomicU64,
 }
@@ -161,7 +161,7 @@ impl ServerState {
             let mut scripts = lock(&self.scripts);
             scripts
                 .get_mut(&(request.host, request.path.clone()))
-                .map(ReplyScript::take)
+                .map(ReplySequence::take)
         };
         let handled = || {
             self.handlers

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::ground_truth::{AllowedHosts, GroundTruth, walk};
-use crate::reply::{HttpAnswer, ReplyScript};
+use crate::reply::{HttpAnswer, ReplySequence};
 use crate::request_log::{LogEntry, RequestLog};
 use crate::server::{ServerState, lock, serve};
 use crate::sockets::{BoundSockets, bind};
@@ -156,7 +156,7 @@ impl TestWeb {
     }
 
     /// Replaces the replies of a host to later requests for one path.
-    pub fn script(&self, host: u32, path: &str, script: impl Into<ReplyScript>) {
+    pub fn script(&self, host: u32, path: &str, script: impl Into<ReplySequence>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }
 

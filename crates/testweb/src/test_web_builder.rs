@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::TestWeb;
-use crate::reply::{HttpAnswer, ReplyScript, ScriptedReply};
+use crate::reply::{HttpAnswer, ReplySequence, ScriptedReply};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
@@ -41,7 +41,7 @@ pub struct TestWebBuilder {
     pub(crate) latencies: HashMap<u32, Duration>,
     pub(crate) addresses: Option<u32>,
     pub(crate) domain: Option<String>,
-    pub(crate) scripts: HashMap<(u32, String), ReplyScript>,
+    pub(crate) scripts: HashMap<(u32, String), ReplySequence>,
     pub(crate) handlers: HashMap<u32, ReplyHandler>,
     pub(crate) connection_modes: HashMap<u32, ConnectionBehaviour>,
 }
@@ -161,7 +161,7 @@ impl TestWebBuilder {
         mut self,
         host: u32,
         path: &str,
-        script: impl Into<ReplyScript>,
+        script: impl Into<ReplySequence>,
     ) -> TestWebBuilder {
         self.scripts.insert((host, path.to_owned()), script.into());
         self

@@ -42,12 +42,12 @@ pub(super) struct SeenText {
     pub(super) pages: u32,
     /// The URLs found on the barren pages (pages with nothing new) with this text. `None` if no
     /// such page was barren, which is usual.
-    pub(super) followed: Option<Box<BarrenPageUrls>>,
+    pub(super) followed: Option<Box<SameTextBarrenPages>>,
 }
 
 /// The URLs found on the barren pages (pages with nothing new) with one text.
 #[derive(Debug, Default)]
-pub(super) struct BarrenPageUrls {
+pub(super) struct SameTextBarrenPages {
     pub(super) level: u8,
     pub(super) children: u32,
     pub(super) members: Vec<u64>,

@@ -30,7 +30,7 @@ pub(crate) struct CaptureCopier<'a> {
 
 /// The counts of copied records, and the damage that was found in the WARC files.
 #[derive(Debug, Default)]
-pub(crate) struct CaptureCopyResult {
+pub(crate) struct CaptureCopyReport {
     /// The number of captures in the package's index.
     pub(crate) captures: u64,
     /// The number of WARC files in the package.
@@ -46,7 +46,7 @@ pub(crate) struct CaptureCopyResult {
     ends: HashMap<Arc<str>, u64>,
 }
 
-impl CaptureCopyResult {
+impl CaptureCopyReport {
     /// Returns true if the WARC file was read beyond the start of the given record. If the record's
     /// time is also in the packaged time span, the package contains the record.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
@@ -62,8 +62,8 @@ impl CaptureCopier<'_> {
         &mut self,
         zip: &mut ZipFileWriter,
         index: &mut impl Write,
-    ) -> Result<CaptureCopyResult, WaczError> {
-        let mut copied = CaptureCopyResult::default();
+    ) -> Result<CaptureCopyReport, WaczError> {
+        let mut copied = CaptureCopyReport::default();
         let log_failed = WaczError::read(self.dir);
         let log = CaptureLogReader::open(self.dir).map_err(&log_failed)?;
         let Some(mut log) = log else {
@@ -88,7 +88,7 @@ impl CaptureCopier<'_> {
         lines: &mut LinesOfFile<'_>,
         zip: &mut ZipFileWriter,
         index: &mut impl Write,
-        copied: &mut CaptureCopyResult,
+        copied: &mut CaptureCopyReport,
     ) -> Result<(), WaczError> {
         let name = Arc::clone(&lines.name);
         let path = archive_file(self.dir, &name)?;
@@ -169,7 +169,7 @@ impl CaptureCopier<'_> {
     /// Returns the reference to the WACZ file that contains the payload of a revisit, and counts
     /// the revisit if its payload is in an earlier round. `None` if the payload is in this package,
     /// or in none of the given WACZ files.
-    fn container(&mut self, record: &WarcRecord, copied: &mut CaptureCopyResult) -> Option<String> {
+    fn container(&mut self, record: &WarcRecord, copied: &mut CaptureCopyReport) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
         }

@@ -7,7 +7,7 @@ use crawl_records::CrawlSettings;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::earlier_wacz::RequiredFile;
+use crate::earlier_wacz::RequiredWaczFile;
 use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file_writer::{DataPackageResource, ZipFileWriter};
@@ -57,20 +57,20 @@ struct Contributor<'a> {
 
 #[derive(Serialize)]
 struct Relation<'a> {
-    requires: Vec<&'a RequiredFile>,
+    requires: Vec<&'a RequiredWaczFile>,
 }
 
 /// The facts that `datapackage.json` states about the package, apart from the list of its files.
-pub(crate) struct PackageFacts<'a> {
+pub(crate) struct DataPackageMetadata<'a> {
     pub(crate) options: &'a WaczOptions,
     pub(crate) settings: &'a CrawlSettings,
     pub(crate) rounds: &'a [u32],
     pub(crate) main: Option<&'a MainPage>,
-    pub(crate) required: Vec<&'a RequiredFile>,
+    pub(crate) required: Vec<&'a RequiredWaczFile>,
 }
 
 /// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.
-pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFileWriter) -> io::Result<()> {
+pub(crate) fn write(facts: DataPackageMetadata<'_>, zip: &mut ZipFileWriter) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;
     let main = facts.main;
@@ -101,7 +101,7 @@ pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFileWriter) -> io::Res
     writeln!(zip, "{digest:#}")
 }
 
-fn title(facts: &PackageFacts<'_>) -> String {
+fn title(facts: &DataPackageMetadata<'_>) -> String {
     let seeds = &facts.settings.seeds;
     let of = match seeds.as_slice() {
         [] => "Crawl".to_owned(),
@@ -114,7 +114,7 @@ fn title(facts: &PackageFacts<'_>) -> String {
     }
 }
 
-fn description(facts: &PackageFacts<'_>) -> String {
+fn description(facts: &DataPackageMetadata<'_>) -> String {
     let study = facts.settings.operator.study.as_deref();
     let started = facts.settings.started.as_deref();
     let started = started.map(|started| format!("Crawl started {started}."));

@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::capture_copier::CaptureCopyResult;
+use crate::capture_copier::CaptureCopyReport;
 use crate::error::WaczError;
 use crate::original_captures::OriginalCaptureFinder;
 use crate::zip_file_writer::ZipFileWriter;
@@ -74,7 +74,7 @@ pub(crate) struct MainPage {
 pub(crate) struct PageListWriter<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) round: Option<u32>,
-    pub(crate) copied: &'a CaptureCopyResult,
+    pub(crate) copied: &'a CaptureCopyReport,
     pub(crate) originals: OriginalCaptureFinder<'a>,
     pub(crate) main: Option<MainPage>,
     /// The path of the package, for error messages.

@@ -8,7 +8,7 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX, write_index};
 use crawl_records::CrawlSettings;
 
 use crate::capture_copier::CaptureCopier;
-use crate::data_package::{self, PackageFacts};
+use crate::data_package::{self, DataPackageMetadata};
 use crate::earlier_wacz::EarlierWaczFiles;
 use crate::error::WaczError;
 use crate::index_blocks;
@@ -92,7 +92,7 @@ pub fn package(
     };
     let seeds = lists.write(PageListKind::Seeds, &mut zip)?;
     let other_pages = lists.write(PageListKind::Others, &mut zip)?;
-    let facts = PackageFacts {
+    let facts = DataPackageMetadata {
         options,
         settings: &settings,
         rounds: &rounds.numbers(options.round),

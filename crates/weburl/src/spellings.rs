@@ -11,7 +11,7 @@ pub use self::session_id::SessionId;
 use crate::canonical::CanonicalUrl;
 use crate::query::{name_of, parts, retain, value_of, with_query};
 
-/// A way in which two URLs may be spellings of the same page.
+/// A step that turns a URL into another spelling of it, such as removing tracking parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpellingStep {

@@ -556,17 +556,23 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             ("input", &["error"]),
             ("values", &[]),
             // Starts other programs without our secrets.
-            ("command_without_secrets", &[]),
+            ("child_process_without_secrets", &[]),
             ("rendering", &["error", "values"]),
-            ("shared_frontier", &["command_without_secrets", "error"]),
+            (
+                "shared_frontier",
+                &["child_process_without_secrets", "error"],
+            ),
             ("rendering_left_out", &["error", "values"]),
             ("shared_frontier_left_out", &["error"]),
             // Reads private keys and signs requests.
-            ("identity", &["command_without_secrets", "clock", "error"]),
+            (
+                "identity",
+                &["child_process_without_secrets", "clock", "error"],
+            ),
             (
                 "settings",
                 &[
-                    "command_without_secrets",
+                    "child_process_without_secrets",
                     "error",
                     "identity",
                     "input",
@@ -588,7 +594,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             (
                 "serve",
                 &[
-                    "command_without_secrets",
+                    "child_process_without_secrets",
                     "cli",
                     "control",
                     "error",
@@ -617,7 +623,7 @@ pub(crate) const MODULES: [(&str, &[AllowedImportsRow]); 2] = [
             (
                 "commands",
                 &[
-                    "command_without_secrets",
+                    "child_process_without_secrets",
                     "cli",
                     "clock",
                     "control",

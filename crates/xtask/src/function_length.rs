@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use crate::module_imports::{SourceFile, TestModules, source_files};
+use crate::module_imports::{SourceFile, TestOnlyModules, source_files};
 use crate::workspace::Workspace;
 
 /// Maximum lines of a function outside tests, by the crate's folder.
@@ -28,7 +28,8 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
 }
 
 fn too_long(files: &[SourceFile], max_lines: usize) -> Vec<String> {
-    let for_tests = TestModules::of(files.iter().map(|file| (&file.module, file.text.as_str())));
+    let for_tests =
+        TestOnlyModules::of(files.iter().map(|file| (&file.module, file.text.as_str())));
     let mut messages = Vec::new();
     for file in files {
         if for_tests.contains(&file.module) {

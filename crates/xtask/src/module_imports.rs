@@ -189,12 +189,12 @@ fn by_module(files: Vec<SourceFile>) -> BTreeMap<ModulePath, String> {
 }
 
 /// Modules that are compiled only for tests and have their own file.
-pub(crate) struct TestModules(BTreeSet<ModulePath>);
+pub(crate) struct TestOnlyModules(BTreeSet<ModulePath>);
 
-impl TestModules {
+impl TestOnlyModules {
     pub(crate) fn of<'a>(
         files: impl IntoIterator<Item = (&'a ModulePath, &'a str)>,
-    ) -> TestModules {
+    ) -> TestOnlyModules {
         let mut modules = BTreeSet::new();
         for (module, text) in files {
             for name in without_tests(text).1 {
@@ -203,7 +203,7 @@ impl TestModules {
                 modules.insert(module);
             }
         }
-        TestModules(modules)
+        TestOnlyModules(modules)
     }
 
     /// Returns whether a module or one of its parents is compiled only for tests.
@@ -214,7 +214,7 @@ impl TestModules {
 
 fn imports(files: &BTreeMap<ModulePath, String>) -> Imports {
     let texts = files.iter().map(|(module, text)| (module, text.as_str()));
-    let for_tests = TestModules::of(texts);
+    let for_tests = TestOnlyModules::of(texts);
     let sources = files
         .iter()
         .filter(|(module, _)| !for_tests.contains(module))

@@ -4,8 +4,8 @@
 //! `CRAWL_CHROMIUM_FONTS` contain the paths of the browser, its libraries and its fonts.
 //! `cargo xtask test --step browser` sets them.
 
+mod in_memory_site;
 mod page_limits;
 mod processes;
-mod rendered_site;
 mod requests;
 mod virtual_time;

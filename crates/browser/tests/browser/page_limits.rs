@@ -7,7 +7,7 @@ use crawl_browser::{
     Browser, BrowserConfig, ExceededLimit, RenderError, RenderingResult, ScreenshotError,
 };
 
-use crate::rendered_site::{LateScriptSite, PATIENT, Site, config, page, text_of, try_render};
+use crate::in_memory_site::{LateScriptSite, PATIENT, Site, config, page, text_of, try_render};
 
 #[tokio::test]
 async fn a_page_in_an_endless_loop_is_killed_alone() {

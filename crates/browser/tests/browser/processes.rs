@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crawl_browser::{Browser, BrowserConfig, BrowserError, RenderError, WantedRequest};
 
-use crate::rendered_site::{LateScriptSite, PATIENT, Site, config, page, text_of};
+use crate::in_memory_site::{LateScriptSite, PATIENT, Site, config, page, text_of};
 
 /// Returns the ids and command lines of the processes whose command line contains `folder`.
 fn processes_of(folder: &Path) -> Vec<(u32, String)> {
@@ -160,7 +160,7 @@ enum Process {
 struct Killer(PathBuf, Process);
 
 impl crawl_browser::PageRequestHandler for Killer {
-    fn request(&self, _: WantedRequest) -> crawl_browser::AnswerFuture {
+    fn request(&self, _: WantedRequest) -> crawl_browser::PageRequestFuture {
         match self.1 {
             Process::Main => kill(main_process(&self.0)),
             Process::Renderers => {
@@ -204,7 +204,7 @@ fn group_of(id: u32) -> Option<u32> {
 #[tokio::test]
 #[ignore = "a part of another test"]
 async fn child_that_is_killed() {
-    let folder = PathBuf::from(crate::rendered_site::variable("CRAWL_TEST_PROFILES"));
+    let folder = PathBuf::from(crate::in_memory_site::variable("CRAWL_TEST_PROFILES"));
     let browser = Browser::launch(config(&folder)).await.unwrap();
     println!("\nstarted {}", browser.version());
     std::future::pending::<()>().await;

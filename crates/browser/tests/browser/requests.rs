@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_browser::{Browser, RequestKind};
 
-use crate::rendered_site::{Site, config, page, page_with, render, text_of};
+use crate::in_memory_site::{Site, config, page, page_with, render, text_of};
 
 /// Sockets on loopback. The browser must not connect to any of these.
 struct Forbidden {
@@ -102,7 +102,7 @@ async fn a_nasty_page_reaches_only_the_caller() {
     // Render another page. Meanwhile, background requests of the first page have time to arrive.
     let after = browser
         .render(
-            crate::rendered_site::page("<p>x"),
+            crate::in_memory_site::page("<p>x"),
             Arc::new(Site::default()),
         )
         .await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rendered_site::{Site, render, text_of, try_render};
+use crate::in_memory_site::{Site, render, text_of, try_render};
 
 /// A page that aborts its first fetch after 1 s and its second fetch after 2 s.
 const IMPATIENT: &str = r#"<!doctype html><p id="a">-</p><p id="b">-</p><p id="clock">-</p>

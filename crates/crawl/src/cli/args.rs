@@ -15,7 +15,7 @@ use crate::cli::report::{FaultFormat, ReportArgs, fault_kind};
 use crate::cli::search_filter::SearchFilter;
 use crate::cli::shell::Shell;
 use crate::control::protocol;
-use crate::identity::PublishedKeysFile;
+use crate::identity::PublishedKeysArgument;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
 /// The file that `crawl init` writes unless another one is given.
@@ -486,7 +486,7 @@ pub(crate) struct AuditArgs {
     /// Public keys of the crawl's signatures: the URL in Signature-Agent, and a file with what it
     /// returned (may be repeated)
     #[arg(long, value_name = "URL=FILE")]
-    pub(crate) keys: Vec<PublishedKeysFile>,
+    pub(crate) keys: Vec<PublishedKeysArgument>,
     /// Write every request to this host as a page for its owner, to the file of --html
     ///
     /// The page has the pause before each request, the robots.txt in force with the line that

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::identity::PublishedKeysFile;
+use crate::identity::PublishedKeysArgument;
 use crate::settings::OperatorLayer;
 use crate::values::DurationSetting;
 
@@ -70,7 +70,7 @@ pub(crate) enum IdentityCommand {
         /// Keys of a crawler: the URL in Signature-Agent, and a file with what it returned (may be
         /// repeated)
         #[arg(long, value_name = "URL=FILE")]
-        keys: Vec<PublishedKeysFile>,
+        keys: Vec<PublishedKeysArgument>,
         /// A name of your host (may be repeated): signatures for other hosts don't hold
         #[arg(long = "host", value_name = "HOST")]
         hosts: Vec<String>,

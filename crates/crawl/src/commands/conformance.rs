@@ -12,8 +12,8 @@ use crawl_conformance::{
     JudgedClause, OutcomeCounts, check, clauses,
 };
 
+use crate::child_process_without_secrets;
 use crate::cli::conformance::{ConformanceArgs, ConformanceFormat};
-use crate::command_without_secrets;
 use crate::error::{BREACH, CommandError, FINISHED, INTERRUPTED};
 use crate::settings::check_agent;
 use crate::terminal::{note, print, print_as_is, print_json_lines};
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ConformanceArgs) -> Result<u8, CommandError> {
         words: &args.words,
         again: &args.again,
         token: &args.token,
-        command: |program: &OsStr| -> Command { command_without_secrets::command(program) },
+        command: |program: &OsStr| -> Command { child_process_without_secrets::command(program) },
     };
     let setup = CheckOptions {
         clauses: &wanted,

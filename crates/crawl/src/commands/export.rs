@@ -7,7 +7,7 @@ use crawl_tables::TableFormat;
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
 use crate::commands::archive_exports;
 #[cfg(feature = "search")]
-use crate::commands::page_exports;
+use crate::commands::search_index_exports;
 #[cfg(feature = "tables")]
 use crate::commands::{bundle, table_exports};
 use crate::error::CommandError;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         _ => {}
     }
     #[cfg(feature = "search")]
-    return page_exports::run(args);
+    return search_index_exports::run(args);
     #[cfg(not(feature = "search"))]
     Err(left_out("this format of crawl export", "search"))
 }

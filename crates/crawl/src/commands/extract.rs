@@ -1,6 +1,6 @@
 //! `crawl extract`: extracts fields from the archived pages of a crawl again.
 
-use crawl_archive::ChangedFiles;
+use crawl_archive::FilesToRehash;
 use crawl_engine::{EngineError, extract_again};
 use crawl_records::{RoundSelection, counted, extraction, list_digests};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<u8, CommandError> {
         note("interrupted; extracts.jsonl was not changed");
         return Ok(INTERRUPTED);
     }
-    list_digests(dir, ChangedFiles::Named(&CHANGED)).map_err(of_records)?;
+    list_digests(dir, FilesToRehash::Named(&CHANGED)).map_err(of_records)?;
     let fields = extraction(dir, RoundSelection::Last).map_err(of_records)?;
     if args.json {
         return print_json(&serde_json::json!({

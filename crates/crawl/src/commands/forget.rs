@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_archive::{ChangedFiles, RemovalSelection, Timestamp};
+use crawl_archive::{FilesToRehash, RemovalSelection, Timestamp};
 use crawl_engine::{ErasedRecordCounts, ForgetRequest, count_forgotten, finish_forget, forget};
 use crawl_records::{counted, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostPatternMap, canonicalize};
@@ -103,7 +103,7 @@ fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandErro
             false => note("the search index was deleted, and can't be rebuilt without an archive"),
         }
     }
-    list_digests(dir, ChangedFiles::All).map_err(of_records)
+    list_digests(dir, FilesToRehash::All).map_err(of_records)
 }
 
 #[cfg(feature = "search")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_archive::ChangedFiles;
+use crawl_archive::FilesToRehash;
 use crawl_engine::{EngineError, IndexRebuildResult, IndexRebuildSettings, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
         note("interrupted; the index was not changed");
         return Ok(INTERRUPTED);
     };
-    list_digests(&args.dir, ChangedFiles::Named(&["index", "state"])).map_err(of_records)?;
+    list_digests(&args.dir, FilesToRehash::Named(&["index", "state"])).map_err(of_records)?;
     if args.json {
         return print_json(&serde_json::json!({
             "pages": done.pages,

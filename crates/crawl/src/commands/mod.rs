@@ -23,8 +23,6 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 #[cfg(feature = "search")]
 mod markdown_and_sitemap_exports;
-#[cfg(feature = "search")]
-mod page_exports;
 pub(crate) mod plan;
 pub(crate) mod read_document;
 pub(crate) mod recheck;
@@ -33,6 +31,8 @@ pub(crate) mod report_explain_audit;
 pub(crate) mod robots;
 #[cfg(feature = "search")]
 pub(crate) mod search;
+#[cfg(feature = "search")]
+mod search_index_exports;
 #[cfg(feature = "tables")]
 mod table_exports;
 #[cfg(feature = "tables")]

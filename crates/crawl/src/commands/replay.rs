@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use crawl_engine::{EndReason, ReplayDifference, RerenderResult};
-use crawl_records::{Comparison, counted, grouped};
+use crawl_records::{CrawlComparison, counted, grouped};
 use crawl_weburl::{CanonicalUrl, safe_line};
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ struct ReplayReport {
     /// browser was missing.
     rendered: Option<RenderedReport>,
     /// A comparison of the crawl (A) with its replay (B).
-    comparison: Comparison,
+    comparison: CrawlComparison,
 }
 
 /// How the rendered pages of the replay differ from those of the crawl.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::protocol::{ControlCommand, ControlRefusal, CrawlStateSnapshot};
 use super::round_wait::{RoundWaitMode, RoundWaitState};
-use super::settings_source::SettingsSource;
+use super::settings_reloader::SettingsReloader;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
 
@@ -33,7 +33,7 @@ const MAX_KEPT_URLS: usize = 16;
 pub(crate) struct ControlHandler {
     dir: PathBuf,
     /// The source of the settings, if they can be reloaded.
-    settings: Option<Arc<dyn SettingsSource>>,
+    settings: Option<Arc<dyn SettingsReloader>>,
     /// Held while the settings are reloaded, so that only one reload runs at a time.
     reading: tokio::sync::Mutex<()>,
     /// Locked only briefly, never across an `await`.
@@ -92,7 +92,7 @@ impl ControlHandler {
     }
 
     /// Adds a source to reload the settings from.
-    pub(crate) fn reading_again(self, settings: Arc<dyn SettingsSource>) -> ControlHandler {
+    pub(crate) fn reading_again(self, settings: Arc<dyn SettingsReloader>) -> ControlHandler {
         ControlHandler {
             settings: Some(settings),
             ..self

@@ -6,11 +6,11 @@ mod handler;
 pub(crate) mod protocol;
 mod round_wait;
 mod server;
-mod settings_source;
+mod settings_reloader;
 mod socket_path;
 mod state_json;
 
 pub(crate) use handler::{ControlHandler, engine_refused, host_key};
 pub(crate) use round_wait::{LastRoundCounts, RoundWaitMode, RoundWaitState};
 pub(crate) use server::ControlServer;
-pub(crate) use settings_source::{NewSettings, SettingsSource};
+pub(crate) use settings_reloader::{ReloadedSettings, SettingsReloader};

@@ -178,7 +178,7 @@ pub(crate) struct CrawlStateSnapshot {
     /// The last settled pages, latest first.
     pub(crate) latest: Vec<SettledPage>,
     /// Up to fifty hosts with waiting URLs, most URLs first.
-    pub(crate) hosts: Vec<WaitingHost>,
+    pub(crate) hosts: Vec<HostQueueReport>,
     /// Parked hosts, sorted by name.
     pub(crate) parked: Vec<String>,
 }
@@ -189,14 +189,14 @@ impl CrawlStateSnapshot {
         let steady = |state: &CrawlStateSnapshot| CrawlStateSnapshot {
             pages_per_second: 0.0,
             elapsed_ms: 0,
-            hosts: state.hosts.iter().map(WaitingHost::steady).collect(),
+            hosts: state.hosts.iter().map(HostQueueReport::steady).collect(),
             ..state.clone()
         };
         steady(self) != steady(other)
     }
 }
 
-/// A settled page.
+/// A page that the crawl has just settled: its URL, its HTTP status, and when the exchange ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettledPage {
     pub(crate) url: String,
@@ -208,7 +208,7 @@ pub(crate) struct SettledPage {
 
 /// A host with waiting URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WaitingHost {
+pub(crate) struct HostQueueReport {
     /// The host's name, with the port on loopback.
     pub(crate) host: String,
     /// The number of waiting URLs.
@@ -222,9 +222,9 @@ pub(crate) struct WaitingHost {
     pub(crate) parked: bool,
 }
 
-impl WaitingHost {
-    fn steady(&self) -> WaitingHost {
-        WaitingHost {
+impl HostQueueReport {
+    fn steady(&self) -> HostQueueReport {
+        HostQueueReport {
             next_in_ms: None,
             ..self.clone()
         }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crawl_engine::{CrawlPhase, LiveState, ProgressSnapshot};
-use crawl_scheduler::{HostWork as Work, Tick};
+use crawl_engine::{CrawlPhase, LiveCrawlState, ProgressSnapshot};
+use crawl_scheduler::{HostQueueStatus as Work, Tick};
 use jiff::Timestamp;
 
-use super::protocol::{CrawlStateSnapshot, PhaseName, SettledPage, WaitingHost};
+use super::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName, SettledPage};
 use super::round_wait::{RoundWaitMode, RoundWaitState};
 
 /// Returns the state of a running crawl.
-pub(super) fn of_live(live: &LiveState) -> CrawlStateSnapshot {
+pub(super) fn of_live(live: &LiveCrawlState) -> CrawlStateSnapshot {
     let latest = live.latest.iter().map(|page| SettledPage {
         url: page.url.to_string(),
         status: page.status,
@@ -67,8 +67,8 @@ pub(super) fn of_progress(progress: &ProgressSnapshot) -> CrawlStateSnapshot {
     }
 }
 
-fn of_work(work: &Work, now: Tick) -> WaitingHost {
-    WaitingHost {
+fn of_work(work: &Work, now: Tick) -> HostQueueReport {
+    HostQueueReport {
         host: work.host.to_string(),
         waiting: work.waiting,
         next_in_ms: work.next_at.map(|at| millis(at.since(now))),

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crawl_identity::SigningKeySet;
 
-use crate::command_without_secrets::KEY_VARIABLE;
+use crate::child_process_without_secrets::KEY_VARIABLE;
 use crate::error::CommandError;
 
 /// Maximum bytes of a key file, enough for hundreds of keys.

@@ -5,5 +5,5 @@ mod published_keys_file;
 mod signer;
 
 pub(crate) use key_source::KeySource;
-pub(crate) use published_keys_file::{PublishedKeysFile, published_keys};
+pub(crate) use published_keys_file::{PublishedKeysArgument, published_keys};
 pub(crate) use signer::RotatingSigner;

@@ -11,21 +11,21 @@ use crate::error::{CommandError, unreadable};
 /// The value of `--keys`: the URL where a crawler publishes its keys, and a file with what this URL
 /// returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PublishedKeysFile {
+pub(crate) struct PublishedKeysArgument {
     /// The URL that publishes the keys.
     url: String,
     /// A file with the published keys.
     file: PathBuf,
 }
 
-impl FromStr for PublishedKeysFile {
+impl FromStr for PublishedKeysArgument {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<PublishedKeysFile, String> {
+    fn from_str(text: &str) -> Result<PublishedKeysArgument, String> {
         let example = "`https://bot.example/keys.json=keys.json`";
         match text.split_once('=') {
             Some((url, file)) if url.starts_with("https://") && !file.is_empty() => {
-                Ok(PublishedKeysFile {
+                Ok(PublishedKeysArgument {
                     url: url.to_owned(),
                     file: file.into(),
                 })
@@ -40,9 +40,9 @@ impl FromStr for PublishedKeysFile {
 /// # Errors
 /// A file can't be read, or has no key.
 pub(crate) fn published_keys(
-    files: &[PublishedKeysFile],
+    files: &[PublishedKeysArgument],
 ) -> Result<Vec<KeyDirectory>, CommandError> {
-    let directories = files.iter().map(|PublishedKeysFile { url, file }| {
+    let directories = files.iter().map(|PublishedKeysArgument { url, file }| {
         let text = fs::read_to_string(file).map_err(|why| unreadable(file, &why))?;
         let (keys, faults) = check_directory(&text);
         if keys.is_empty() {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crawl_engine::EngineError;
-use crawl_fetcher::{BadContact, SetupError};
+use crawl_fetcher::{BadContact, FetcherSetupError};
 use crawl_policy::BadProductToken;
 
 /// The reason why a crawl could not start, or had to stop.
@@ -27,7 +27,7 @@ pub enum CrawlError {
     Agent(#[from] BadProductToken),
     /// The HTTP client can't be set up.
     #[error(transparent)]
-    Fetcher(SetupError),
+    Fetcher(FetcherSetupError),
     /// The call was made outside of a tokio runtime.
     #[error("there is no tokio runtime\nhint: call this inside one, such as #[tokio::main]")]
     NoRuntime,

@@ -12,7 +12,7 @@ use crawl_records::ArchivedPageLocator;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line, without_bidi_controls};
 use serde_json::{Value, json};
 
-use super::tools::{PageCall, SearchCall, SectionsCall, ToolCall, UrlCall};
+use super::tools::{PageArguments, SearchArguments, SectionsArguments, ToolCall, UrlArguments};
 use crate::clock;
 use crate::error::CommandError;
 use crate::search_index;
@@ -26,7 +26,7 @@ const EXCERPT_CHARS: usize = 300;
 
 /// An answer as text and as structured data.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ToolAnswer {
+pub(super) struct ToolResult {
     pub(super) text: String,
     pub(super) data: Value,
 }
@@ -48,7 +48,7 @@ impl CrawlToolHandler {
         })
     }
 
-    pub(super) fn answer(&self, call: &ToolCall) -> Result<ToolAnswer, String> {
+    pub(super) fn answer(&self, call: &ToolCall) -> Result<ToolResult, String> {
         match call {
             ToolCall::Search(call) => self.search(call),
             ToolCall::Page(call) => self.page(call),
@@ -58,7 +58,7 @@ impl CrawlToolHandler {
         }
     }
 
-    fn search(&self, call: &SearchCall) -> Result<ToolAnswer, String> {
+    fn search(&self, call: &SearchArguments) -> Result<ToolResult, String> {
         let options = SearchOptions {
             limit: call.limit,
             offset: call.offset,
@@ -111,10 +111,10 @@ impl CrawlToolHandler {
         let data = json!({"total": page.total, "results": results, "refused": refused,
             "did_you_mean": page.did_you_mean, "unknown": page.unknown,
             "lacks_words": page.lacks_words, "facets": page.facets});
-        Ok(ToolAnswer { text, data })
+        Ok(ToolResult { text, data })
     }
 
-    fn page(&self, call: &PageCall) -> Result<ToolAnswer, String> {
+    fn page(&self, call: &PageArguments) -> Result<ToolResult, String> {
         let page = self.page_of(&call.url)?;
         let markdown = self.markdown(&page)?;
         let total = markdown.chars().count();
@@ -134,7 +134,7 @@ impl CrawlToolHandler {
         }
         let data = json!({"url": page.url, "title": page.name(), "markdown": rest,
             "characters": total, "next": next});
-        Ok(ToolAnswer { text, data })
+        Ok(ToolResult { text, data })
     }
 
     /// Returns the part of a page's text that the page's directives allow to be shown, as Markdown.
@@ -154,7 +154,7 @@ impl CrawlToolHandler {
         Ok(without_bidi_controls(&text).into_owned())
     }
 
-    fn sections(&self, call: &SectionsCall) -> Result<ToolAnswer, String> {
+    fn sections(&self, call: &SectionsArguments) -> Result<ToolResult, String> {
         let page = self.page_of(&call.url)?;
         if page.max_snippet.is_some() {
             return Err(no_text(&page));
@@ -200,10 +200,10 @@ impl CrawlToolHandler {
             ));
         }
         let data = json!({"url": page.url, "title": page.name(), "sections": sections});
-        Ok(ToolAnswer { text, data })
+        Ok(ToolResult { text, data })
     }
 
-    fn explain(&self, call: &UrlCall) -> Result<ToolAnswer, String> {
+    fn explain(&self, call: &UrlArguments) -> Result<ToolResult, String> {
         let url = usable(&call.url)?;
         let explanation = crawl_records::explain(&self.dir, &url, now());
         let mut explanation = explanation.map_err(|why| why.to_string())?;
@@ -216,14 +216,14 @@ impl CrawlToolHandler {
         }
         let text = explanation.to_string();
         let data = serde_json::to_value(&explanation).map_err(|why| why.to_string())?;
-        Ok(ToolAnswer { text, data })
+        Ok(ToolResult { text, data })
     }
 
-    fn report(&self) -> Result<ToolAnswer, String> {
+    fn report(&self) -> Result<ToolResult, String> {
         let report = crawl_records::report(&self.dir).map_err(|why| why.to_string())?;
         let text = report.to_string();
         let data = serde_json::to_value(&report).map_err(|why| why.to_string())?;
-        Ok(ToolAnswer { text, data })
+        Ok(ToolResult { text, data })
     }
 
     /// Returns the indexed page of a URL, if a model may read it.

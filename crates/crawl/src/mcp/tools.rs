@@ -16,17 +16,17 @@ const RESULTS: usize = 10;
 /// A tool call with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ToolCall {
-    Search(SearchCall),
-    Page(PageCall),
-    Sections(SectionsCall),
-    Explain(UrlCall),
+    Search(SearchArguments),
+    Page(PageArguments),
+    Sections(SectionsArguments),
+    Explain(UrlArguments),
     Report,
 }
 
 /// The arguments of `search`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SearchCall {
+pub(super) struct SearchArguments {
     pub(super) query: String,
     #[serde(default = "results")]
     pub(super) limit: usize,
@@ -47,7 +47,7 @@ pub(super) struct SearchCall {
 /// The arguments of `page`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PageCall {
+pub(super) struct PageArguments {
     pub(super) url: String,
     /// Number of characters of the page's Markdown to skip.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(super) struct PageCall {
 /// The arguments of `sections`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SectionsCall {
+pub(super) struct SectionsArguments {
     pub(super) url: String,
     /// The text of a heading, or its id.
     pub(super) heading: Option<String>,
@@ -66,7 +66,7 @@ pub(super) struct SectionsCall {
 /// The arguments of a tool that takes only a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UrlCall {
+pub(super) struct UrlArguments {
     pub(super) url: String,
 }
 
@@ -83,9 +83,9 @@ impl ToolCall {
     /// arguments are invalid.
     pub(super) fn read(name: &str, arguments: JsonObject) -> Option<Result<ToolCall, String>> {
         Some(match name {
-            "search" => read(name, arguments).map(|call: SearchCall| {
+            "search" => read(name, arguments).map(|call: SearchArguments| {
                 let limit = call.limit.clamp(1, MAX_RESULTS);
-                ToolCall::Search(SearchCall { limit, ..call })
+                ToolCall::Search(SearchArguments { limit, ..call })
             }),
             "page" => read(name, arguments).map(ToolCall::Page),
             "sections" => read(name, arguments).map(ToolCall::Sections),
@@ -202,7 +202,7 @@ fn tool(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{SearchCall, ToolCall, all};
+    use super::{SearchArguments, ToolCall, all};
 
     fn read(name: &str, arguments: &Value) -> Option<Result<ToolCall, String>> {
         ToolCall::read(name, arguments.as_object().cloned().unwrap_or_default())
@@ -257,11 +257,11 @@ mod tests {
 
     #[test]
     fn no_answer_has_more_results_than_it_may() {
-        let call = |limit: usize| SearchCall {
+        let call = |limit: usize| SearchArguments {
             query: "a".to_owned(),
             limit,
             offset: 0,
-            ..SearchCall::default()
+            ..SearchArguments::default()
         };
         let read = |limit: usize| read("search", &json!({"query": "a", "limit": limit}));
         assert_eq!(read(1_000), Some(Ok(ToolCall::Search(call(20)))));

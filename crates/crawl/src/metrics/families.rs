@@ -3,7 +3,7 @@
 use crawl_engine::{CrawlPhase, Histogram, PAGE_OUTCOMES, ProgressSnapshot, exclusion_reasons};
 use crawl_scheduler::PauseReason;
 
-use super::process::ProcessNumbers;
+use super::process::ProcessMetrics;
 use super::prometheus_text::{MetricFamily, MetricSample, MetricSamples};
 
 const PHASES: [(CrawlPhase, &str); 6] = [
@@ -16,7 +16,7 @@ const PHASES: [(CrawlPhase, &str); 6] = [
 ];
 
 /// Returns all metrics with their current values.
-pub(super) fn families(now: &ProgressSnapshot, process: ProcessNumbers) -> Vec<MetricFamily> {
+pub(super) fn families(now: &ProgressSnapshot, process: ProcessMetrics) -> Vec<MetricFamily> {
     let mut families = of_counters(now);
     families.extend(of_state(now));
     families.extend(of_process(process));
@@ -192,7 +192,7 @@ fn of_state(now: &ProgressSnapshot) -> Vec<MetricFamily> {
     ]
 }
 
-fn of_process(process: ProcessNumbers) -> Vec<MetricFamily> {
+fn of_process(process: ProcessMetrics) -> Vec<MetricFamily> {
     let resident = process.resident_bytes.map(one);
     vec![
         MetricFamily {
@@ -259,14 +259,14 @@ mod tests {
 
     use crawl_engine::ProgressSnapshot;
 
-    use super::super::process::ProcessNumbers;
+    use super::super::process::ProcessMetrics;
     use super::super::prometheus_text;
     use super::MetricSamples;
     use super::families;
 
     #[test]
     fn names_follow_prometheus_conventions() {
-        let all = families(&ProgressSnapshot::default(), ProcessNumbers::default());
+        let all = families(&ProgressSnapshot::default(), ProcessMetrics::default());
         let names: HashSet<_> = all.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), all.len());
         for family in all {
@@ -295,7 +295,7 @@ mod tests {
         };
         now.resting.insert("retry_after", 4);
         now.counters.requests.insert(("robots", "2xx"), 5);
-        let text = prometheus_text::of(&families(&now, ProcessNumbers::default()));
+        let text = prometheus_text::of(&families(&now, ProcessMetrics::default()));
         for line in [
             "# TYPE crawl_requests_total counter",
             "crawl_requests_total{purpose=\"robots\",status=\"2xx\"} 5",

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Metrics of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ProcessNumbers {
+pub(super) struct ProcessMetrics {
     /// Resident memory in bytes. `None` if the system does not report it.
     pub(super) resident_bytes: Option<u64>,
     /// When the crawl started, in seconds since the Unix epoch.
@@ -13,9 +13,9 @@ pub(super) struct ProcessNumbers {
 }
 
 /// Returns the metrics of this process. `started` is the start of the crawl.
-pub(super) fn numbers(started: SystemTime) -> ProcessNumbers {
+pub(super) fn numbers(started: SystemTime) -> ProcessMetrics {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
-    ProcessNumbers {
+    ProcessMetrics {
         // The kernel generates this file on reading, so the read does not wait for a disk.
         resident_bytes: fs::read_to_string("/proc/self/status")
             .ok()

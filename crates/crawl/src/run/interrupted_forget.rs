@@ -6,7 +6,7 @@ use crawl_engine::finish_forget;
 
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
-use crate::settings::{MarkPurpose, MarkStatus, UserFolders, verify};
+use crate::settings::{MarkCheckResult, MarkPurpose, UserFolders, verify};
 
 /// Finishes an interrupted erasure in `dir`. Commands that write to a crawl directory call this
 /// function first.
@@ -16,7 +16,7 @@ use crate::settings::{MarkPurpose, MarkStatus, UserFolders, verify};
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = UserFolders::of_process();
-        verify(&around, dir, MarkPurpose::Forget, list, mark) == MarkStatus::Ours
+        verify(&around, dir, MarkPurpose::Forget, list, mark) == MarkCheckResult::Ours
     };
     finish_forget(dir, &is_ours)
         .map(drop)

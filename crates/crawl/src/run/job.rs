@@ -10,10 +10,10 @@ use crawl_records::stored_settings;
 
 use super::engine_config::{engine_config, rules};
 use super::open_file_limit::FetchConnectionLimits;
-use crate::control::{NewSettings, SettingsSource};
+use crate::control::{ReloadedSettings, SettingsReloader};
 use crate::error::CommandError;
 use crate::settings::{CheckedSettings, InitialSettingsLayers, Settings, mark_of, shared_crawl};
-use crate::terminal::{ConfigTrustMark, Terminal};
+use crate::terminal::{ConfigTrustStatus, Terminal};
 use crate::values::DurationSetting;
 
 /// Which command can continue the crawl in a job's directory.
@@ -27,8 +27,8 @@ pub(crate) enum ContinuationCommand {
     Temporary,
 }
 
-/// A crawl that can start: its checked settings, and the sources from which the settings can be
-/// reloaded.
+/// A crawl that is ready to start: its output directory, its checked settings, and the sources from
+/// which they can be reloaded.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// The settings at the start. `in_force` has the current ones.
@@ -108,13 +108,13 @@ impl Job {
 
     /// Returns whether the next start recognises the crawl.toml in the directory as this user's
     /// own.
-    pub(crate) fn has_mark(&self) -> ConfigTrustMark {
+    pub(crate) fn has_mark(&self) -> ConfigTrustStatus {
         if self.directory == ContinuationCommand::Temporary {
-            return ConfigTrustMark::Temporary;
+            return ConfigTrustStatus::Temporary;
         }
         match mark_of(&stored_settings(self.dir())) {
-            Some(_) => ConfigTrustMark::Yes,
-            None => ConfigTrustMark::No,
+            Some(_) => ConfigTrustStatus::Yes,
+            None => ConfigTrustStatus::No,
         }
     }
 
@@ -145,8 +145,8 @@ impl Job {
     }
 }
 
-impl SettingsSource for Job {
-    fn read_again(&self) -> Result<NewSettings, CommandError> {
+impl SettingsReloader for Job {
+    fn read_again(&self) -> Result<ReloadedSettings, CommandError> {
         if !self.sources.has_files() {
             let problem = "can't reload settings: the crawl was started without --config";
             return Err(CommandError::usage(problem).hint(format!(
@@ -165,7 +165,7 @@ impl SettingsSource for Job {
         };
         let later = (!read.later.is_empty())
             .then(|| format!("effective at the next start: {}", read.later.join(", ")));
-        Ok(NewSettings {
+        Ok(ReloadedSettings {
             rules: (!read.taken.is_empty())
                 .then(|| rules(&read.settings, &read.checked, &now.config_text)),
             notes: std::iter::once(applied).chain(later).collect(),
@@ -174,7 +174,7 @@ impl SettingsSource for Job {
         })
     }
 
-    fn take(&self, new: NewSettings) {
+    fn take(&self, new: ReloadedSettings) {
         {
             let mut now = self.in_force();
             (now.settings, now.checked) = (new.settings, new.checked);

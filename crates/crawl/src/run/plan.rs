@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crawl_engine::{Config, EndReason, OriginWideRules, RunMode};
+use crawl_engine::{Config, EndReason, OriginRobotsSummary, RunMode};
 use crawl_records::{CostPlan, OriginDelayAndUsage, PlanSettings};
 use tokio::runtime::Runtime;
 
@@ -65,7 +65,7 @@ async fn run(
 }
 
 /// Combines the settings that a plan depends on with the fetched rules.
-fn terms(settings: &Settings, origins: Vec<OriginWideRules>) -> PlanSettings {
+fn terms(settings: &Settings, origins: Vec<OriginRobotsSummary>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     let origins = origins.into_iter().map(|rules| OriginDelayAndUsage {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_archive::ChangedFiles;
+use crawl_archive::FilesToRehash;
 use crawl_engine::{Config, RecordedCrawl, ReplayResult, ReplayTimingMode};
 use crawl_records::{list_digests, stored_settings};
 
@@ -18,6 +18,7 @@ use crate::settings::{
 };
 use crate::terminal::{Terminal, start_log};
 
+/// The result of a replay, and how its settings differ from those of the recorded crawl.
 pub(crate) struct FinishedReplay {
     pub(crate) replayed: ReplayResult,
     /// Descriptions of the settings that differ from the crawl's.
@@ -48,7 +49,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<FinishedReplay, 
     let replayed = crawl_engine::replay(config, recorded, timing);
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
     crawl_records::write_report(&output).map_err(of_records)?;
-    list_digests(&output, ChangedFiles::All).map_err(of_records)?;
+    list_digests(&output, FilesToRehash::All).map_err(of_records)?;
     Ok(FinishedReplay {
         replayed,
         changed_settings,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::ChangedFiles;
+use crawl_archive::FilesToRehash;
 use crawl_engine::{
     Config, ControlChannels, EndReason, EngineError, FreeSpaceMeter, ProgressSnapshot, RunSummary,
     ServerReachability, StopUrgency, discard_unanswered, last_round,
@@ -19,7 +19,7 @@ use super::signals;
 use super::temporary_folder::{GapBeforeExit, MAX_REST};
 use crate::clock;
 use crate::control::{
-    ControlHandler, ControlServer, LastRoundCounts, RoundWaitMode, RoundWaitState, SettingsSource,
+    ControlHandler, ControlServer, LastRoundCounts, RoundWaitMode, RoundWaitState, SettingsReloader,
 };
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -54,7 +54,7 @@ struct Rounds<'a> {
 /// crawl.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(StopUrgency::No);
-    let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
+    let settings = Arc::clone(job) as Arc<dyn SettingsReloader>;
     let handler = ControlHandler::new(job.dir().to_owned()).reading_again(settings);
     let handler = Arc::new(handler);
     signals::listen(stop, job.terminal.clone(), Arc::clone(&handler))?;
@@ -177,7 +177,7 @@ impl Rounds<'_> {
             return Ok(Ok(EndedRound { summary, report }));
         }
         let report = crawl_records::write_report(self.job.dir()).map_err(of_records)?;
-        list_digests(self.job.dir(), ChangedFiles::All).map_err(of_records)?;
+        list_digests(self.job.dir(), FilesToRehash::All).map_err(of_records)?;
         let report = Some(report);
         Ok(Ok(EndedRound { summary, report }))
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
-use crawl_archive::{ChangedFiles, Timestamp, open_regular};
+use crawl_archive::{FilesToRehash, Timestamp, open_regular};
 use crawl_engine::{
     Config, EndReason, RunMode, ScopeRules, TrapAvoidance, admit_at_rest, last_round,
 };
@@ -53,7 +53,7 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<RecheckTotals>, Comm
     let purpose = settings.exclusion.purpose.meaning();
     let purpose = purpose.map(|purpose| purpose.to_string());
     let counts = write_recheck(learnt.path(), dir, at, purpose).map_err(of_records)?;
-    list_digests(dir, ChangedFiles::Named(&[RECHECK])).map_err(of_records)?;
+    list_digests(dir, FilesToRehash::Named(&[RECHECK])).map_err(of_records)?;
     Ok(Some(counts))
 }
 

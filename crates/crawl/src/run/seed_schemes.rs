@@ -16,7 +16,7 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// Seeds with their schemes chosen.
 #[derive(Clone, Debug)]
-pub(crate) struct ChosenSeeds {
+pub(crate) struct SeedsWithSchemes {
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// Hosts that had a public address when the schemes were tested. From then on, private
     /// addresses of these hosts are refused.
@@ -31,7 +31,7 @@ pub(crate) async fn choose_schemes(
     older: &HashSet<CanonicalUrl>,
     fetch: &FetchConfig,
     mut say: impl FnMut(&str),
-) -> Result<ChosenSeeds, CommandError> {
+) -> Result<SeedsWithSchemes, CommandError> {
     let mut chosen: Vec<CanonicalUrl> = seeds.iter().map(|seed| seed.url.clone()).collect();
     let mut undecided = Vec::new();
     for (at, seed) in seeds.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) async fn choose_schemes(
         }
     }
     if undecided.is_empty() {
-        return Ok(ChosenSeeds {
+        return Ok(SeedsWithSchemes {
             seeds: chosen,
             public_names: Vec::new(),
         });
@@ -79,7 +79,7 @@ pub(crate) async fn choose_schemes(
             chosen[at] = http;
         }
     }
-    Ok(ChosenSeeds {
+    Ok(SeedsWithSchemes {
         seeds: chosen,
         public_names: fetcher.public_names(),
     })

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::control_api;
 use super::error_response::ErrorResponse;
-use super::live_state_feed::{CrawlSnapshot, LiveEventStream, now};
+use super::live_state_feed::{LiveEventStream, LiveStateMessage, now};
 use super::search_request::{RawSearchParameters, SearchRequest};
 use super::server_state::{ServerState, seconds_now};
 
@@ -100,7 +100,9 @@ async fn stats(State(app): State<Arc<ServerState>>) -> Result<Json<IndexStats>, 
     Ok(Json(IndexStats::clone(&stats)))
 }
 
-async fn crawl(State(app): State<Arc<ServerState>>) -> Result<Json<CrawlSnapshot>, ErrorResponse> {
+async fn crawl(
+    State(app): State<Arc<ServerState>>,
+) -> Result<Json<LiveStateMessage>, ErrorResponse> {
     now(&app.dir).await.map(Json)
 }
 

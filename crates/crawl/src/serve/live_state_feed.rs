@@ -35,7 +35,7 @@ pub(crate) type LiveEventStream = KeepAliveStream<ReceiverStream<Result<Event, a
 
 /// A snapshot of the running crawl, or the fact that no crawl is running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct CrawlSnapshot {
+pub(crate) struct LiveStateMessage {
     /// Whether a crawl is running in the directory.
     pub(crate) running: bool,
     /// The state of the crawl. `None` if no crawl is running.
@@ -43,9 +43,9 @@ pub(crate) struct CrawlSnapshot {
     pub(crate) state: Option<CrawlStateSnapshot>,
 }
 
-impl CrawlSnapshot {
-    pub(crate) fn of(state: Option<CrawlStateSnapshot>) -> CrawlSnapshot {
-        CrawlSnapshot {
+impl LiveStateMessage {
+    pub(crate) fn of(state: Option<CrawlStateSnapshot>) -> LiveStateMessage {
+        LiveStateMessage {
             running: state.is_some(),
             state,
         }
@@ -57,7 +57,7 @@ impl CrawlSnapshot {
 pub(crate) struct LiveStateFeed {
     /// The latest snapshot. `None` while there are no followers, since the snapshot would become
     /// outdated.
-    moment: watch::Sender<Option<Arc<CrawlSnapshot>>>,
+    moment: watch::Sender<Option<Arc<LiveStateMessage>>>,
     wanted: Notify,
     seats: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
@@ -110,7 +110,7 @@ impl LiveStateFeed {
                     Err(why) => tracing::debug!(%why, "the crawl can't be asked"),
                 }
                 if self.is_wanted() {
-                    self.publish(CrawlSnapshot::of(None));
+                    self.publish(LiveStateMessage::of(None));
                     sleep(POLL_INTERVAL).await;
                 }
             }
@@ -136,7 +136,7 @@ impl LiveStateFeed {
                 }
             };
             match state {
-                Ok(Some(state)) => self.publish(CrawlSnapshot::of(Some(state))),
+                Ok(Some(state)) => self.publish(LiveStateMessage::of(Some(state))),
                 Ok(None) | Err(_) => return,
             }
         }
@@ -146,7 +146,7 @@ impl LiveStateFeed {
         self.moment.receiver_count() > 0
     }
 
-    fn publish(&self, moment: CrawlSnapshot) {
+    fn publish(&self, moment: LiveStateMessage) {
         self.moment.send_if_modified(|current| {
             if current.as_deref() == Some(&moment) {
                 return false;
@@ -158,7 +158,7 @@ impl LiveStateFeed {
 }
 
 async fn pass_on(
-    moments: &mut watch::Receiver<Option<Arc<CrawlSnapshot>>>,
+    moments: &mut watch::Receiver<Option<Arc<LiveStateMessage>>>,
     sender: &mpsc::Sender<Result<Event, axum::Error>>,
 ) {
     loop {
@@ -178,7 +178,7 @@ async fn pass_on(
 }
 
 /// Returns the current state of the crawl in `dir`.
-pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, ErrorResponse> {
+pub(crate) async fn now(dir: &Path) -> Result<LiveStateMessage, ErrorResponse> {
     let state = match ControlClient::connect(dir).await.map_err(of_client)? {
         None => None,
         Some(mut client) => match client.state().await {
@@ -187,7 +187,7 @@ pub(crate) async fn now(dir: &Path) -> Result<CrawlSnapshot, ErrorResponse> {
             state => Some(state.map_err(of_client)?),
         },
     };
-    Ok(CrawlSnapshot::of(state))
+    Ok(LiveStateMessage::of(state))
 }
 
 /// Converts an error from the control socket.

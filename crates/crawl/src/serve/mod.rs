@@ -29,8 +29,8 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::child_process_without_secrets::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
-use crate::command_without_secrets::TOKEN_VARIABLE;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
 use connections::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, ServerConnectionLimits, listen};
 use search_executor::SearchExecutor;

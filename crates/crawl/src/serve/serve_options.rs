@@ -8,8 +8,8 @@ use axum::http::HeaderValue;
 use crawl_weburl::canonicalize;
 
 use super::control_token::ControlTokenDigest;
+use crate::child_process_without_secrets::TOKEN_VARIABLE;
 use crate::cli::args::ServeArgs;
-use crate::command_without_secrets::TOKEN_VARIABLE;
 use crate::error::CommandError;
 use crate::values::ListenAddress;
 

@@ -9,12 +9,12 @@ use crawl_engine::{
     HostGroupBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RenderConfig, RenderLimits, Renderer,
     SiteLogin,
 };
-use crawl_fetcher::{Contact, CookieFile, HostAccess, SigningSettings, SiteSessions};
+use crawl_fetcher::{Contact, CookieFile, HostRequestHeaders, SigningSettings, SiteSessions};
 use crawl_fields::CompiledRules;
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
-use crawl_scope::{AreaConflict, AreaKind, SeedAreas, SeedSettings};
+use crawl_scope::{AreaConflict, SeedAreaKind, SeedAreas, SeedSettings};
 use crawl_weburl::{
     AddressClass, CanonicalUrl, HostPatternMap, canonicalize, classify, host_address,
 };
@@ -28,16 +28,16 @@ use super::cookies_and_logins::{check_cookie_file, login_warnings, sessions};
 use super::extract_rules::compile;
 use super::host_groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
-use super::host_network_class::{HostNetwork, reach};
+use super::host_network_class::{HostNetworkClass, reach};
 use super::host_politeness::{HostPoliteness, overrides};
 use super::listed_seed::ListedSeed;
-use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
 use super::placeholder_check::check_placeholders;
 use super::setting_definitions::{Operator, Settings};
 use super::shared_crawl::check_shared;
 use super::signing::check_signing;
 use super::sites::{accesses, by_name};
+use super::toml_output::stored_seeds;
 use crate::error::{CommandError, ErrorCollector, left_out};
 use crate::rendering::renderer;
 use crate::settings::typed_seed::{self, ParsedSeed};
@@ -72,7 +72,7 @@ pub(crate) struct CheckedSettings {
     /// Groups of hosts that share a budget.
     pub(crate) groups: HostPatternMap<Arc<HostGroupBudget>>,
     /// Credentials and header fields for single hosts.
-    pub(crate) access: Vec<HostAccess>,
+    pub(crate) access: Vec<HostRequestHeaders>,
     /// The signer of requests. `None` if requests aren't signed.
     pub(crate) signing: Option<SigningSettings>,
     /// The sites that keep cookies or need a login.
@@ -202,7 +202,7 @@ pub(super) fn check_all(
     let render = problems.note(check_render(settings, &agent, contact.as_ref()));
     let public = seeds
         .iter()
-        .find(|seed| reach(seed, &settings.fetch.resolve) == HostNetwork::Public);
+        .find(|seed| reach(seed, &settings.fetch.resolve) == HostNetworkClass::Public);
     let named = settings.fetch.resolve.iter().any(names_public);
     let needs_contact = public.or(seeds.first().filter(|_| named));
     check_study(&settings.operator, problems);
@@ -402,7 +402,7 @@ fn no_seed() -> CommandError {
 /// own.
 fn check_seeds(
     seeds: &[ListedSeed],
-    usual: AreaKind,
+    usual: SeedAreaKind,
     problems: &mut ErrorCollector,
 ) -> Vec<ParsedSeed> {
     let mut read: Vec<ParsedSeed> = Vec::with_capacity(seeds.len());
@@ -580,7 +580,7 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut ErrorC
     check_pace(politeness.delay, politeness.per_host, "--", host, problems);
     let is_public = |name: &str| {
         let url = canonicalize(None, &format!("http://{name}/"));
-        url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == HostNetwork::Public)
+        url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == HostNetworkClass::Public)
     };
     let of_terms = |terms: &HostPoliteness, host: &str| {
         let mut of_terms = ErrorCollector::default();
@@ -656,8 +656,8 @@ mod tests {
 
     use super::{CheckedSettings, check};
     use crate::settings::contact_and_pattern_checks::user_agent;
-    use crate::settings::listing::effective;
     use crate::settings::setting_definitions::{Layer, Settings};
+    use crate::settings::toml_output::effective;
 
     fn with(toml: &str) -> Settings {
         let layer: Layer = super::super::config_file::parse(toml, "x").unwrap();

@@ -11,7 +11,7 @@ use crawl_weburl::SpellingStepPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::values::{SchemaValue, words};
+use crate::values::{JsonSchema, words};
 
 /// Defines enums for keys that take one of a few words. Each word stands for a value in the
 /// libraries.
@@ -29,7 +29,7 @@ macro_rules! words {
             $( $(#[doc = $word_doc])+ $word, )+
         }
 
-        impl SchemaValue for $name {
+        impl JsonSchema for $name {
             fn schema() -> Value {
                 words::<$name>()
             }
@@ -162,7 +162,8 @@ words! {
     }
 }
 
-/// The kind of a crawl.
+/// Whether a crawl is a general one, or a research study that must name its operator and its
+/// subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CrawlKind {
@@ -198,19 +199,19 @@ pub(crate) enum LogFormatChoice {
     Json,
 }
 
-impl SchemaValue for LogFormatChoice {
+impl JsonSchema for LogFormatChoice {
     fn schema() -> Value {
         words::<LogFormatChoice>()
     }
 }
 
-impl SchemaValue for ProgressMode {
+impl JsonSchema for ProgressMode {
     fn schema() -> Value {
         words::<ProgressMode>()
     }
 }
 
-impl SchemaValue for CrawlKind {
+impl JsonSchema for CrawlKind {
     fn schema() -> Value {
         words::<CrawlKind>()
     }

@@ -14,7 +14,7 @@ use super::contact_and_pattern_checks::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
 use super::extract_rules;
-use super::host_access;
+use super::host_credentials;
 use super::host_groups;
 use super::setting_definitions::{Layer, TABLES};
 use super::sites;
@@ -536,8 +536,8 @@ impl<'a> Source<'a> {
     /// the key whose value is wrong, if known.
     fn problem(&self, error: &toml::de::Error, offset: usize, key: Option<&str>) -> CommandError {
         let message = error.message().trim().replace('\n', ", ");
-        let is_secret =
-            key.is_some_and(|key| host_access::FIELDS.contains(&key.replace('-', "_").as_str()));
+        let is_secret = key
+            .is_some_and(|key| host_credentials::FIELDS.contains(&key.replace('-', "_").as_str()));
         let (message, hint) = match no_variant(&message) {
             Some((message, nearest)) => (message, format!("did you mean `{nearest}`?")),
             None => (

@@ -12,7 +12,7 @@ use crawl_weburl::{HostKey, host_and_port};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
-use super::host_access::AccessSettings;
+use super::host_credentials::HostCredentialSettings;
 use super::login_settings::LoginTransportSecurity;
 use super::sites::SiteSettingsByName;
 use crate::error::{CommandError, ErrorCollector};
@@ -77,7 +77,7 @@ pub(super) fn sessions(
 /// Returns the key of a login that conflicts with other settings, and the reason.
 fn contradiction(
     site: &str,
-    access: &AccessSettings,
+    access: &HostCredentialSettings,
     sessions: &SiteSessions,
 ) -> Option<(&'static str, String)> {
     let login = access.login.as_ref()?;

@@ -6,8 +6,8 @@ use clap::{Args as _, Command};
 use expect_test::expect_file;
 
 use super::config_file::key_of;
-use super::listing::{GROUP_EXAMPLE, SITE_EXAMPLE, heading, table_of};
 use super::setting_definitions::{Layer, Settings, TABLES};
+use super::toml_output::{GROUP_EXAMPLE, SITE_EXAMPLE, heading, table_of};
 
 const HEAD: &str = "\
 # Configuration

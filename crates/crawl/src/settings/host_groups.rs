@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{self, HostPoliteness};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, Count, DurationSetting, HostListEntry, SchemaValue as _};
+use crate::values::{ByteSize, Count, DurationSetting, HostListEntry, JsonSchema as _};
 
 /// The first part of the tables' names: `[group.NAME]`.
 pub(super) const TABLE: &str = "group";

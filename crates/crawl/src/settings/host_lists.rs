@@ -6,7 +6,7 @@ use crawl_weburl::{HostKey, HostPatternMap};
 
 use super::seed_list::{lines, without_bom};
 use crate::error::{CommandError, ErrorCollector, UnreadSettings};
-use crate::input::read_file;
+use crate::input_file_reader::read_file;
 use crate::values::HostListEntry;
 
 /// Maximum size of a list of hosts, in bytes. It is limited because hosts are stored in

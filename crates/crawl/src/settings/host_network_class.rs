@@ -7,7 +7,7 @@ use crate::values::AddressOverride;
 
 /// The network that a URL's host is assumed to be in, without a DNS lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HostNetwork {
+pub(crate) enum HostNetworkClass {
     /// This machine.
     Loopback,
     /// Addresses in private ranges.
@@ -17,7 +17,7 @@ pub(crate) enum HostNetwork {
 }
 
 /// Classifies the host of a URL. `resolve` may replace the addresses of a name.
-pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> HostNetwork {
+pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> HostNetworkClass {
     let host = without_trailing_dot(url.host());
     let sent_to = resolve
         .iter()
@@ -30,9 +30,9 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[AddressOverride]) -> HostNetw
         None => class_of_host(host),
     };
     match class {
-        Some(AddressClass::Loopback) => HostNetwork::Loopback,
-        Some(AddressClass::Private) => HostNetwork::Private,
-        _ => HostNetwork::Public,
+        Some(AddressClass::Loopback) => HostNetworkClass::Loopback,
+        Some(AddressClass::Private) => HostNetworkClass::Private,
+        _ => HostNetworkClass::Public,
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CommandError;
-use crate::values::{DayHours, DurationSetting, Factor, SchemaValue as _};
+use crate::values::{DayHours, DurationSetting, JsonSchema as _, NonNegativeNumber};
 
 /// Names of the keys, with underscores.
 pub(super) const FIELDS: [&str; 6] = [
@@ -25,7 +25,7 @@ pub(super) const FIELDS: [&str; 6] = [
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HostPoliteness {
     pub(super) delay: Option<DurationSetting>,
-    delay_factor: Option<Factor>,
+    delay_factor: Option<NonNegativeNumber>,
     pub(super) per_host: Option<u32>,
     per_site: Option<u32>,
     site_delay: Option<DurationSetting>,
@@ -37,7 +37,7 @@ impl HostPoliteness {
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         [
             (FIELDS[0], DurationSetting::schema()),
-            (FIELDS[1], Factor::schema()),
+            (FIELDS[1], NonNegativeNumber::schema()),
             (FIELDS[2], u32::schema()),
             (FIELDS[3], u32::schema()),
             (FIELDS[4], DurationSetting::schema()),

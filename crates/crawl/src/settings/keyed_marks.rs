@@ -35,9 +35,10 @@ impl MarkPurpose {
 }
 const KEY_BYTES: usize = 32;
 
-/// Whether a crawl.toml is proven to be this user's own.
+/// Whether a mark proves that this program wrote a file (crawl.toml or forget.json) for this user
+/// and this directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MarkStatus {
+pub(crate) enum MarkCheckResult {
     /// This program wrote the file for this user and this directory.
     Ours,
     /// The file has no mark, so anyone may have written it.
@@ -48,17 +49,17 @@ pub(crate) enum MarkStatus {
     Other,
 }
 
-impl MarkStatus {
+impl MarkCheckResult {
     /// Describes why the file isn't proven to be the user's own.
     pub(super) fn why(self) -> &'static str {
         match self {
-            MarkStatus::Ours => "it is",
-            MarkStatus::Not => "it has no mark",
-            MarkStatus::NoKey => {
+            MarkCheckResult::Ours => "it is",
+            MarkCheckResult::Not => "it has no mark",
+            MarkCheckResult::NoKey => {
                 "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to verify its \
                  mark"
             }
-            MarkStatus::Other => {
+            MarkCheckResult::Other => {
                 "its mark doesn't match: the file was written by another user, edited, or moved"
             }
         }
@@ -71,7 +72,7 @@ pub(super) fn check(
     dir: &Path,
     guarded: &Table,
     mark: Option<&str>,
-) -> MarkStatus {
+) -> MarkCheckResult {
     let payload = guarded.to_string();
     verify(around, dir, MarkPurpose::Config, payload.as_bytes(), mark)
 }
@@ -83,19 +84,19 @@ pub(crate) fn verify(
     purpose: MarkPurpose,
     payload: &[u8],
     mark: Option<&str>,
-) -> MarkStatus {
+) -> MarkCheckResult {
     let Some(mark) = mark else {
-        return MarkStatus::Not;
+        return MarkCheckResult::Not;
     };
     let Some(key) = key_file(around).and_then(|path| read_key(&path).ok()) else {
-        return MarkStatus::NoKey;
+        return MarkCheckResult::NoKey;
     };
     let fits = HEXLOWER
         .decode(mark.as_bytes())
         .is_ok_and(|mark| hmac::verify(&key, &message(dir, purpose, payload), &mark).is_ok());
     match fits {
-        true => MarkStatus::Ours,
-        false => MarkStatus::Other,
+        true => MarkCheckResult::Ours,
+        false => MarkCheckResult::Other,
     }
 }
 

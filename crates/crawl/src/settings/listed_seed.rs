@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::error::nearest;
-use crate::values::{BadValue, SchemaValue};
+use crate::values::{BadValue, JsonSchema};
 
 /// The keys of a seed with its own settings.
 const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
@@ -279,7 +279,7 @@ impl PartialEq<&str> for ListedSeed {
     }
 }
 
-impl SchemaValue for ListedSeed {
+impl JsonSchema for ListedSeed {
     fn schema() -> Value {
         let depth = u32::schema();
         json!({ "anyOf": [
@@ -319,10 +319,10 @@ impl SchemaValue for ListedSeed {
 
 #[cfg(test)]
 mod tests {
-    use crawl_scope::AreaKind;
+    use crawl_scope::SeedAreaKind;
     use expect_test::{Expect, expect};
 
-    use super::{KEYS, ListedSeed, SCOPES, SchemaValue as _};
+    use super::{JsonSchema as _, KEYS, ListedSeed, SCOPES};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -403,7 +403,7 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(named, expected);
         for scope in SCOPES {
-            let kind: AreaKind = scope.parse().unwrap();
+            let kind: SeedAreaKind = scope.parse().unwrap();
             assert_eq!(kind.to_string(), scope);
         }
     }

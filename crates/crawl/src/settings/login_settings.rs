@@ -15,8 +15,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::command_without_secrets;
-use crate::values::{SchemaValue as _, Switch};
+use crate::child_process_without_secrets;
+use crate::values::{JsonSchema as _, Switch};
 
 /// Prefix of a value that names an environment variable.
 pub(super) const IN_ENVIRONMENT: &str = "env:";
@@ -293,7 +293,7 @@ impl LoginSettings {
         }
         let header = self.token_header().unwrap_or(TOKEN_HEADER);
         // Check the name with a harmless value.
-        let checked = crawl_fetcher::HostAccess::new("a.example").header(header, "x");
+        let checked = crawl_fetcher::HostRequestHeaders::new("a.example").header(header, "x");
         checked.map_err(|why| ("credential-header", why.to_string()))?;
         let command = command.to_owned();
         let credentials =
@@ -307,7 +307,7 @@ impl LoginSettings {
 /// the line end. The errors don't contain the output.
 fn output_of(command: &str) -> Result<String, String> {
     let shown = format!("the command `{command}`");
-    let mut child = command_without_secrets::command("sh")
+    let mut child = child_process_without_secrets::command("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

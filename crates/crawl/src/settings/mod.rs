@@ -14,7 +14,7 @@ mod cookies_and_logins;
 mod docs_page;
 mod extract_rules;
 mod fastest_pace;
-mod host_access;
+mod host_credentials;
 mod host_groups;
 mod host_lists;
 mod host_network_class;
@@ -22,7 +22,6 @@ mod host_politeness;
 mod keyed_marks;
 mod link_check_defaults;
 mod listed_seed;
-mod listing;
 mod login_settings;
 mod number_checks;
 mod placeholder_check;
@@ -38,6 +37,7 @@ mod signing;
 mod sites;
 mod sources;
 mod stored_config;
+mod toml_output;
 pub(crate) mod typed_seed;
 mod user_folders;
 
@@ -55,15 +55,11 @@ pub(crate) use config_file::{located, parse};
 pub(crate) use contact_and_pattern_checks::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use fastest_pace::fastest_pace;
 pub(crate) use host_lists::{host_keys, host_table};
-pub(crate) use host_network_class::{HostNetwork, reach};
+pub(crate) use host_network_class::{HostNetworkClass, reach};
 pub(crate) use host_politeness::hours;
-pub(crate) use keyed_marks::{MarkPurpose, MarkStatus, sign, verify};
+pub(crate) use keyed_marks::{MarkCheckResult, MarkPurpose, sign, verify};
 pub(crate) use link_check_defaults::{check_defaults, refuse_plain_crawl};
 pub(crate) use listed_seed::ListedSeed;
-pub(crate) use listing::{
-    NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,
-    record, record_again, stored_seeds, with_browser,
-};
 #[cfg(feature = "search")]
 pub(crate) use reindex_filter::document_rules;
 pub(crate) use replay::{fill_in, other_settings, replay_record};
@@ -77,4 +73,8 @@ pub(crate) use signing::key_url;
 pub(crate) use sites::{SiteSettings, budgets};
 pub(crate) use sources::{gather, gather_over, gather_with_sources, user_contact};
 pub(crate) use stored_config::{own_mark, stored_without};
+pub(crate) use toml_output::{
+    NAME_AND_VERSION, audited, default_of, defaults_listing, effective, first_start, mark_of,
+    record, record_again, stored_seeds, with_browser,
+};
 pub(crate) use user_folders::{UserFolders, host_locks_file};

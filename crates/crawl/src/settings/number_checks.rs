@@ -6,7 +6,7 @@ use crawl_archive::MAX_BODY_BYTES;
 
 use super::setting_definitions::Settings;
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, DurationSetting, Factor};
+use crate::values::{ByteSize, DurationSetting, NonNegativeNumber};
 
 /// Maximum jitter, the random part of a delay, as a fraction of the delay. A larger jitter would
 /// only cost time.
@@ -149,7 +149,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut ErrorCollector) 
     ));
     problems.note(at_most(
         ("jitter", politeness.jitter),
-        ("", Factor(MAX_JITTER)),
+        ("", NonNegativeNumber(MAX_JITTER)),
         "the jitter is a fraction of the delay: 0.01 adds up to 1%",
     ));
     if let Some(per_site) = politeness.per_site.0

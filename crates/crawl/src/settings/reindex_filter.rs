@@ -3,7 +3,7 @@
 use crawl_engine::DocumentRules;
 
 use super::config_file::key_of;
-use super::listing::default_of;
+use super::toml_output::default_of;
 use crate::values::{BadValue, ByteSize, DocumentReadingLimits, DurationSetting, IndexTypes};
 
 /// Returns which documents to index and how to read them. The document types come from `requested`,

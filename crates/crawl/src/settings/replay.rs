@@ -11,8 +11,8 @@ use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::listing::{record, stored_list, stored_seeds, table_of, without_secrets};
 use super::setting_definitions::{Layer, Settings};
+use super::toml_output::{record, stored_list, stored_seeds, table_of, without_secrets};
 use crate::error::CommandError;
 use crate::values::Switch;
 

@@ -8,8 +8,8 @@ use toml::{Table, Value};
 
 use super::check::check;
 use super::config_file::{self, located};
-use super::listing::table_of;
 use super::setting_definitions::{Layer, Politeness, Scope, Settings};
+use super::toml_output::table_of;
 use super::{host_lists, sites};
 use crate::error::{CommandError, ErrorCollector};
 use crate::settings::CheckedSettings;
@@ -30,7 +30,7 @@ pub(crate) struct InitialSettingsLayers {
 
 /// The result of rereading the settings.
 #[derive(Clone, Debug)]
-pub(crate) struct RereadResult {
+pub(crate) struct SettingsRereadResult {
     /// The settings in force from now on.
     pub(crate) settings: Settings,
     pub(crate) checked: CheckedSettings,
@@ -49,7 +49,7 @@ impl InitialSettingsLayers {
         &self,
         running: &Settings,
         checked: &CheckedSettings,
-    ) -> Result<RereadResult, CommandError> {
+    ) -> Result<SettingsRereadResult, CommandError> {
         let requested = self.requested(running)?;
         let located = |problem| match &self.config {
             Some((file, _)) => located(problem, file, &self.flags),
@@ -64,7 +64,7 @@ impl InitialSettingsLayers {
         let effective = differences(&before, &after);
         let later = differences(&after, &table_of(&requested.settings));
         let later = later.iter().map(Difference::name);
-        Ok(RereadResult {
+        Ok(SettingsRereadResult {
             taken: effective.iter().map(Difference::to_line).collect(),
             later: requested.seeds.into_iter().chain(later).collect(),
             checked: CheckedSettings {

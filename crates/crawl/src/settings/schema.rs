@@ -8,10 +8,10 @@ use super::config_file::{NOTES, key_of};
 use super::extract_rules;
 use super::host_groups::{self, HostGroupSettings};
 use super::listed_seed::ListedSeed;
-use super::listing::{heading, table_of};
 use super::setting_definitions::{Layer, Settings, TABLES, schemas};
 use super::sites::{self, SiteSettings};
-use crate::values::{FilePath, SchemaValue as _};
+use super::toml_output::{heading, table_of};
+use crate::values::{FilePath, JsonSchema as _};
 
 /// Returns the schema of a settings file (JSON Schema, draft 2020-12).
 pub(crate) fn schema() -> String {

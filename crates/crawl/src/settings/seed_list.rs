@@ -5,7 +5,7 @@ use crawl_extractor::{ReadingLimits, SitemapKind, read_sitemap};
 use super::listed_seed::{ListedSeed, SeedProblem};
 use super::typed_seed;
 use crate::error::{CommandError, ErrorCollector, UnreadSettings};
-use crate::input::read_file;
+use crate::input_file_reader::read_file;
 use crate::values::FilePath;
 
 /// Maximum size of a list of seeds, in bytes. It is limited because seeds are stored in
@@ -94,8 +94,8 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// The problems of a line. Each has its column (starting at 1), its message, and a hint if the hint
-/// for the whole list doesn't fit.
+/// All problems of one line of a list of seeds or hosts. Each has its column (starting at 1), its
+/// message, and a hint if the hint for the whole list doesn't fit.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
 

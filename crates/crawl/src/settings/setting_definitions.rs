@@ -23,8 +23,8 @@ use crate::values::NameServerAddress;
 use crate::values::RepeatInterval;
 use crate::values::SurtPrefixSetting;
 use crate::values::{
-    AddressOverride, ByteSize, Count, DurationSetting, Factor, FilePath, FrontierConnectionString,
-    IndexTypes, ListenAddress, OptionalLimit, SchemaValue, Switch,
+    AddressOverride, ByteSize, Count, DurationSetting, FilePath, FrontierConnectionString,
+    IndexTypes, JsonSchema, ListenAddress, NonNegativeNumber, OptionalLimit, Switch,
 };
 
 /// How a later run treats a key that the directory's crawl.toml sets.
@@ -183,7 +183,7 @@ macro_rules! tables {
         pub(super) fn schemas(table: &str) -> Vec<(&'static str, serde_json::Value)> {
             match table {
                 $( stringify!($table) => vec![
-                    $( (stringify!($field), <$kind as SchemaValue>::schema()), )+
+                    $( (stringify!($field), <$kind as JsonSchema>::schema()), )+
                 ], )+
                 _ => Vec::new(),
             }
@@ -487,7 +487,7 @@ tables! {
         walkers: u32 = 4, Kept;
         /// Probability that a step restarts at a seed instead of following a link
         #[arg(value_name = "P")]
-        walk_restart: Factor = Factor(0.15), Kept;
+        walk_restart: NonNegativeNumber = NonNegativeNumber(0.15), Kept;
     }
 
     politeness, "Politeness", PolitenessLayer, Politeness {
@@ -501,7 +501,7 @@ tables! {
         ///
         /// 0 turns it off.
         #[arg(value_name = "X")]
-        delay_factor: Factor = Factor(2.0), GoesOn;
+        delay_factor: NonNegativeNumber = NonNegativeNumber(2.0), GoesOn;
         /// Maximum in-flight requests per host
         ///
         /// The delay applies to each of them.
@@ -517,7 +517,7 @@ tables! {
         ///
         /// 0 turns the limit off. Loopback addresses are exempt.
         #[arg(value_name = "X")]
-        address_rate: OptionalLimit<Factor> = OptionalLimit(Some(Factor(16.0))), GoesOn;
+        address_rate: OptionalLimit<NonNegativeNumber> = OptionalLimit(Some(NonNegativeNumber(16.0))), GoesOn;
         /// Maximum in-flight requests per site (registrable domain)
         ///
         /// Never less than --per-host.
@@ -530,7 +530,7 @@ tables! {
         ///
         /// 0.01 is one percent; 0, the default, turns it off.
         #[arg(value_name = "X")]
-        jitter: Factor = Factor(0.0), GoesOn;
+        jitter: NonNegativeNumber = NonNegativeNumber(0.0), GoesOn;
         /// Maximum Retry-After to respect in full
         ///
         /// A longer one is shortened to this.
@@ -544,7 +544,7 @@ tables! {
         ///
         /// 0 means no limit.
         #[arg(value_name = "X")]
-        max_rate: OptionalLimit<Factor> = OptionalLimit::UNLIMITED, GoesOn;
+        max_rate: OptionalLimit<NonNegativeNumber> = OptionalLimit::UNLIMITED, GoesOn;
         /// Maximum in-flight requests in total
         #[arg(value_name = "N")]
         concurrency: u32 = 256, GoesOn;
@@ -828,7 +828,7 @@ tables! {
         ///
         /// 0 turns the limit off. Name servers on loopback have no limit.
         #[arg(value_name = "X")]
-        name_server_rate: OptionalLimit<Factor> = OptionalLimit(Some(Factor(100.0))), GoesOn;
+        name_server_rate: OptionalLimit<NonNegativeNumber> = OptionalLimit(Some(NonNegativeNumber(100.0))), GoesOn;
         /// Also trust the certificates in this PEM file (may be repeated)
         ///
         /// For servers whose certificates are signed by your own CA.

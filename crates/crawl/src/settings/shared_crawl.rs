@@ -11,8 +11,8 @@ use toml::{Table, Value};
 
 #[cfg(feature = "shared-frontier")]
 use super::config_file;
-use super::listing::{table_of, without_secrets};
 use super::setting_definitions::Settings;
+use super::toml_output::{table_of, without_secrets};
 #[cfg(feature = "shared-frontier")]
 use super::typed_seed;
 use crate::error::{CommandError, ErrorCollector};

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crawl_engine::HostBudget;
-use crawl_fetcher::HostAccess;
+use crawl_fetcher::HostRequestHeaders;
 use crawl_weburl::HostPatternMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::host_access::{self, AccessSettings};
+use super::host_credentials::{self, HostCredentialSettings};
 use super::host_politeness::{self, HostPoliteness};
 use crate::error::{CommandError, ErrorCollector};
-use crate::values::{ByteSize, Count, DurationSetting, SchemaValue as _};
+use crate::values::{ByteSize, Count, DurationSetting, JsonSchema as _};
 
 /// The first part of the tables' names: `[site."HOST"]`.
 pub(super) const TABLE: &str = "site";
@@ -28,11 +28,11 @@ pub(super) const FIELDS: &[&str] = &[
     "max_bytes",
     "max_server_time",
     "max_time",
-    host_access::FIELDS[0],
-    host_access::FIELDS[1],
-    host_access::FIELDS[2],
-    host_access::FIELDS[3],
-    host_access::FIELDS[4],
+    host_credentials::FIELDS[0],
+    host_credentials::FIELDS[1],
+    host_credentials::FIELDS[2],
+    host_credentials::FIELDS[3],
+    host_credentials::FIELDS[4],
 ];
 
 /// The `[site]` tables by name: a host, whose subdomains are included, or an address.
@@ -51,13 +51,13 @@ pub(crate) struct SiteSettings {
     max_time: Option<DurationSetting>,
     /// Credentials and header fields, only for this exact host, not for its subdomains.
     #[serde(flatten)]
-    pub(super) access: AccessSettings,
+    pub(super) access: HostCredentialSettings,
 }
 
 impl SiteSettings {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
-        let [basic_auth, headers, cookies, plain_http, login] = AccessSettings::schemas();
+        let [basic_auth, headers, cookies, plain_http, login] = HostCredentialSettings::schemas();
         let [
             delay,
             delay_factor,
@@ -162,7 +162,9 @@ pub(super) fn by_name(
 ///
 /// # Errors
 /// All problems found.
-pub(super) fn accesses(sites: &SiteSettingsByName) -> Result<Vec<HostAccess>, CommandError> {
+pub(super) fn accesses(
+    sites: &SiteSettingsByName,
+) -> Result<Vec<HostRequestHeaders>, CommandError> {
     let mut problems = ErrorCollector::default();
     let with_access = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
     let accesses = with_access.filter_map(|(host, terms)| {

@@ -15,12 +15,12 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file::{self, NOTES};
-use super::keyed_marks::{self, MarkStatus};
+use super::keyed_marks::{self, MarkCheckResult};
 use super::listed_seed::ListedSeed;
-use super::listing::{mark_of, record_again, without_secrets};
 use super::replay::REPLAY_OF;
 use super::setting_definitions::{Layer, SettingPersistence, Settings, TABLES, memory};
 use super::sites;
+use super::toml_output::{mark_of, record_again, without_secrets};
 use super::user_folders::UserFolders;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
@@ -125,7 +125,7 @@ impl StoredConfig {
     ) -> Result<Layer, CommandError> {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
-        if marked != MarkStatus::Ours {
+        if marked != MarkCheckResult::Ours {
             let unset_lines = self.unset_lines(explicit, explicit_seeds);
             if !unset_lines.is_empty() {
                 return Err(self.refusal(marked, &unset_lines));
@@ -166,7 +166,7 @@ impl StoredConfig {
     }
 
     /// Checks whether the file's mark proves it to be this user's.
-    fn marked(&self, around: &UserFolders) -> MarkStatus {
+    fn marked(&self, around: &UserFolders) -> MarkCheckResult {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
         keyed_marks::check(around, &self.dir, &guarded, mark_of(&notes))
@@ -222,7 +222,7 @@ impl StoredConfig {
         unset_lines
     }
 
-    fn refusal(&self, marked: MarkStatus, unset_lines: &[String]) -> CommandError {
+    fn refusal(&self, marked: MarkCheckResult, unset_lines: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
             "`{path}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
@@ -307,7 +307,7 @@ pub(crate) fn stored_without(
     }
     let notes: Table = stored.text.parse().unwrap_or_default();
     let mark = match stored.marked(around) {
-        MarkStatus::Ours => own_mark(&settings, dir, around),
+        MarkCheckResult::Ours => own_mark(&settings, dir, around),
         _ => None,
     };
     Ok(Some(record_again(&notes, &settings, mark.as_deref())))

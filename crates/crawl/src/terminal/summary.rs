@@ -31,7 +31,7 @@ const LEFT_OUT: [(&str, &str); 4] = [
 
 /// Whether crawl.toml has a mark that identifies it as its user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConfigTrustMark {
+pub(crate) enum ConfigTrustStatus {
     Yes,
     /// crawl.toml has no mark, because the user's key could not be stored.
     No,
@@ -49,7 +49,7 @@ pub(crate) fn closing(
     summary: &RunSummary,
     report: &CrawlReport,
     exe: &str,
-    mark: ConfigTrustMark,
+    mark: ConfigTrustStatus,
 ) -> String {
     let mut text = format!("{}\n", how(summary));
     name_problems(summary, &mut text);
@@ -82,7 +82,7 @@ pub(crate) fn closing(
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
     }
-    let is_temporary = mark == ConfigTrustMark::Temporary;
+    let is_temporary = mark == ConfigTrustStatus::Temporary;
     line(
         "failed",
         match is_temporary {
@@ -123,11 +123,11 @@ pub(crate) fn closing(
 
 /// Returns the command that continues the crawl, or what to do first if that command would fetch
 /// nothing.
-fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrustMark) -> String {
+fn go_on(summary: &RunSummary, report: &CrawlReport, exe: &str, mark: ConfigTrustStatus) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
-        ConfigTrustMark::Yes | ConfigTrustMark::Temporary => String::new(),
-        ConfigTrustMark::No => {
+        ConfigTrustStatus::Yes | ConfigTrustStatus::Temporary => String::new(),
+        ConfigTrustStatus::No => {
             let file = summary.output.join("crawl.toml").display().to_string();
             format!(" --config {}", quoted(&file))
         }
@@ -368,7 +368,7 @@ mod tests {
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
 
-    use super::{ConfigTrustMark, closing, exit_code};
+    use super::{ConfigTrustStatus, closing, exit_code};
 
     fn summary(ended: EndReason) -> RunSummary {
         RunSummary {
@@ -419,7 +419,7 @@ mod tests {
             summary,
             &report(summary),
             "crawl",
-            ConfigTrustMark::Yes,
+            ConfigTrustStatus::Yes,
         ));
     }
 
@@ -440,7 +440,12 @@ mod tests {
         );
         let mut left_out = summary(EndReason::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(&left_out, &report(&left_out), "crawl", ConfigTrustMark::Yes);
+        let text = closing(
+            &left_out,
+            &report(&left_out),
+            "crawl",
+            ConfigTrustStatus::Yes,
+        );
         let line = "\n  left out: 1,250,000 sitemap URLs over the limit of --max-sitemap-urls\n";
         assert!(text.contains(line), "{text}");
         let mut round = summary(EndReason::Finished);
@@ -492,7 +497,7 @@ mod tests {
         (second.round, second.pages, second.failed) = (2, 3, 1);
         let mut of_crawl = report(&summary(EndReason::Finished));
         (of_crawl.pages.total, of_crawl.pages.failed) = (34, 4);
-        let text = closing(&second, &of_crawl, "crawl", ConfigTrustMark::Yes);
+        let text = closing(&second, &of_crawl, "crawl", ConfigTrustStatus::Yes);
         assert!(text.contains("  fetched:  34 pages, "), "{text}");
         assert!(text.contains("  failed:   4\n"), "{text}");
     }
@@ -502,7 +507,7 @@ mod tests {
         let go_on = |ended: EndReason| {
             let mut summary = summary(ended);
             summary.pending = 7;
-            let text = closing(&summary, &report(&summary), "crawl", ConfigTrustMark::Yes);
+            let text = closing(&summary, &report(&summary), "crawl", ConfigTrustStatus::Yes);
             let line = text
                 .lines()
                 .find_map(|line| line.strip_prefix("  continue: "));
@@ -529,7 +534,7 @@ mod tests {
             &cut_short,
             &report(&cut_short),
             "crawl",
-            ConfigTrustMark::Yes,
+            ConfigTrustStatus::Yes,
         );
         assert!(
             text.contains("  continue: crawl --output crawl-e.example\n"),
@@ -542,7 +547,7 @@ mod tests {
             total: 7,
             by_reason: BTreeMap::from([("max-pages of [site.\"e.example\"]".to_owned(), 7)]),
         });
-        let text = closing(&ended, &by_site, "crawl", ConfigTrustMark::Yes);
+        let text = closing(&ended, &by_site, "crawl", ConfigTrustStatus::Yes);
         let line = "  continue: raise max-pages and max-pages of [site.\"e.example\"] first, \
                     nothing else is left to fetch\n";
         assert!(text.contains(line), "{text}");
@@ -559,7 +564,7 @@ mod tests {
             total: 7,
             by_reason: BTreeMap::from([("max-pages-per-host".to_owned(), 7)]),
         });
-        let text = closing(&interrupted, &report, "crawl", ConfigTrustMark::Yes);
+        let text = closing(&interrupted, &report, "crawl", ConfigTrustStatus::Yes);
         for line in [
             "  excluded: 1,045 (robots 40, scope 1,005)\n",
             "  pending:  7 (max-pages-per-host)\n",
@@ -573,7 +578,7 @@ mod tests {
     fn one_is_singular() {
         let mut one = summary(EndReason::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
-        let text = closing(&one, &report(&one), "crawl", ConfigTrustMark::Yes);
+        let text = closing(&one, &report(&one), "crawl", ConfigTrustStatus::Yes);
         assert!(
             text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
             "{text}"
@@ -632,7 +637,7 @@ mod tests {
             &interrupted,
             &report(&interrupted),
             "crawl",
-            ConfigTrustMark::No,
+            ConfigTrustStatus::No,
         );
         let line = r"continue: crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
         assert!(text.contains(line), "{text}");
@@ -672,7 +677,7 @@ mod tests {
                 waiting_bytes,
                 ..IndexSummary::default()
             });
-            let text = closing(&summary, &report(&summary), "crawl", ConfigTrustMark::Yes);
+            let text = closing(&summary, &report(&summary), "crawl", ConfigTrustStatus::Yes);
             assert!(text.contains(&format!("index:    {expected}\n")), "{text}");
         }
     }

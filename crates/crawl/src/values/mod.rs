@@ -14,7 +14,7 @@ mod host_list_entry;
 mod index_types;
 mod language_pattern;
 mod listen_address;
-mod media_type;
+mod media_type_pattern;
 mod name_server_address;
 mod number;
 mod number_with_unit;
@@ -35,11 +35,11 @@ pub(crate) use host_list_entry::HostListEntry;
 pub(crate) use index_types::{DocumentReadingLimits, IndexTypes};
 pub(crate) use language_pattern::LanguagePattern;
 pub(crate) use listen_address::ListenAddress;
-pub(crate) use media_type::MediaTypePattern;
+pub(crate) use media_type_pattern::MediaTypePattern;
 pub(crate) use name_server_address::NameServerAddress;
-pub(crate) use number::{Count, Factor, OptionalLimit};
+pub(crate) use number::{Count, NonNegativeNumber, OptionalLimit};
 pub(crate) use repeat_interval::RepeatInterval;
-pub(crate) use schema::{SchemaValue, words};
+pub(crate) use schema::{JsonSchema, words};
 pub(crate) use surt_prefix_setting::SurtPrefixSetting;
 pub(crate) use switch::Switch;
 
@@ -66,7 +66,8 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{
-        AddressOverride, BadValue, ByteSize, Count, DurationSetting, Factor, OptionalLimit, Switch,
+        AddressOverride, BadValue, ByteSize, Count, DurationSetting, NonNegativeNumber,
+        OptionalLimit, Switch,
     };
 
     fn check<T: FromStr<Err = BadValue> + Display>(inputs: &str, expect: Expect) {
@@ -179,7 +180,7 @@ mod tests {
                 `yes` is neither `on` nor `off`
             "#]],
         );
-        check::<Factor>(
+        check::<NonNegativeNumber>(
             "2 0.5 0 -1 inf NaN x",
             expect![[r#"
                 2 = 2

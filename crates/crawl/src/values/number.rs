@@ -15,14 +15,14 @@ pub(crate) struct Count(pub(crate) u64);
 
 /// A finite number, zero or greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
-pub(crate) struct Factor(pub(crate) f64);
+pub(crate) struct NonNegativeNumber(pub(crate) f64);
 
 /// An optional bound: `unlimited`, or the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OptionalLimit<T>(pub(crate) Option<T>);
 
 read_from_text!(Count);
-read_from_text!(Factor);
+read_from_text!(NonNegativeNumber);
 
 impl FromStr for Count {
     type Err = BadValue;
@@ -43,12 +43,12 @@ impl fmt::Display for Count {
     }
 }
 
-impl FromStr for Factor {
+impl FromStr for NonNegativeNumber {
     type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Factor, BadValue> {
+    fn from_str(text: &str) -> Result<NonNegativeNumber, BadValue> {
         match text.parse::<f64>() {
-            Ok(number) if number.is_finite() && number >= 0.0 => Ok(Factor(number)),
+            Ok(number) if number.is_finite() && number >= 0.0 => Ok(NonNegativeNumber(number)),
             _ => Err(BadValue::new(format!(
                 "`{text}` isn't a number of 0 or more"
             ))),
@@ -56,7 +56,7 @@ impl FromStr for Factor {
     }
 }
 
-impl fmt::Display for Factor {
+impl fmt::Display for NonNegativeNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }

@@ -4,13 +4,14 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    AddressOverride, ByteSize, Count, DayHours, DurationSetting, Factor, FilePath,
+    AddressOverride, ByteSize, Count, DayHours, DurationSetting, FilePath,
     FrontierConnectionString, HostListEntry, IndexTypes, LanguagePattern, ListenAddress,
-    MediaTypePattern, NameServerAddress, OptionalLimit, RepeatInterval, SurtPrefixSetting, Switch,
+    MediaTypePattern, NameServerAddress, NonNegativeNumber, OptionalLimit, RepeatInterval,
+    SurtPrefixSetting, Switch,
 };
 
 /// A type of values in settings files, with its JSON Schema.
-pub(crate) trait SchemaValue {
+pub(crate) trait JsonSchema {
     /// Returns a schema that accepts every value that can be parsed, and as few other values as
     /// possible. The rules that a schema can't express are checked when the file is read.
     fn schema() -> Value;
@@ -27,131 +28,131 @@ fn text(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
-impl SchemaValue for String {
+impl JsonSchema for String {
     fn schema() -> Value {
         json!({ "type": "string" })
     }
 }
 
-impl SchemaValue for u8 {
+impl JsonSchema for u8 {
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": 0, "maximum": u8::MAX })
     }
 }
 
-impl SchemaValue for u32 {
+impl JsonSchema for u32 {
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
     }
 }
 
-impl<T: SchemaValue> SchemaValue for Vec<T> {
+impl<T: JsonSchema> JsonSchema for Vec<T> {
     fn schema() -> Value {
         json!({ "type": "array", "items": T::schema() })
     }
 }
 
-impl<T: SchemaValue> SchemaValue for OptionalLimit<T> {
+impl<T: JsonSchema> JsonSchema for OptionalLimit<T> {
     fn schema() -> Value {
         json!({ "anyOf": [T::schema(), { "const": "unlimited" }] })
     }
 }
 
-impl SchemaValue for RepeatInterval {
+impl JsonSchema for RepeatInterval {
     fn schema() -> Value {
         json!({ "anyOf": [DurationSetting::schema(), { "const": "never" }] })
     }
 }
 
-impl SchemaValue for DurationSetting {
+impl JsonSchema for DurationSetting {
     fn schema() -> Value {
         let written = text(r"^(0|([0-9]+([.][0-9]+)?(us|ms|s|m|h|d))+)$");
         json!({ "anyOf": [written, { "const": 0 }] })
     }
 }
 
-impl SchemaValue for ByteSize {
+impl JsonSchema for ByteSize {
     fn schema() -> Value {
         let written = text(r"^[0-9]+([.][0-9]+)?\s*([kKmMgGtT][iI]?[bB]|[bB])?\s*$");
         json!({ "anyOf": [written, { "type": "number", "minimum": 0 }] })
     }
 }
 
-impl SchemaValue for Count {
+impl JsonSchema for Count {
     fn schema() -> Value {
         let number = json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX });
         json!({ "anyOf": [number, text("^[+]?[0-9]+$")] })
     }
 }
 
-impl SchemaValue for Factor {
+impl JsonSchema for NonNegativeNumber {
     fn schema() -> Value {
         let number = json!({ "type": "number", "minimum": 0 });
         json!({ "anyOf": [number, text("^[+]?[0-9.]+([eE][+-]?[0-9]+)?$")] })
     }
 }
 
-impl SchemaValue for Switch {
+impl JsonSchema for Switch {
     fn schema() -> Value {
         json!({ "enum": ["on", "off", true, false, "true", "false"] })
     }
 }
 
-impl SchemaValue for FrontierConnectionString {
+impl JsonSchema for FrontierConnectionString {
     fn schema() -> Value {
         text("^postgres(ql)?://")
     }
 }
 
-impl SchemaValue for FilePath {
+impl JsonSchema for FilePath {
     fn schema() -> Value {
         String::schema()
     }
 }
 
-impl SchemaValue for ListenAddress {
+impl JsonSchema for ListenAddress {
     fn schema() -> Value {
         String::schema()
     }
 }
 
-impl SchemaValue for HostListEntry {
+impl JsonSchema for HostListEntry {
     fn schema() -> Value {
         text(r"^(@.+|\[[^\]]+\](:[0-9]+)?|[^@/?#\\*\s:\[\]]+(:[0-9]+)?)$")
     }
 }
 
-impl SchemaValue for NameServerAddress {
+impl JsonSchema for NameServerAddress {
     fn schema() -> Value {
         text(r"^([0-9.]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$")
     }
 }
 
-impl SchemaValue for MediaTypePattern {
+impl JsonSchema for MediaTypePattern {
     fn schema() -> Value {
         text(r"^([*]/[*]|[^ /*;]+/([*]|[^ /*;]+))$")
     }
 }
 
-impl SchemaValue for LanguagePattern {
+impl JsonSchema for LanguagePattern {
     fn schema() -> Value {
         text(r"^([*]|[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*)$")
     }
 }
 
-impl SchemaValue for SurtPrefixSetting {
+impl JsonSchema for SurtPrefixSetting {
     fn schema() -> Value {
         text("[,)]")
     }
 }
 
-impl SchemaValue for AddressOverride {
+impl JsonSchema for AddressOverride {
     fn schema() -> Value {
         text("^[^:]+:[0-9]+:.+$")
     }
 }
 
-impl SchemaValue for IndexTypes {
+impl JsonSchema for IndexTypes {
     fn schema() -> Value {
         text(
             r"^\s*(html|text|markdown|docx|pdf|all)(\s*,\s*(html|text|markdown|docx|pdf|all))*\s*$",
@@ -159,7 +160,7 @@ impl SchemaValue for IndexTypes {
     }
 }
 
-impl SchemaValue for DayHours {
+impl JsonSchema for DayHours {
     fn schema() -> Value {
         text(r"^\s*[0-2][0-9]:[0-5][0-9]\s*-\s*[0-2][0-9]:[0-5][0-9]\s*$")
     }

@@ -4,7 +4,7 @@ mod failures;
 mod forbidden_addresses;
 mod mixed_site;
 mod npm_apps;
-mod posts;
+mod post_requests;
 mod replays;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplySequence, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, setup};
@@ -187,7 +187,7 @@ fn waits_and_files_beside_robots_txt() {
         .script(
             0,
             "/",
-            ReplyScript::always(busy).then(HttpAnswer::html("<a href=/a>a</a>")),
+            ReplySequence::always(busy).then(HttpAnswer::html("<a href=/a>a</a>")),
         )
         .script(0, "/.well-known/tdmrep.json", HttpAnswer::of(404))
         .start();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crawl_identity::{AcceptSignature, SignableMessage, SigningKeySet, signature_fields};
-use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplySequence, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, Ran, setup};
@@ -210,7 +210,11 @@ fn a_host_that_asks_gets_signatures_from_then_on_and_its_rules_are_read_signed()
     let accept = "sig1=(\"@authority\");tag=\"web-bot-auth\"";
     let challenge = HttpAnswer::of(403).header("Accept-Signature", accept);
     let rules = HttpAnswer::text("User-agent: *\nDisallow: /page\n");
-    web.script(0, "/robots.txt", ReplyScript::always(challenge).then(rules));
+    web.script(
+        0,
+        "/robots.txt",
+        ReplySequence::always(challenge).then(rules),
+    );
     crawl(&cmd, &web.url(0, "/"), "c", "when-challenged");
     let rows = dir.rows("c/requests.jsonl");
     let signed: Vec<_> = rows.iter().map(|row| row["signed"] == true).collect();
@@ -437,7 +441,7 @@ fn a_requested_signature_has_the_label_components_and_nonce_of_the_server() {
     web.script(
         0,
         "/page",
-        ReplyScript::always(challenge).then(HttpAnswer::html("page")),
+        ReplySequence::always(challenge).then(HttpAnswer::html("page")),
     );
     let unmet = "a=(\"cookie\");tag=\"web-bot-auth\"";
     web.script(

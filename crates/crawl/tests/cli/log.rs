@@ -1,6 +1,6 @@
 //! The log: `-v` logs each exchange, `-vv` each decision with its rule.
 
-use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplySequence, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn site() -> TestWeb {
                  <a href=/busy>d</a><a href=/ad rel=sponsored>e</a>";
     web.script(0, "/", HttpAnswer::html(links));
     web.script(0, "/docs/a", HttpAnswer::html("<title>a</title>text"));
-    let busy = ReplyScript::always(HttpAnswer::of(500)).then(HttpAnswer::html("text"));
+    let busy = ReplySequence::always(HttpAnswer::of(500)).then(HttpAnswer::html("text"));
     web.script(0, "/busy", busy);
     web
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplySequence, TestWeb};
 use serde_json::json;
 
 use crate::control::Talk;
@@ -107,7 +107,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     let (dir, cmd) = setup("again");
     let web = site();
     // The host's robots.txt is unavailable at first.
-    let robots = ReplyScript::always(HttpAnswer::of(500)).then(HttpAnswer::of(404));
+    let robots = ReplySequence::always(HttpAnswer::of(500)).then(HttpAnswer::of(404));
     web.script(0, "/robots.txt", robots);
     let seed = web.url(0, "/");
     // The run ends long before robots.txt may be fetched again.

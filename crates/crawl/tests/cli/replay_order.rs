@@ -1,7 +1,7 @@
 //! Replays reproduce the exact order of requests: with several hosts without gaps, in later rounds,
 //! and in crawls that were killed and resumed.
 
-use crawl_testweb::{HttpAnswer, ReplyScript, ScriptedReply, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplySequence, ScriptedReply, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
@@ -16,13 +16,13 @@ fn web(seed: u64, pages: u64) -> TestWeb {
         .hosts(HOSTS)
         .pages(pages)
         .start();
-    let busy = ReplyScript::from(HttpAnswer::of(503).header("retry-after", "0"));
+    let busy = ReplySequence::from(HttpAnswer::of(503).header("retry-after", "0"));
     web.script(
         1,
         "/busy",
         busy.then(HttpAnswer::html("<a href=/late>late</a>")),
     );
-    let failing = ReplyScript::from(HttpAnswer::of(500)).then(HttpAnswer::of(502));
+    let failing = ReplySequence::from(HttpAnswer::of(500)).then(HttpAnswer::of(502));
     web.script(1, "/late", failing.then(HttpAnswer::html("late")));
     web.script(2, "/moved", HttpAnswer::redirect(302, "/there"));
     web.script(2, "/there", HttpAnswer::html("there"));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
-use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplySequence, TestWeb};
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn two_rounds() -> TwoRounds {
     let mut web = TestWeb::builder().seed(11).pages(60).gzip(false).script(
         0,
         "/packed",
-        ReplyScript::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
+        ReplySequence::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
     );
     let mut links = String::new();
     for number in 0..ILLUSTRATED {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb};
+use crawl_testweb::{HttpAnswer, ReplySequence, TestWeb};
 use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
@@ -22,7 +22,7 @@ fn crawl(cmd: &Cmd, output: &str) {
         .script(
             0,
             "/gone",
-            ReplyScript::from(HttpAnswer::html("here")).then(HttpAnswer::of(410)),
+            ReplySequence::from(HttpAnswer::html("here")).then(HttpAnswer::of(410)),
         )
         .script(0, "/moved", HttpAnswer::redirect(301, "/same"))
         .script(0, "/same", HttpAnswer::html("<title>the same</title>"))

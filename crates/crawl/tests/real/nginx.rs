@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crawl_testweb::{NginxEndpoint, NginxLog, NginxSpec};
+use crawl_testweb::{NginxEndpoint, NginxLogDestination, NginxSpec};
 use tempfile::TempDir;
 
 use crate::named;
@@ -52,7 +52,7 @@ impl Nginx {
             mime_types: named("CRAWL_NGINX_MIME_TYPES"),
             root: root.to_owned(),
             dir: dir.path().to_owned(),
-            log: NginxLog::Piped,
+            log: NginxLogDestination::Piped,
             endpoint,
             log_line: "$http_from $request_uri",
         })

@@ -7,12 +7,12 @@
 
 mod concurrent_workers;
 mod export_to_directory;
-mod groups;
-mod hand_over;
 mod import;
 mod lost_directory;
+mod server_groups;
 mod shared_crawl_harness;
 mod worker_error_messages;
+mod worker_failover;
 
 #[path = "../../../shared-frontier/tests/shared/postgres.rs"]
 #[expect(

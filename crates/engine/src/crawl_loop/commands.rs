@@ -8,12 +8,12 @@ use super::Coordinator;
 use super::robots::may_be_anothers;
 use crate::config::Config;
 use crate::control::{
-    AnswerSender, CommandAnswer, CommandRefusal, CrawlCommand, LiveState, PostedCommand,
+    AnswerSender, CommandAnswer, CommandRefusal, CrawlCommand, LiveCrawlState, PostedCommand,
 };
 use crate::messages::{Effect, PostedDurableCommand, WriterMessage};
-use crate::time::millis;
+use crate::time_conversions::millis;
 
-/// Maximum number of hosts to list in a [`LiveState`].
+/// Maximum number of hosts to list in a [`LiveCrawlState`].
 const MAX_HOSTS_SHOWN: usize = 50;
 
 impl Coordinator {
@@ -101,8 +101,8 @@ impl Coordinator {
     }
 
     /// Returns the state of the crawl, for an operator.
-    fn live(&self, now: Tick) -> LiveState {
-        LiveState {
+    fn live(&self, now: Tick) -> LiveCrawlState {
+        LiveCrawlState {
             progress: self.progress(now),
             latest: self.report.latest(),
             hosts: self.hosts.busiest(now, MAX_HOSTS_SHOWN),

@@ -10,7 +10,7 @@ use crawl_weburl::CanonicalUrl;
 /// last and alone.
 const DEATHS_UNTIL_ALONE: u32 = 3;
 
-/// How to treat a leased URL.
+/// How to treat a leased URL, given how often the process died while reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SuspectTreatment {
     /// Treat the URL like any other.

@@ -16,10 +16,10 @@ use crawl_weburl::{Origin, canonicalize};
 use super::Coordinator;
 use super::run_statistics::RunStatistics;
 use crate::config::Config;
+use crate::crawl_totals::CrawlTotals;
 use crate::messages::page::FetchContext;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::run_counters::CommitStatistics;
-use crate::totals::CrawlTotals;
 
 pub(super) fn at(second: u64) -> Tick {
     Tick::from_micros(second * 1_000_000)

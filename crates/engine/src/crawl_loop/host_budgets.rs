@@ -8,9 +8,9 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::group_budgets::{GroupBudgetAvailability, GroupBudgetTracker};
+use super::host_group_budgets::{GroupBudgetAvailability, GroupBudgetTracker};
 use crate::config::{CrawlBudgets, HostBudget};
-use crate::messages::StoredSpending;
+use crate::messages::StoredHostSpending;
 use crate::summary::EndReason;
 
 /// The budgets and spending of all hosts that this crawl knows.
@@ -190,11 +190,11 @@ impl HostBudgetTracker {
     }
 
     /// Returns the durable form of a host's spending.
-    pub(crate) fn stored(&self, host: &HostKey) -> StoredSpending {
+    pub(crate) fn stored(&self, host: &HostKey) -> StoredHostSpending {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
         let numbers = [self.round.into(), account.pages, account.bytes, served];
-        let mut stored = StoredSpending::default();
+        let mut stored = StoredHostSpending::default();
         for (bytes, number) in stored.chunks_exact_mut(8).zip(numbers) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
@@ -372,7 +372,7 @@ impl HostBudgetTracker {
     }
 
     fn read<'a>(&self, stored: &'a [u8]) -> Option<(HostSpending, &'a [u8])> {
-        let (numbers, rest) = stored.split_first_chunk::<{ size_of::<StoredSpending>() }>()?;
+        let (numbers, rest) = stored.split_first_chunk::<{ size_of::<StoredHostSpending>() }>()?;
         let number = |at: usize| {
             let bytes = numbers[8 * at..].first_chunk::<8>();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))

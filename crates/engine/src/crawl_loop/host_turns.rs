@@ -7,7 +7,7 @@ use crawl_archive::rows::HostTurn;
 use crawl_frontier::Lease;
 use crawl_scheduler::{RequestPurpose, Tick};
 
-use crate::totals::{CommitPoint, CrawlTotals};
+use crate::crawl_totals::{CommitPoint, CrawlTotals};
 
 /// Maximum URLs that one turn (the use of a permit) settles or requeues behind other URLs, and
 /// maximum URLs judged before the loop handles events. This bounds how long commits, commands and
@@ -171,8 +171,8 @@ mod tests {
     use super::super::DriverStep;
     use super::super::fixtures::{at, coordinator, copy, leased, open_to_all};
     use super::{MAX_JUDGED, TurnTracker};
+    use crate::crawl_totals::CrawlTotals;
     use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage};
-    use crate::totals::CrawlTotals;
 
     fn lease(after: u64) -> Lease {
         let url = canonicalize(None, "http://a.example/").unwrap();

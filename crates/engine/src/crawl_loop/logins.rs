@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crawl_extractor::{DecodedPage, read_post_forms};
-use crawl_fetcher::{CredentialsDigest, Exchange, ExchangeFailure, SiteSessions};
+use crawl_fetcher::{Exchange, ExchangeFailure, RefusedCredentialsDigest, SiteSessions};
 use crawl_scheduler::Tick;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, HostPatternMap, Origin, class_of_host};
 
@@ -28,9 +28,9 @@ const MAX_LOGOUTS: u32 = 100;
 /// that, but other pages do not, the page is set aside. If several pages in a row still look logged
 /// out, the login has failed, and the site gets no more requests.
 ///
-/// [`permit_decision`](Self::permit_decision) decides what a permit of a host is used for. The result of a login request
-/// is reported with [`answered`](Self::answered), and the credentials of a login with
-/// [`credentials_read`](Self::credentials_read). For each page of the site,
+/// [`permit_decision`](Self::permit_decision) decides what a permit of a host is used for. The
+/// result of a login request is reported with [`answered`](Self::answered), and the credentials of
+/// a login with [`credentials_read`](Self::credentials_read). For each page of the site,
 /// [`page_ended`](Self::page_ended) records whether the page looks logged in.
 #[derive(Debug, Default)]
 pub(super) struct LoginTracker {
@@ -52,7 +52,7 @@ struct SiteState {
     generation: u32,
     evidence: SiteSessionTracker,
     /// The digest of the credentials that were sent last.
-    tried: Option<CredentialsDigest>,
+    tried: Option<RefusedCredentialsDigest>,
     /// Origins whose pages wait for the login.
     waiting: BTreeSet<Origin>,
 }
@@ -248,7 +248,8 @@ impl LoginTracker {
         (decision, reaction)
     }
 
-    /// Puts a request back that [`permit_decision`](Self::permit_decision) returned, because it was not sent.
+    /// Puts a request back that [`permit_decision`](Self::permit_decision) returned, because it was
+    /// not sent.
     pub(super) fn put_back(&mut self, request: LoginStepRequest) {
         if let Some(state) = self.sites.get_mut(&request.login.site) {
             state.phase = Phase::Request(request);

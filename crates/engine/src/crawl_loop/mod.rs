@@ -1,7 +1,6 @@
 //! The crawl loop: handles events, and emits effects.
 
 mod backlog;
-mod changed_settings;
 mod commands;
 mod completion_estimate;
 mod crash_suspects;
@@ -10,12 +9,13 @@ mod file_byte_lock;
 #[cfg(test)]
 mod fixtures;
 mod free_space_limit;
-mod group_budgets;
 mod host_budgets;
+mod host_group_budgets;
 pub(crate) mod host_locks;
 mod host_turns;
 mod hosts;
 mod lease_judge;
+mod live_settings_changes;
 mod login_requests;
 mod logins;
 mod page_requests;
@@ -64,11 +64,11 @@ use self::run_scope::RunScope;
 use self::run_statistics::RunStatistics;
 use self::worker_coordination::{NewsReaction, WorkerCoordination};
 use crate::config::Config;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
-use crate::messages::sharing::SharedNews;
+use crate::messages::sharing::SharedFrontierNews;
 use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage};
 use crate::summary::EndReason;
-use crate::totals::CrawlTotals;
 use crate::trace_events::TraceEventEmitter;
 
 /// The crawl loop: passes events to the parts that own the state of a crawl, and the effects of
@@ -230,7 +230,7 @@ impl Coordinator {
     }
 
     /// Handles news about the other workers of a shared crawl.
-    fn handle_news(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
+    fn handle_news(&mut self, now: Tick, news: SharedFrontierNews, out: &mut Vec<Effect>) {
         let pages = self.totals().pages;
         match self.shared.take_in(news, pages, out) {
             NewsReaction::Nothing => {}

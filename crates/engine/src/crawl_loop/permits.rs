@@ -1,6 +1,6 @@
 //! The use of a permit: all steps from the scheduler's permit to the request.
 
-use crawl_archive::rows::RenderMessageRow;
+use crawl_archive::rows::RenderEventRow;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Permit, RequestPurpose, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -77,7 +77,7 @@ impl Coordinator {
         // Record dropped resources (those that pages stopped waiting for) ahead of the turn,
         // because they influence what the turn does.
         for (page, key) in self.renders.take_dropped() {
-            let step = RenderMessageRow {
+            let step = RenderEventRow {
                 page: Some(page.0),
                 url: self.loggable(&key.url),
                 ..self.render_step(now, "dropped")

@@ -10,7 +10,7 @@ use super::completion_estimate::{
     CompletionEstimate, MAX_URLS_BY_HOST, RoundAndRunTotal, WorkDoneAndLeft, estimate,
 };
 use crate::control::{CrawlPhase, ProgressSnapshot};
-use crate::totals::CrawlTotals;
+use crate::crawl_totals::CrawlTotals;
 
 impl Coordinator {
     #[must_use]

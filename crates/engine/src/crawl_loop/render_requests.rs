@@ -1,6 +1,6 @@
 //! Renders pages, and spends permits on the resources that the pages request.
 
-use crawl_archive::rows::{RenderMessageRow, RenderResult};
+use crawl_archive::rows::{RenderEventRow, RenderResult};
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::{
     FrontierError, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
@@ -17,11 +17,12 @@ use crate::config::Config;
 use crate::content_filter;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    RenderId, ResourceFetch, UnrenderedPageSummary, VisibleContentSize, WantedResource,
+    PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
+    VisibleContentSize,
 };
 use crate::messages::{Effect, Job, SideExchange, WriterMessage};
 use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 /// What a permit for a page is used for. A resource of a page in the browser takes precedence.
 pub(super) enum RenderPermitUse {
@@ -64,7 +65,7 @@ impl Coordinator {
         shell: UnrenderedPageSummary,
         out: &mut Vec<Effect>,
     ) {
-        let step = RenderMessageRow {
+        let step = RenderEventRow {
             url: Some(page.lease.url.to_string()),
             ..self.render_step(now, "scripted")
         };
@@ -83,7 +84,7 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) {
         if let Some(url) = self.renders.page_url(id) {
-            let step = RenderMessageRow {
+            let step = RenderEventRow {
                 page: Some(id.0),
                 result: Some(self.render_result(url, &result)),
                 ..self.render_step(now, "rendered")
@@ -121,7 +122,7 @@ impl Coordinator {
     pub(super) fn resource_wanted(
         &mut self,
         now: Tick,
-        wanted: WantedResource,
+        wanted: PostedResourceRequest,
         out: &mut Vec<Effect>,
     ) {
         let url = self.renders.url_of(&wanted);
@@ -154,11 +155,11 @@ impl Coordinator {
     fn note_wanted(
         &self,
         now: Tick,
-        WantedResource { page, request, .. }: &WantedResource,
+        PostedResourceRequest { page, request, .. }: &PostedResourceRequest,
         url: Option<&CanonicalUrl>,
         out: &mut Vec<Effect>,
     ) {
-        let step = RenderMessageRow {
+        let step = RenderEventRow {
             page: Some(page.0),
             url: url.and_then(|url| self.loggable(url)),
             method: Some(request.method.clone()),
@@ -171,13 +172,13 @@ impl Coordinator {
 
     /// Returns a row of the order log (`state/order.jsonl`) for a step of rendering, with the
     /// columns that every step has.
-    pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderMessageRow {
-        RenderMessageRow {
+    pub(super) fn render_step(&self, now: Tick, step: &str) -> RenderEventRow {
+        RenderEventRow {
             at: now.as_millis(),
             step: step.to_owned(),
             ended: self.hosts.requests().ended_in_run(),
             settled: self.report.of_all_runs().messages,
-            ..RenderMessageRow::default()
+            ..RenderEventRow::default()
         }
     }
 
@@ -304,7 +305,7 @@ impl Coordinator {
                 Ok(()) => return Ok(RenderPermitUse::Send(Job::Render(Box::new(request)))),
                 Err(Some(exclusion)) => {
                     self.renders.refuse(&request.key);
-                    let ResourceFetch { key, page, .. } = request;
+                    let ResourceFetchRequest { key, page, .. } = request;
                     self.list_refused(key.url, page, exclusion, out);
                 }
                 Err(None) => {
@@ -354,7 +355,7 @@ impl Coordinator {
     pub(super) fn resource_fetched(
         &mut self,
         now: Tick,
-        request: &ResourceFetch,
+        request: &ResourceFetchRequest,
         result: Result<Exchange, ExchangeFailure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {

@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    PageSourceToRead, RenderId, ResourceFetch, ResourceKey, UnrenderedPageSummary,
-    VisibleContentSize, WantedResource,
+    PageSourceToRead, PostedResourceRequest, RenderId, ResourceFetchRequest, ResourceKey,
+    UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::render::{
     EncodedResponse, RenderConfig, RenderFailure, RenderLimits, RenderMode, RenderedPage,
     ResourceKind, ResourceRequest, has_private_address, is_html,
 };
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 /// Maximum pages that wait to be rendered.
 /// Beyond the limit: no further page is fetched until one is rendered.
@@ -151,7 +151,7 @@ pub(super) enum ResourceAccess {
 
 #[derive(Debug)]
 struct AskedResource {
-    request: ResourceFetch,
+    request: ResourceFetchRequest,
     deadline: Tick,
     waiters: Vec<(RenderId, Answer)>,
 }
@@ -300,7 +300,7 @@ impl RenderTracker {
 
     /// Returns the URL of a resource that a page wants. `None` if it is unusable, or the page is
     /// not open.
-    pub(super) fn url_of(&self, wanted: &WantedResource) -> Option<CanonicalUrl> {
+    pub(super) fn url_of(&self, wanted: &PostedResourceRequest) -> Option<CanonicalUrl> {
         let page = self.page_url(wanted.page)?;
         canonicalize(Some(page), &wanted.request.url).ok()
     }
@@ -310,11 +310,11 @@ impl RenderTracker {
     pub(super) fn wanted(
         &mut self,
         now: Tick,
-        wanted: WantedResource,
+        wanted: PostedResourceRequest,
         url: Option<CanonicalUrl>,
         access: impl FnOnce(&CanonicalUrl, &CanonicalUrl) -> ResourceAccess,
     ) -> ResourceRequestState {
-        let WantedResource {
+        let PostedResourceRequest {
             page,
             request,
             answer,
@@ -356,7 +356,7 @@ impl RenderTracker {
             return ResourceRequestState::Done;
         }
         let origin = key.url.origin();
-        let request = ResourceFetch {
+        let request = ResourceFetchRequest {
             key: key.clone(),
             page: from,
             tries: 0,
@@ -385,7 +385,7 @@ impl RenderTracker {
 
     /// Takes the next resource of an origin that some page still waits for and may receive. Refuses
     /// the resources before that one.
-    pub(super) fn next_at(&mut self, origin: &Origin) -> Option<ResourceFetch> {
+    pub(super) fn next_at(&mut self, origin: &Origin) -> Option<ResourceFetchRequest> {
         let max = self.rules.as_ref()?.limits.bytes;
         let mut next = None;
         while next.is_none()

@@ -9,7 +9,7 @@ use super::robots::{RobotsReaction, RobotsStep};
 use super::{Coordinator, request_rows};
 use crate::messages::{Effect, EndedExchange, Job, SideExchange, WriterMessage};
 use crate::run_counters::EndedRequest;
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 impl Coordinator {
     pub(super) fn fetched(&mut self, now: Tick, ended: Box<EndedExchange>, out: &mut Vec<Effect>) {

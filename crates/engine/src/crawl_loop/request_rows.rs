@@ -8,11 +8,11 @@ use crawl_policy::RuleVerdict;
 use crawl_scheduler::{OutcomeKind, SpentPermit};
 use tracing::Span;
 
+use crate::crawl_totals::CommitPoint;
 use crate::login::{SessionStatus, judge};
 use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
-use crate::time::millis;
-use crate::totals::CommitPoint;
+use crate::time_conversions::millis;
 use crate::usage_preferences::rule_text;
 
 /// Creates the event that reports the end of an exchange.

@@ -6,10 +6,10 @@ use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use crate::control::RecentPage;
+use crate::crawl_totals::CrawlTotals;
 use crate::revisit::visit::{RevisitRules, Round};
 use crate::run_counters::{CommitStatistics, EndedRequest, RunCounters};
 use crate::summary::SeedFailure;
-use crate::totals::CrawlTotals;
 
 /// Maximum pages in [`RunStatistics::latest`].
 const MAX_LATEST_PAGES: usize = 10;
@@ -41,7 +41,7 @@ impl RunStatistics {
         RunStatistics {
             totals: at_start,
             at_start,
-            round: Round::first(crate::time::seconds(now)),
+            round: Round::first(crate::time_conversions::seconds(now)),
             counters: RunCounters::default(),
             robots_requests: 0,
             unusable: BTreeMap::new(),

@@ -106,9 +106,9 @@ mod tests {
     use crawl_frontier::{LeaseOutcome, UrlToAdmit};
 
     use super::super::fixtures::{coordinator, leased, pages, run_report};
+    use crate::crawl_totals::CrawlTotals;
     use crate::run_counters::CommitStatistics;
     use crate::summary::{EndReason, RunSummary, SeedFailure};
-    use crate::totals::CrawlTotals;
 
     fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> CrawlTotals {
         CrawlTotals {

@@ -21,13 +21,13 @@ use crate::config::{EmbeddedResourcePolicy, HostBudget};
 use crate::control::{
     CommandAnswer, CommandRefusal, CrawlCommand, CrawlPhase, MAX_PARKED, PostedCommand, StopUrgency,
 };
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::login::LoginFailure;
 use crate::messages::{DurableCommand, Effect, Event, GroupCommitResult, Job, WriterMessage};
 use crate::shared_trap_detector::put_aside;
 use crate::simulated::scripted_servers::{answer, failure};
 use crate::summary::{EndReason, SeedFailure};
-use crate::totals::CrawlTotals;
 
 const SECOND: Duration = Duration::from_secs(1);
 

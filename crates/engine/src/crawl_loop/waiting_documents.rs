@@ -29,7 +29,7 @@ const DOCUMENT_OVERHEAD: u64 = 16 << 10;
 /// their URLs are pending again.
 const STOP_GRACE: Duration = Duration::from_millis(250);
 
-/// Whether to give up work that would hold up the end of a run.
+/// When to give up work that would hold up the end of a run, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GiveUpTime {
     /// There is nothing to give up, or it was given up already.

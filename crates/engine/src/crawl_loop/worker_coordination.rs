@@ -8,7 +8,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 use crate::messages::Effect;
-use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
+use crate::messages::sharing::{HostOwnership, SharedFrontierNews, SharedFrontierRequest};
 use crate::summary::EndReason;
 
 /// If a worker may fetch fewer further pages than this, it requests more.
@@ -148,27 +148,27 @@ impl WorkerCoordination {
     /// pages.
     pub(super) fn take_in(
         &mut self,
-        news: SharedNews,
+        news: SharedFrontierNews,
         pages: u64,
         out: &mut Vec<Effect>,
     ) -> NewsReaction {
         self.work_news += u64::from(news.gives_work());
         match news {
-            SharedNews::Taken(origins) => {
+            SharedFrontierNews::Taken(origins) => {
                 self.end_rest(pages, out);
                 return NewsReaction::Wake(origins);
             }
-            SharedNews::Leave(buckets) => {
+            SharedFrontierNews::Leave(buckets) => {
                 let buckets = buckets.into_iter().map(|bucket| (bucket, false));
                 self.leaving.extend(buckets);
                 self.looked_at = Tick::ZERO;
             }
-            SharedNews::HandedOver(buckets) => {
+            SharedFrontierNews::HandedOver(buckets) => {
                 for bucket in buckets {
                     self.leaving.remove(&bucket);
                 }
             }
-            SharedNews::LinksWait => {
+            SharedFrontierNews::LinksWait => {
                 if !std::mem::replace(&mut self.takes_links, true) {
                     self.end_rest(pages, out);
                     return NewsReaction::TakeLinks;
@@ -176,15 +176,15 @@ impl WorkerCoordination {
             }
             // The answer is outdated: since the request, this worker has rested, and has given its
             // allowed pages back.
-            SharedNews::Allowed { rests, .. } if rests != self.rests => {}
-            SharedNews::Allowed { pages, .. } => {
+            SharedFrontierNews::Allowed { rests, .. } if rests != self.rests => {}
+            SharedFrontierNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
                 self.allowed = Some(pages);
             }
-            SharedNews::OthersBytes(bytes) => self.others_bytes = bytes,
-            SharedNews::PagesSpent => self.are_pages_spent = true,
-            SharedNews::Over { rest } => self.is_over = self.rest == Some(rest),
-            SharedNews::Drain => return NewsReaction::End,
+            SharedFrontierNews::OthersBytes(bytes) => self.others_bytes = bytes,
+            SharedFrontierNews::PagesSpent => self.are_pages_spent = true,
+            SharedFrontierNews::Over { rest } => self.is_over = self.rest == Some(rest),
+            SharedFrontierNews::Drain => return NewsReaction::End,
         }
         NewsReaction::Nothing
     }
@@ -213,7 +213,10 @@ impl WorkerCoordination {
             self.asks_for_pages = true;
             self.asked_at = Some(pages);
             let rests = self.rests;
-            out.push(Effect::Share(SharedRequest::MorePages { pages, rests }));
+            out.push(Effect::Share(SharedFrontierRequest::MorePages {
+                pages,
+                rests,
+            }));
         }
         let is_due = now.since(self.looked_at) >= HAND_OVER_INTERVAL;
         let looks = !self.leaving.is_empty() && is_due;
@@ -242,7 +245,7 @@ impl WorkerCoordination {
 
     /// Returns the request that reports whether this worker rests.
     fn rest_request(&self, pages: u64) -> Effect {
-        Effect::Share(SharedRequest::Rest {
+        Effect::Share(SharedFrontierRequest::Rest {
             rest: self.rest,
             pages,
             work_news: self.work_news,
@@ -297,7 +300,7 @@ impl WorkerCoordination {
             })
             .collect();
         if !free.is_empty() {
-            out.push(Effect::Share(SharedRequest::HandOver(free.clone())));
+            out.push(Effect::Share(SharedFrontierRequest::HandOver(free.clone())));
         }
         free
     }

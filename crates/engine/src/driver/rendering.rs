@@ -7,7 +7,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::task::spawn_blocking;
 
 use crate::messages::Event;
-use crate::messages::render::{RenderId, VisibleContentSize, WantedResource};
+use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
     EncodedResponse, PageToRender, RenderFailure, Renderer, ResourceRequestSender,
 };
@@ -19,7 +19,7 @@ pub(super) fn requests_of(
     events: WeakUnboundedSender<Event>,
 ) -> ResourceRequestSender {
     ResourceRequestSender(Arc::new(move |request, answer| {
-        let wanted = Box::new(WantedResource {
+        let wanted = Box::new(PostedResourceRequest {
             page,
             request,
             answer,

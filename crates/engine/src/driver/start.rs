@@ -26,7 +26,9 @@ use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{FreeSpaceMeter, FreeSpaceWatcher};
-use crate::index::log_follower::{self, Indexer, IndexingStopCondition, IsBusy, OpenedIndex};
+use crate::index::log_follower::{
+    self, CrawlBusyCheck, Indexer, IndexingStopCondition, OpenedIndex,
+};
 use crate::messages::Event;
 use crate::messages::message_key::{KeyedMessage, MessageKeyAssigner};
 use crate::meta_keys::{META_SESSION, META_TRAPS};
@@ -35,8 +37,8 @@ use crate::read::reader_pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitRules;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::sharing::{OwnedHosts, SharingThread};
-use crate::state::delay_log::DelayLog;
+use crate::sharing::{SharingThread, WorkerHostOwnership};
+use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
@@ -99,7 +101,7 @@ impl Driver {
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
-        let delays = DelayLog::open(config, now)?;
+        let delays = DelaySettingsLog::open(config, now)?;
         let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
         let note_address = |host: &str, address: IpAddr| fetcher.note_past_address(host, address);
         restore_earlier_run(&mut coordinator, config, note_address, &mut directory, now)?;
@@ -356,7 +358,7 @@ pub(crate) fn restore_earlier_run(
     now: Tick,
 ) -> Result<(), EngineError> {
     if let Some(shared) = &directory.shared {
-        coordinator.share_crawl(Arc::new(OwnedHosts::new(Arc::clone(shared))));
+        coordinator.share_crawl(Arc::new(WorkerHostOwnership::new(Arc::clone(shared))));
     }
     // If workers share the frontier, it may contain URLs even at this worker's first start.
     if directory.resumed || directory.shared.is_some() {
@@ -374,7 +376,7 @@ pub(crate) fn restore_earlier_run(
 }
 
 /// Returns the function with which the indexer checks whether readers need the processors.
-fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
+fn is_busy(config: &Config, load: &ReaderLoad) -> CrawlBusyCheck {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
     // In a run with a time limit, never delay indexing while readers are busy, because there may
     // be no time for it later.

@@ -4,7 +4,7 @@
 //! All changes are written to new files in the folder of [`file_swap`], which then replaces all
 //! files at once. After a crash, either the crawl is unchanged, or everything to be erased is gone.
 
-mod rows;
+mod rewrite_row_files;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use crawl_frontier::{Frontier as _, RemovalFilter};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
-use self::rows::{ROW_FILES, rewrite_file};
+use self::rewrite_row_files::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
 use crate::index::{INDEX_FOLDER, LOG, NEW_FOLDER, OLD_FOLDER};
 use crate::meta_keys::{
@@ -34,7 +34,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::random_walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
-use crate::state::extract_files::finish_replacement;
+use crate::state::extracted_field_files::finish_replacement;
 use crate::state::file_swap::{self, FileSwap, LIST};
 use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneHmacKey, Tombstones, host_digest, page_digest, tombstone_of,

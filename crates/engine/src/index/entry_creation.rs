@@ -4,10 +4,10 @@ use crawl_extractor::{
     ContentLimits, DecodedPage, ExtractedPage, NamedMeta, PageContent, PageContext, ReadingLimits,
     VisibleTextObserver, link_header, read_page_text,
 };
-use crawl_fetcher::{Interstitial, PageOutline, interstitial};
+use crawl_fetcher::{Interstitial, InterstitialSigns, interstitial};
 #[cfg(feature = "search")]
 use crawl_index::{FetchedDocument, judge};
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 use crawl_policy::{PageDirectives, ProductToken, RobotsProfile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
@@ -38,7 +38,7 @@ pub(crate) fn interstitial_of(
     page: &ExtractedPage,
     text: &DecodedPage<'_>,
 ) -> Option<Interstitial> {
-    let outline = PageOutline {
+    let outline = InterstitialSigns {
         title: page.title.as_deref().unwrap_or_default(),
         heading: page.outline.heading.as_deref().unwrap_or_default(),
         passwords: page.outline.passwords,
@@ -78,7 +78,7 @@ pub(crate) fn entry(
     directives: &PageDirectives,
     refused: Option<&str>,
     (resolve, is_in_crawl): (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
-) -> IndexEntry {
+) -> IndexLogEntry {
     let canonical = linked_canonical(headers);
     let content_type = headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -95,7 +95,7 @@ pub(crate) fn entry(
     };
     judge(&document, resolve).map_or_else(
         |why| left_out(url, why.to_string()),
-        |page| IndexEntry::Put(Box::new(page)),
+        |page| IndexLogEntry::Put(Box::new(page)),
     )
 }
 
@@ -109,13 +109,13 @@ pub(crate) fn entry(
     _directives: &PageDirectives,
     _refused: Option<&str>,
     _links: (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
-) -> IndexEntry {
+) -> IndexLogEntry {
     left_out(url, "search_not_in_build")
 }
 
 /// Creates an entry that keeps a URL out of the index.
-pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry {
-    IndexEntry::Drop {
+pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexLogEntry {
+    IndexLogEntry::Drop {
         url: url.to_string(),
         why: why.into(),
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crawl_archive::{BoundedLine, LineReader, RowFileWriter};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntrySource, visit_read_ahead};
+use crawl_index::{EntryVisitor, IndexError, IndexLogEntry, PendingEntrySource, visit_read_ahead};
 use serde::{Deserialize, Serialize};
 
 use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
@@ -23,7 +23,7 @@ const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How far an index has read an indexing log. This value is stored with each commit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogPosition {
+pub(crate) struct IndexingLogPosition {
     pub(crate) log: u64,
     #[serde(rename = "octets")]
     pub(crate) bytes: u64,
@@ -35,12 +35,12 @@ pub(crate) fn place(
     note: Option<&str>,
     number: u64,
     committed: u64,
-) -> Result<LogPosition, String> {
-    let begin = LogPosition {
+) -> Result<IndexingLogPosition, String> {
+    let begin = IndexingLogPosition {
         log: number,
         bytes: 0,
     };
-    match note.map(serde_json::from_str::<LogPosition>) {
+    match note.map(serde_json::from_str::<IndexingLogPosition>) {
         None if number == 1 => Ok(begin),
         None => Err("it is missing".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
@@ -99,13 +99,13 @@ pub(crate) fn begin_log(
 /// Returns the note of an index that has read all indexing logs before `number`, and nothing of log
 /// `number`.
 pub(crate) fn note_of(number: u64) -> String {
-    note(LogPosition {
+    note(IndexingLogPosition {
         log: number,
         bytes: 0,
     })
 }
 
-pub(crate) fn note(read: LogPosition) -> String {
+pub(crate) fn note(read: IndexingLogPosition) -> String {
     serde_json::to_string(&read).unwrap_or_default()
 }
 
@@ -143,7 +143,7 @@ impl IndexingLogReader {
     }
 
     /// Returns the next entry. Call this only if there is one.
-    pub(crate) fn next_entry(&mut self) -> Result<IndexEntry, IndexError> {
+    pub(crate) fn next_entry(&mut self) -> Result<IndexLogEntry, IndexError> {
         let at = self.at;
         let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
             dir: self.dir.join(INDEX_FOLDER),
@@ -172,7 +172,7 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
 }
 
 /// The part of the indexing log that is unread when a run ends.
-pub(crate) struct RestOfLog {
+pub(crate) struct UnreadIndexingLog {
     pub(crate) dir: PathBuf,
     /// The byte offset up to which the index has read the indexing log.
     pub(crate) from: u64,
@@ -183,7 +183,7 @@ pub(crate) struct RestOfLog {
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 
-impl PendingEntrySource for RestOfLog {
+impl PendingEntrySource for UnreadIndexingLog {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         let mut left_out = BTreeMap::new();
         if self.from < self.end {
@@ -204,7 +204,7 @@ impl PendingEntrySource for RestOfLog {
 }
 
 /// Counts an entry if it keeps its page out of the index.
-pub(crate) fn count_left_out(left_out: &mut BTreeMap<String, u64>, entry: &IndexEntry) {
+pub(crate) fn count_left_out(left_out: &mut BTreeMap<String, u64>, entry: &IndexLogEntry) {
     if let Some(why) = entry.left_out() {
         *left_out.entry(why.to_owned()).or_default() += 1;
     }

@@ -1,7 +1,7 @@
 //! Tests which pages are recognized as interstitials, given their bytes.
 
 use crawl_extractor::{DecodedPage, ReadingLimits, read_text};
-use crawl_fetcher::{Interstitial, PageOutline, interstitial};
+use crawl_fetcher::{Interstitial, InterstitialSigns, interstitial};
 use http::{HeaderMap, HeaderValue};
 
 use super::entry_creation::interstitial_of;
@@ -162,7 +162,7 @@ fn ordinary_pages_are_not_interstitials() {
 
 #[test]
 fn an_answer_without_a_page_is_recognized_by_its_headers() {
-    let none = PageOutline::default();
+    let none = InterstitialSigns::default();
     assert_eq!(interstitial(503, &HeaderMap::new(), &none), None);
 }
 

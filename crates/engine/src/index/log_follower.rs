@@ -27,10 +27,10 @@ use crawl_index::{CommitOutcome, IndexError, IndexWriter};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::index::indexing_log::{
-    IndexingLogReader, LogPosition, RestOfLog, begin_log, begin_log_unfollowed, count_left_out,
-    follow_log, log_path, mend_swap, note, note_of, place,
+    IndexingLogPosition, IndexingLogReader, UnreadIndexingLog, begin_log, begin_log_unfollowed,
+    count_left_out, follow_log, log_path, mend_swap, note, note_of, place,
 };
-use crate::index::log_number::{forget, number};
+use crate::index::indexing_log_number::{forget, number};
 use crate::index::rebuild::{self, IndexRebuildSettings};
 use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
@@ -46,7 +46,7 @@ const MAX_WAITING_BYTES: u64 = 512 << 20;
 const MANY_BYTES: u64 = 8 << 20;
 
 /// A function that returns whether the crawl keeps the processors busy.
-pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type CrawlBusyCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Decides when indexing must stop early. Indexing stops between two pages, never within one.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ pub(crate) struct OpenedIndex {
     pub(crate) log: RowFileWriter,
     start: Start,
     /// The committed length of the indexing log, as a read position.
-    read: LogPosition,
+    read: IndexingLogPosition,
     pages_committed: Option<u64>,
     has_archive: ArchivePresence,
 }
@@ -81,7 +81,7 @@ pub(crate) struct OpenedIndex {
 enum Start {
     /// An index has read the indexing log up to this position. The files of the index are not
     /// checked yet.
-    At(LogPosition),
+    At(IndexingLogPosition),
     /// No usable index contains the pages settled so far. Contains the reason.
     Without(IndexRebuildReason),
 }
@@ -144,7 +144,7 @@ impl OpenedIndex {
         Ok(OpenedIndex {
             log,
             start: position.map_or_else(Start::Without, Start::At),
-            read: LogPosition { log: number, bytes },
+            read: IndexingLogPosition { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,
         })
@@ -174,8 +174,8 @@ pub(crate) struct Indexer {
 /// The state of the index when its thread ended.
 pub(crate) enum IndexerOutcome {
     /// The thread has an index. It read the indexing log to its end, or left the rest to
-    /// [`LogFollower::finish`], or stopped because the run's time was over.
-    Read(Box<LogFollower>),
+    /// [`IndexingLogFollower::finish`], or stopped because the run's time was over.
+    Read(Box<IndexingLogFollower>),
     /// Nothing of the indexing log was read, because the index is unusable, or because the run
     /// ended before the index was checked.
     Without(IndexSummary),
@@ -204,7 +204,7 @@ struct Setting {
     frontier: Arc<dyn Frontier>,
     rules: IndexRebuildSettings,
     halt: IndexingStopCondition,
-    is_busy: IsBusy,
+    is_busy: CrawlBusyCheck,
 }
 
 impl Indexer {
@@ -214,7 +214,7 @@ impl Indexer {
         config: &Config,
         frontier: Arc<dyn Frontier>,
         indexing: OpenedIndex,
-        (halt, is_busy): (IndexingStopCondition, IsBusy),
+        (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFileWriter), EngineError> {
         let setting = Setting {
@@ -281,7 +281,7 @@ impl Indexer {
 
     /// Waits for the thread to end. If `is_whole` is false, because the run is not complete, the
     /// thread first reads the indexing log to its end. Otherwise it leaves the rest of the log to
-    /// [`LogFollower::finish`].
+    /// [`IndexingLogFollower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<IndexerOutcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -296,7 +296,7 @@ impl Indexer {
 struct Opening {
     setting: Setting,
     /// The committed length of the indexing log. A rebuilt index reads on from there.
-    read: LogPosition,
+    read: IndexingLogPosition,
     pages_committed: Option<u64>,
     has_archive: ArchivePresence,
     leaves_rest: Arc<AtomicBool>,
@@ -351,12 +351,13 @@ impl Opening {
     fn follow(
         &self,
         writer: IndexWriter,
-        read: LogPosition,
+        read: IndexingLogPosition,
         lengths: &Receiver<u64>,
     ) -> Result<IndexerOutcome, EngineError> {
         let (dir, halt) = (&self.setting.dir, self.setting.halt.clone());
         let is_busy = Arc::clone(&self.setting.is_busy);
-        let mut follower = LogFollower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
+        let mut follower =
+            IndexingLogFollower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
         follower.follow(lengths, &self.leaves_rest)?;
         Ok(IndexerOutcome::Read(Box::new(follower)))
     }
@@ -371,7 +372,7 @@ impl Opening {
 
 /// Returns the outcome of a run that ended before the index was checked. All entries of the run
 /// remain in the log. Waits until the writer has ended.
-fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> IndexerOutcome {
+fn waiting(read: IndexingLogPosition, lengths: &Receiver<u64>) -> IndexerOutcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
     IndexerOutcome::Without(IndexSummary {
         waiting_bytes: length.saturating_sub(read.bytes),
@@ -380,14 +381,14 @@ fn waiting(read: LogPosition, lengths: &Receiver<u64>) -> IndexerOutcome {
 }
 
 /// The reader of the indexing log, which puts new pages into the index.
-pub(crate) struct LogFollower {
+pub(crate) struct IndexingLogFollower {
     dir: PathBuf,
     has_archive: ArchivePresence,
     log: IndexingLogReader,
-    read: LogPosition,
+    read: IndexingLogPosition,
     /// The position in the indexing log up to which the index had read it at the last commit of the
     /// index.
-    kept: LogPosition,
+    kept: IndexingLogPosition,
     /// The time of the last commit of the index, or of the last time that there was nothing to
     /// commit.
     kept_at: Instant,
@@ -400,20 +401,20 @@ pub(crate) struct LogFollower {
     /// The last committed length of the indexing log that the writer announced.
     length: u64,
     halt: IndexingStopCondition,
-    is_busy: IsBusy,
+    is_busy: CrawlBusyCheck,
 }
 
-impl LogFollower {
+impl IndexingLogFollower {
     /// Continues to read the log of the crawl in `dir` at `read`, the position that the writer's
     /// index has recorded.
     fn at(
         dir: &Path,
         writer: IndexWriter,
-        read: LogPosition,
+        read: IndexingLogPosition,
         has_archive: ArchivePresence,
-        (halt, is_busy): (IndexingStopCondition, IsBusy),
-    ) -> Result<LogFollower, EngineError> {
-        Ok(LogFollower {
+        (halt, is_busy): (IndexingStopCondition, CrawlBusyCheck),
+    ) -> Result<IndexingLogFollower, EngineError> {
+        Ok(IndexingLogFollower {
             dir: dir.to_path_buf(),
             has_archive,
             log: IndexingLogReader::open(dir, read.bytes)?,
@@ -441,7 +442,7 @@ impl LogFollower {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.read_on(LogFollower::waits)?;
+            self.read_on(IndexingLogFollower::waits)?;
             if self.kept_at.elapsed() >= COMMIT_INTERVAL {
                 self.keep()?;
             }
@@ -458,7 +459,7 @@ impl LogFollower {
     }
 
     /// Reads committed entries until `waits` returns true. Commits the index when a commit is due.
-    fn read_on(&mut self, waits: impl Fn(&LogFollower) -> bool) -> Result<(), EngineError> {
+    fn read_on(&mut self, waits: impl Fn(&IndexingLogFollower) -> bool) -> Result<(), EngineError> {
         while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
             let entry = self.log.next_entry()?;
             count_left_out(&mut self.left_out, &entry);
@@ -503,7 +504,7 @@ impl LogFollower {
         if is_stopped() {
             return Ok(self.stop_here());
         }
-        let rest = RestOfLog {
+        let rest = UnreadIndexingLog {
             dir: self.dir.clone(),
             from: self.read.bytes,
             end: self.length,
@@ -515,7 +516,7 @@ impl LogFollower {
                 None => return Ok(unfinished(self.left_out, rest.end - rest.from)),
             }
         }
-        let whole = LogPosition {
+        let whole = IndexingLogPosition {
             bytes: self.length,
             ..self.read
         };

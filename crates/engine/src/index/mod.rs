@@ -2,13 +2,13 @@
 //! an index from the archive. Without the feature `search` a crawl has no index.
 
 pub(crate) mod entry_creation;
+pub(crate) mod indexing_log_number;
 #[cfg(all(test, feature = "search"))]
 mod interstitial_tests;
-pub(crate) mod log_number;
 
 #[cfg(feature = "search")]
 pub(crate) mod indexing_log;
-#[cfg_attr(not(feature = "search"), path = "left_out.rs")]
+#[cfg_attr(not(feature = "search"), path = "log_follower_left_out.rs")]
 pub(crate) mod log_follower;
 #[cfg(feature = "search")]
 pub(crate) mod rebuild;

@@ -1,6 +1,6 @@
 //! Rebuilds the search index from `pages.jsonl` and the archive.
 
-mod kept_pages;
+mod pages_to_index;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crawl_extractor::{ContentKind, DecodedPage, ReadingLimits, document_kind, ma
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
-    IndexEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport,
+    IndexLogEntry, IndexSearcher, IndexWriter, IndexedPage, PendingEntriesFile, ReconcileReport,
     RedirectLookUp,
 };
 use crawl_policy::{ProductToken, RobotsProfile};
@@ -24,14 +24,14 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use self::kept_pages::{KeptPage, kept_pages};
+use self::pages_to_index::{PageToIndex, kept_pages};
 use super::redirects::redirects_of;
 use crate::config::Config;
 use crate::document_conversion::{DocumentRules, DocumentToConvert, HTML_IN_UTF8};
 use crate::error::EngineError;
 use crate::index::entry_creation::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::indexing_log::{begin_log, mend_swap, note_of};
-use crate::index::log_number::number;
+use crate::index::indexing_log_number::number;
 use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::secret_redaction::redacted_entry;
 use crate::state::directory::{examine, hold_gathered, open_frontier};
@@ -323,7 +323,7 @@ impl Build<'_> {
         Ok(crawl_index::remove(&folder)?)
     }
 
-    fn page(&mut self, kept: &KeptPage) -> Result<(), EngineError> {
+    fn page(&mut self, kept: &PageToIndex) -> Result<(), EngineError> {
         let Ok(url) = canonicalize(None, &kept.url) else {
             return Ok(());
         };
@@ -334,7 +334,7 @@ impl Build<'_> {
             // The archive has no body if the site refuses archiving. The old index may have the
             // page.
             None => match self.known(kept) {
-                Some(page) => IndexEntry::Put(Box::new(page)),
+                Some(page) => IndexLogEntry::Put(Box::new(page)),
                 None => left_out(&url, "not_archived"),
             },
         };
@@ -348,7 +348,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn known(&self, kept: &KeptPage) -> Option<IndexedPage> {
+    fn known(&self, kept: &PageToIndex) -> Option<IndexedPage> {
         let page = self.old.as_ref()?.stored(&kept.url).ok()??;
         let page = IndexedPage {
             anchors: Vec::new(),
@@ -364,7 +364,7 @@ impl Build<'_> {
 
     /// Reads the DOM of a page from the archive. `None` if the page was not rendered, or its DOM
     /// can't be read.
-    fn dom(&self, kept: &KeptPage) -> Option<Vec<u8>> {
+    fn dom(&self, kept: &PageToIndex) -> Option<Vec<u8>> {
         let (place, bytes) = kept.dom.as_ref()?;
         dom_at(self.dir, &kept.url, place, *bytes)
     }
@@ -372,9 +372,9 @@ impl Build<'_> {
     fn archived(
         &self,
         url: &CanonicalUrl,
-        kept: &KeptPage,
+        kept: &PageToIndex,
         place: &WarcRecordLocation,
-    ) -> Result<IndexEntry, EngineError> {
+    ) -> Result<IndexLogEntry, EngineError> {
         let record = match read_place(self.dir, place, kept.bytes) {
             Ok(record) => record,
             Err(ReadError::ForeignName { .. }) => return Ok(left_out(url, "archive_name_foreign")),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 
 use crawl_archive::Timestamp;
-use crawl_fetcher::CredentialsDigest;
+use crawl_fetcher::RefusedCredentialsDigest;
 use crawl_scheduler::Tick;
 use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -24,11 +24,11 @@ pub(crate) fn digest_of(
     now: Tick,
     login: &SiteLogin,
     credentials: &[(String, String)],
-) -> Option<CredentialsDigest> {
+) -> Option<RefusedCredentialsDigest> {
     let mut salt = [0; SALT_BYTES];
     SystemRandom::new().fill(&mut salt).ok()?;
     let salt = hex(&salt);
-    Some(CredentialsDigest {
+    Some(RefusedCredentialsDigest {
         at: now.as_millis(),
         digest: digest(&salt, login, credentials),
         salt,
@@ -38,7 +38,7 @@ pub(crate) fn digest_of(
 /// Returns whether these credentials are the refused ones, and would be sent to the same form or in
 /// the same header field.
 pub(crate) fn is_same(
-    refused: &CredentialsDigest,
+    refused: &RefusedCredentialsDigest,
     login: &SiteLogin,
     credentials: &[(String, String)],
 ) -> bool {
@@ -47,7 +47,7 @@ pub(crate) fn is_same(
 
 /// Returns the failure of a login that is not tried, because the site refused the same credentials
 /// before.
-pub(crate) fn refused_before(refused: &CredentialsDigest) -> LoginFailure {
+pub(crate) fn refused_before(refused: &RefusedCredentialsDigest) -> LoginFailure {
     let at = Timestamp::from_micros(refused.at.saturating_mul(1_000));
     LoginFailure {
         why: format!("the credentials have not changed since the site refused them at {at}"),

@@ -12,7 +12,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::rows::{DelayRow, HostTurn, OperatorCommand, PageRow, RenderMessageRow};
+use crawl_archive::rows::{DelayRow, HostTurn, OperatorCommand, PageRow, RenderEventRow};
 use crawl_archive::{EncodedCapture, SerializedRequestRow};
 use crawl_fetcher::{Exchange, ExchangeFailure, FetchRequest};
 use crawl_frontier::{Lease, NotFetchedReason, UrlKind, UrlToAdmit};
@@ -27,10 +27,12 @@ use self::page::{
     EncodedPage, FetchContext, FetchedPage, PageToFree, SitemapLinkBatch, UnansweredVisit,
 };
 use self::render::{
-    RenderId, ResourceFetch, UnrenderedPageSummary, VisibleContentSize, WantedResource,
+    PostedResourceRequest, RenderId, ResourceFetchRequest, UnrenderedPageSummary,
+    VisibleContentSize,
 };
-use self::sharing::{SharedNews, SharedRequest};
+use self::sharing::{SharedFrontierNews, SharedFrontierRequest};
 use crate::control::{AnswerSender, CommandAnswer, CommandRefusal, PostedCommand, StopUrgency};
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::login::SiteLogin;
 use crate::priority::Priority;
@@ -38,7 +40,6 @@ use crate::render::{EncodedResponse, RenderFailure, RenderedPage};
 use crate::revisit::visit::PreviousVisit;
 use crate::run_counters::CommitStatistics;
 use crate::summary::SeedFailure;
-use crate::totals::CrawlTotals;
 
 /// A request to send with a permit, and the purpose of the request.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(crate) enum Job {
     /// A request of a login.
     Login(Box<LoginStepRequest>),
     /// A request for a resource of a page that is being rendered.
-    Render(Box<ResourceFetch>),
+    Render(Box<ResourceFetchRequest>),
 }
 
 impl Job {
@@ -160,7 +161,7 @@ pub(crate) enum Event {
         shell: UnrenderedPageSummary,
     },
     /// A page that is being rendered requests a resource.
-    ResourceWanted(Box<WantedResource>),
+    ResourceWanted(Box<PostedResourceRequest>),
     /// A page was rendered, or could not be.
     Rendered {
         page: RenderId,
@@ -183,7 +184,7 @@ pub(crate) enum Event {
     /// An operator's command or query.
     Command(PostedCommand),
     /// News about the crawl's other workers, or about their shared state.
-    Shared(SharedNews),
+    Shared(SharedFrontierNews),
     /// A part of the engine failed, so the crawl ends.
     Broken(EngineError),
 }
@@ -245,7 +246,7 @@ pub(crate) enum Effect {
     NoteCommand(OperatorCommand),
     /// Append a message about a page that is rendered to `state/order.jsonl` before its results are
     /// committed.
-    NoteRender(Box<RenderMessageRow>),
+    NoteRender(Box<RenderEventRow>),
     /// Append a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
     /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
@@ -268,7 +269,7 @@ pub(crate) enum Effect {
     /// Read the credentials of a login, which may take long.
     ReadCredentials(Arc<SiteLogin>),
     /// Send a request to the shared frontier.
-    Share(SharedRequest),
+    Share(SharedFrontierRequest),
 }
 
 /// Returns the rows in `effects` for the request log.
@@ -286,7 +287,7 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &Serializ
 pub(crate) enum OrderFact<'f> {
     Turn(&'f HostTurn),
     Command(&'f OperatorCommand),
-    Render(&'f RenderMessageRow),
+    Render(&'f RenderEventRow),
 }
 
 impl OrderFact<'_> {
@@ -322,7 +323,7 @@ pub(crate) struct PostedRules {
 
 /// The used part of a host's budgets, in its stored form: the round, pages, bytes and microseconds
 /// of response time, in eight bytes each.
-pub(crate) type StoredSpending = [u8; 32];
+pub(crate) type StoredHostSpending = [u8; 32];
 
 /// A host's durable state. If a transaction contains several states of a host, only the newest is
 /// encoded.
@@ -331,7 +332,7 @@ pub(crate) struct HostState {
     pub(crate) host: HostKey,
     /// The earliest time of the host's next request, in microseconds UTC.
     pub(crate) wake: u64,
-    pub(crate) budget: StoredSpending,
+    pub(crate) budget: StoredHostSpending,
     /// The politeness state of the host, such as its gap; `None` if nothing is known yet.
     pub(crate) politeness: Option<HostSnapshot>,
     /// Increases with each host state in a run, so that an older state can't replace a newer one:

@@ -9,7 +9,7 @@ use crawl_archive::{EncodedCapture, SerializedPageRow, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemoryReservation, Exchange, ExchangeFailure, Validators};
 use crawl_frontier::{LastVisit, Lease, LeaseOutcome, UrlToAdmit};
-use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
+use crawl_index_entry::{BytesInTransitPermit, IndexLogEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
 use crawl_traps::PageFingerprint;
@@ -18,9 +18,9 @@ use crawl_weburl::CanonicalUrl;
 use super::HostState;
 use super::login::PageSession;
 use super::render::PageSourceToRead;
+use crate::crawl_totals::PageChange;
 use crate::revisit::visit::{PreviousVisit, RevisitRules, VisitResult};
-use crate::time::{millis, seconds};
-use crate::totals::PageChange;
+use crate::time_conversions::{millis, seconds};
 
 /// The facts about a URL that are determined before it is fetched.
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ pub(crate) struct PageFindings {
     /// The page's evidence for trap detection.
     pub(crate) signal: TrapEvidence,
     /// The page's entry for the search index.
-    pub(crate) entry: Option<IndexEntry>,
+    pub(crate) entry: Option<IndexLogEntry>,
     /// The page's links, canonical and judged by the scope.
     pub(crate) links: Vec<UrlToAdmit>,
     /// The number of links not in `links`, because their targets are settled.
@@ -244,12 +244,12 @@ pub(crate) struct EncodedPage {
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,
     /// Memory reserved for the page, released when the page is written.
-    pub(crate) held: HeldMemory,
+    pub(crate) held: PageMemoryReservation,
 }
 
 /// The memory reserved for a page on its way to the disk. Dropping it releases the memory.
 #[derive(Debug, Default)]
-pub(crate) struct HeldMemory {
+pub(crate) struct PageMemoryReservation {
     /// Memory for a long body, held until its archive records are written.
     #[expect(dead_code, reason = "held for its drop alone")]
     pub(crate) body: BodyMemoryReservation,

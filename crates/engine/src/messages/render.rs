@@ -30,7 +30,7 @@ const EXCERPT_BYTES: usize = 2_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RenderId(pub(crate) u64);
 
-/// How a fetched page is read.
+/// The source that a fetched page is read from: the body as sent, or the DOM from a browser.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum PageSourceToRead {
     /// As it was sent.
@@ -71,11 +71,11 @@ impl PageSourceToRead {
     }
 
     /// Returns the parts that the archive keeps. `None` if the page was not rendered.
-    pub(crate) fn into_kept(self) -> Option<KeptRendering> {
+    pub(crate) fn into_kept(self) -> Option<RenderingToArchive> {
         match self {
             PageSourceToRead::Done {
                 dom, screenshot, ..
-            } => Some(KeptRendering { dom, screenshot }),
+            } => Some(RenderingToArchive { dom, screenshot }),
             _ => None,
         }
     }
@@ -91,7 +91,7 @@ impl PageSourceToRead {
 
 /// The parts of a rendered page that the archive keeps.
 #[derive(Clone, Debug)]
-pub(crate) struct KeptRendering {
+pub(crate) struct RenderingToArchive {
     /// The serialized DOM.
     pub(crate) dom: String,
     /// A screenshot (PNG), if one was taken.
@@ -100,7 +100,7 @@ pub(crate) struct KeptRendering {
 
 /// A resource that a page requests while it is rendered.
 #[derive(Debug)]
-pub(crate) struct WantedResource {
+pub(crate) struct PostedResourceRequest {
     pub(crate) page: RenderId,
     pub(crate) request: ResourceRequest,
     /// The channel for the answer. `None` is sent if the request was refused or got no answer.
@@ -121,7 +121,7 @@ pub(crate) struct ResourceKey {
 
 /// A request for a resource of a page that is being rendered.
 #[derive(Clone, Debug)]
-pub(crate) struct ResourceFetch {
+pub(crate) struct ResourceFetchRequest {
     pub(crate) key: ResourceKey,
     /// The page that requested the resource first.
     pub(crate) page: CanonicalUrl,
@@ -131,7 +131,7 @@ pub(crate) struct ResourceFetch {
     pub(crate) post: Option<PostBody>,
 }
 
-impl ResourceFetch {
+impl ResourceFetchRequest {
     /// Returns the HTTP request.
     pub(crate) fn fetch(&self) -> FetchRequest {
         FetchRequest {

@@ -33,7 +33,7 @@ pub(crate) trait HostOwnership: Send + Sync {
 
 /// News about the other workers, or about the state that they share.
 #[derive(Debug)]
-pub(crate) enum SharedNews {
+pub(crate) enum SharedFrontierNews {
     /// This worker now owns more hosts. Contains those of their origins that have pending URLs,
     /// each with the number of pending URLs.
     Taken(Vec<(Origin, u64)>),
@@ -50,7 +50,7 @@ pub(crate) enum SharedNews {
         /// The maximum number of rows in this worker's `pages.jsonl`.
         pages: u64,
         /// The number of this worker's rests (times without work) before the request, as in
-        /// [`SharedRequest::MorePages`].
+        /// [`SharedFrontierRequest::MorePages`].
         rests: u64,
     },
     /// Total body bytes of all other workers.
@@ -60,23 +60,27 @@ pub(crate) enum SharedNews {
     /// No worker has anything left to do. This was observed while this worker was in the rest (time
     /// without work) with the number `rest`, and does not apply to its later rests.
     Over {
-        /// The number of this worker's rest (time without work), as in [`SharedRequest::Rest`].
+        /// The number of this worker's rest (time without work), as in
+        /// [`SharedFrontierRequest::Rest`].
         rest: u64,
     },
     /// This worker must hand over all its hosts and end.
     Drain,
 }
 
-impl SharedNews {
+impl SharedFrontierNews {
     /// Returns whether this news gives the worker URLs to fetch or links to admit.
     pub(crate) fn gives_work(&self) -> bool {
-        matches!(self, SharedNews::Taken(_) | SharedNews::LinksWait)
+        matches!(
+            self,
+            SharedFrontierNews::Taken(_) | SharedFrontierNews::LinksWait
+        )
     }
 }
 
 /// A request to the shared frontier.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum SharedRequest {
+pub(crate) enum SharedFrontierRequest {
     /// Hand over the listed buckets (sets of hosts).
     HandOver(Vec<i32>),
     /// This worker now has nothing to do (a rest begins), or has work again.
@@ -85,8 +89,9 @@ pub(crate) enum SharedRequest {
         rest: Option<u64>,
         /// The number of rows in this worker's `pages.jsonl`.
         pages: u64,
-        /// How many pieces of news of work ([`SharedNews::gives_work`]) this worker had handled
-        /// when it sent this request. If more were sent to the worker, the rest is outdated.
+        /// How many pieces of news of work ([`SharedFrontierNews::gives_work`]) this worker had
+        /// handled when it sent this request. If more were sent to the worker, the rest is
+        /// outdated.
         work_news: u64,
     },
     /// Reports this worker's page count, and requests permission to fetch more pages.

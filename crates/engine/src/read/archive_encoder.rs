@@ -12,10 +12,10 @@ use crawl_weburl::CanonicalUrl;
 use super::document_result::ReadPage;
 use crate::config::Config;
 use crate::messages::SideExchange;
-use crate::messages::render::KeptRendering;
+use crate::messages::render::RenderingToArchive;
 use crate::revisit::change_detection::AnswerRepetition;
 use crate::revisit::visit::KnownPage;
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 /// Encodes exchanges for the archive. Encodes nothing if the crawl has no archive.
 pub(super) struct ArchiveEncoder {
@@ -83,7 +83,7 @@ impl ArchiveEncoder {
         &mut self,
         capture: &mut EncodedCapture,
         url: &CanonicalUrl,
-        rendered: &KeptRendering,
+        rendered: &RenderingToArchive,
         row: &mut RenderStatistics,
     ) {
         let Some(encoder) = &mut self.encoder else {

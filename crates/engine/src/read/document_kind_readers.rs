@@ -12,7 +12,7 @@ use crawl_extractor::{
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_fields::PageToMatch;
 use crawl_frontier::{Lease, NotFetchedReason, Reason, UrlKind};
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 use crawl_policy::PageDirectives;
 use crawl_policy::usage_statements::UsageStatements;
 use crawl_scope::Scope;
@@ -30,9 +30,9 @@ use crate::index::entry_creation::{entry, interstitial_of, linked_canonical, pai
 use crate::messages::page::{FetchedPage, PageFindings, SitemapLinkBatch, TrapEvidence};
 use crate::messages::render::{PageSourceToRead, UnrenderedPageSummary, is_built_by_scripts};
 use crate::priority::{MAX_SITEMAP_LEVELS, Priority, SitemapDepthVerdict, may_list};
-use crate::revisit::document_state_meta::DeclaredChangeRate;
+use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::secret_redaction::redacted_entry;
-use crate::time::seconds_of;
+use crate::time_conversions::seconds_of;
 
 /// The name of the counter of pages that scripts seem to build. Used only if the crawl renders no
 /// pages.
@@ -236,7 +236,7 @@ impl PageReader {
         read: (&ExtractedPage, &PageContent),
         directives: &PageDirectives,
         usage: &UsageStatements,
-    ) -> IndexEntry {
+    ) -> IndexLogEntry {
         let refused = self.search_refused(usage);
         let scope = links.scope();
         let is_in_crawl = |url: &CanonicalUrl| scope.overlaps_host(url);

@@ -11,8 +11,8 @@ use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
-use crate::messages::render::{KeptRendering, UnrenderedPageSummary};
-use crate::revisit::document_state_meta::DeclaredChangeRate;
+use crate::messages::render::{RenderingToArchive, UnrenderedPageSummary};
+use crate::revisit::declared_change_rate::DeclaredChangeRate;
 use crate::revisit::visit::PreviousVisit;
 use crate::secret_redaction::REDIRECT_SECRET;
 
@@ -110,7 +110,7 @@ pub(crate) struct ReadPage {
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
     /// The parts for the archive, if the page was rendered.
-    pub(crate) rendered: Option<KeptRendering>,
+    pub(crate) rendered: Option<RenderingToArchive>,
     /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
     /// See [`ReadDocument::body_digest`].

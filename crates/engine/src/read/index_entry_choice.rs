@@ -2,13 +2,13 @@
 
 use crawl_fetcher::{Exchange, TruncationReason};
 use crawl_frontier::{Lease, UrlKind};
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 use crawl_policy::usage_statements::{UsagePurpose, UsageStatements};
 
 use super::PageReader;
 use super::document_result::{DocumentError, ReadDocument};
 use crate::index::entry_creation::left_out;
-use crate::time::seconds_of;
+use crate::time_conversions::seconds_of;
 use crate::usage_preferences;
 
 impl PageReader {
@@ -19,10 +19,10 @@ impl PageReader {
         &self,
         lease: &Lease,
         exchange: &Exchange,
-        (document, entry): (&ReadDocument, Option<IndexEntry>),
+        (document, entry): (&ReadDocument, Option<IndexLogEntry>),
         is_revisit: bool,
         usage: &UsageStatements,
-    ) -> Option<IndexEntry> {
+    ) -> Option<IndexLogEntry> {
         if document.unwanted.is_some() {
             return (self.index && lease.kind == UrlKind::Page)
                 .then(|| left_out(&lease.url, "unwanted"));
@@ -46,7 +46,7 @@ impl PageReader {
         lease: &Lease,
         exchange: &Exchange,
         statements: &UsageStatements,
-    ) -> Option<IndexEntry> {
+    ) -> Option<IndexLogEntry> {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }

@@ -12,7 +12,7 @@ use super::{PageReader, content_type};
 use crate::document_conversion::{ConversionFailure, DocumentToConvert, HTML_IN_UTF8};
 use crate::index::entry_creation::{left_out, read_both};
 use crate::messages::page::{PageFindings, TrapEvidence};
-use crate::time::seconds_of;
+use crate::time_conversions::seconds_of;
 
 impl PageReader {
     /// Reads a text, Markdown, DOCX or PDF document. Indexes its links, but does not follow them,

@@ -74,7 +74,7 @@ struct Addresses {
 struct Address {
     hash: u64,
     text: Box<str>,
-    link: KnownLink,
+    link: CachedLink,
 }
 
 impl Addresses {
@@ -85,13 +85,13 @@ impl Addresses {
         }
     }
 
-    fn get(&mut self, kind: UrlKind, text: &str, hash: u64) -> Option<KnownLink> {
+    fn get(&mut self, kind: UrlKind, text: &str, hash: u64) -> Option<CachedLink> {
         let address = self.of(kind).find(hash, |cached| *cached.text == *text)?;
         Some(address.link)
     }
 
     /// Adds an address that is not in the table yet.
-    fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: KnownLink) {
+    fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: CachedLink) {
         let text = text.into();
         let address = Address { hash, text, link };
         self.of(kind)
@@ -119,7 +119,7 @@ struct CurrentBase {
 
 /// A cached link.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum KnownLink {
+pub(crate) enum CachedLink {
     /// The link does not lead to a fetchable URL. Contains the reason.
     Unusable(&'static str),
     /// The link has a target. Contains the link's index.
@@ -241,7 +241,7 @@ impl LinkCache {
         base: &CanonicalUrl,
         href: &str,
         kind: UrlKind,
-    ) -> Option<KnownLink> {
+    ) -> Option<CachedLink> {
         self.begin_base(base);
         let current = self.current.as_ref()?;
         if href.len() > MAX_HREF_BYTES {
@@ -250,7 +250,7 @@ impl LinkCache {
         let address = without_fragment(href);
         if address.is_empty() {
             let own = current.own.filter(|_| kind == UrlKind::Page);
-            return own.map(KnownLink::Usable);
+            return own.map(CachedLink::Usable);
         }
         let (place, hash) = (current.place(address), self.hasher.hash_one(address));
         if let Some(link) = self.addresses[place].get(kind, address, hash) {
@@ -291,13 +291,13 @@ impl LinkCache {
                 let target = self.target(url, kind, rules)?;
                 let url = url.clone();
                 self.links.push(Link { url, target });
-                KnownLink::Usable(self.links.len() - 1)
+                CachedLink::Usable(self.links.len() - 1)
             }
-            Err(why) => KnownLink::Unusable(why),
+            Err(why) => CachedLink::Unusable(why),
         };
         let number = match link {
-            KnownLink::Usable(number) => Some(number),
-            KnownLink::Unusable(_) => None,
+            CachedLink::Usable(number) => Some(number),
+            CachedLink::Unusable(_) => None,
         };
         let current = self.current.as_mut()?;
         if is_own {
@@ -315,7 +315,7 @@ impl LinkCache {
     }
 
     /// Adds an address, unless it is in the cache already.
-    fn add(&mut self, place: usize, kind: UrlKind, address: &str, link: KnownLink) {
+    fn add(&mut self, place: usize, kind: UrlKind, address: &str, link: CachedLink) {
         let hash = self.hasher.hash_one(address);
         let addresses = &mut self.addresses[place];
         if addresses.get(kind, address, hash).is_none() {

@@ -16,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, UnusableUrlError, canonicalize};
 use foldhash::fast::RandomState;
 
 use super::document_result::ReadDocument;
-use super::link_cache::{KnownLink, LinkCache};
+use super::link_cache::{CachedLink, LinkCache};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
 use crate::priority::Priority;
@@ -283,8 +283,8 @@ impl<'a> DocumentLinkCollector<'a> {
         kind: UrlKind,
     ) -> Result<LinkTarget, &'static str> {
         let target = match self.known.get(base, href, kind) {
-            Some(KnownLink::Unusable(why)) => return Err(why),
-            Some(KnownLink::Usable(link)) => LinkTarget::Known(link),
+            Some(CachedLink::Unusable(why)) => return Err(why),
+            Some(CachedLink::Usable(link)) => LinkTarget::Known(link),
             None => {
                 let url = canonicalize(Some(base), href).map_err(|why| why.name());
                 let is_secret = matches!(&url, Ok(url) if self.policy.secrets.are_in_url(url));

@@ -31,7 +31,7 @@ use crawl_extractor::{
     ContentKind, NamedMeta, ReadingLimits, document_kind, may_be_read, sniff_media_type,
 };
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
+use crawl_fetcher::{Exchange, Interstitial, InterstitialSigns, interstitial};
 use crawl_fields::CompiledRules;
 use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_policy::usage_statements::{UsagePurpose, UsageStatements};
@@ -45,7 +45,7 @@ use self::document_result::{DocumentError, ReadDocument, ReadPage};
 use self::link_cache::LinkCache;
 use self::links::{DocumentLinkCollector, LinkPolicy, page_refusal};
 use self::page_row::page_row;
-use self::sitemap_budget::SitemapBudget;
+use self::sitemap_budget::SitemapBudgetTracker;
 use crate::config::{Config, TrapAvoidance};
 use crate::content_filter;
 use crate::document_conversion::DocumentRules;
@@ -79,7 +79,7 @@ pub(crate) struct PageReader {
     pub(crate) traps: TrapAvoidance,
     /// The rules for extracting fields from pages.
     extract: Arc<CompiledRules>,
-    pub(crate) sitemaps: SitemapBudget,
+    pub(crate) sitemaps: SitemapBudgetTracker,
     /// Held while a long sitemap is parsed, so that only one reader thread does so at a time.
     long_sitemap_lock: Arc<Mutex<()>>,
     /// The start of this round, in seconds since the Unix epoch. `None` in the first round, which
@@ -129,7 +129,7 @@ impl PageReader {
             documents: Arc::new(config.documents.clone()),
             traps: config.traps,
             extract: Arc::clone(&config.extract),
-            sitemaps: SitemapBudget::new(config.max_sitemap_urls),
+            sitemaps: SitemapBudgetTracker::new(config.max_sitemap_urls),
             long_sitemap_lock: Arc::default(),
             visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
@@ -382,7 +382,7 @@ impl PageReader {
             return Some(self.redirect(lease, target, &page.scope));
         }
         // An interstitial may be recognized by the headers alone, so check documents of any type.
-        let none = PageOutline::default();
+        let none = InterstitialSigns::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return Some(ReadDocument::with_error(DocumentError::InPlace(found)));
         }

@@ -3,20 +3,21 @@
 use crawl_archive::SerializedPageRow;
 use crawl_archive::rows::PageRow;
 use crawl_frontier::LeaseOutcome;
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 
 use super::archive_encoder::ArchiveEncoder;
 use super::document_result::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::SideExchange;
-use crate::messages::page::{EncodedPage, HeldMemory, SettlingVisit, visited_at};
+use crate::messages::page::{EncodedPage, PageMemoryReservation, SettlingVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{
-    AnswerRecordSummary, ChangeDetector, IncomparableAnswer, VisitAnswer,
+    AnswerRecordSummary, ChangeDetectionInput, ChangeDetector, IncomparableAnswer,
 };
 use crate::revisit::visit::{RevisitRules, fetch_in_full_next_time};
 
-/// Encodes pages, and requests that settle no URL, for the writer.
+/// Encodes each read page and side request into the message that the writer stores: rows, links and
+/// archive record.
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitRules,
@@ -60,7 +61,7 @@ impl PageEncoder {
             render,
             ..page.row
         };
-        let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));
+        let is_out_of_index = matches!(page.findings.entry, Some(IndexLogEntry::Drop { .. }));
         if is_out_of_index || detected.is_unreadable {
             fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }
@@ -68,9 +69,9 @@ impl PageEncoder {
         let past = past.map(|past| *past);
         EncodedPage {
             line: SerializedPageRow::of(&row),
-            held: HeldMemory {
+            held: PageMemoryReservation {
                 body: page.exchange.room.clone(),
-                ..HeldMemory::default()
+                ..PageMemoryReservation::default()
             },
             visit: SettlingVisit {
                 outcome: LeaseOutcome::Fetched {
@@ -97,8 +98,8 @@ impl PageEncoder {
 }
 
 /// Summarizes the answer to a page request for change detection.
-fn answer(page: &ReadPage) -> VisitAnswer<'_> {
-    VisitAnswer {
+fn answer(page: &ReadPage) -> ChangeDetectionInput<'_> {
+    ChangeDetectionInput {
         exchange: &page.exchange,
         row: &page.row,
         past: page.past.as_deref(),

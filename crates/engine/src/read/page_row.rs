@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, TruncationReason};
 use crawl_frontier::Lease;
-use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexLogEntry;
 
 use super::content_type;
 use super::document_result::{DocumentError, ReadDocument};
@@ -37,8 +37,8 @@ pub(super) fn page_row(
         language: document.language.clone(),
         title: document.title.clone(),
         indexed: findings.entry.as_ref().map(|entry| match entry {
-            IndexEntry::Put(page) => page.gives_way().unwrap_or_else(|| "yes".to_owned()),
-            IndexEntry::Drop { why, .. } => why.clone(),
+            IndexLogEntry::Put(page) => page.gives_way().unwrap_or_else(|| "yes".to_owned()),
+            IndexLogEntry::Drop { why, .. } => why.clone(),
         }),
         redirect: match &findings.signal {
             TrapEvidence::Redirect(target) | TrapEvidence::CutRedirect(target) => {

@@ -11,15 +11,15 @@ pub(crate) const SITEMAP_LIMIT: &str = "sitemap_limit";
 /// Counts the URLs that each host's sitemaps have added in this run. All reader threads share the
 /// counts.
 #[derive(Clone, Debug)]
-pub(crate) struct SitemapBudget {
+pub(crate) struct SitemapBudgetTracker {
     max: Option<u64>,
     taken: Arc<Mutex<HashMap<HostKey, u64>>>,
 }
 
-impl SitemapBudget {
+impl SitemapBudgetTracker {
     /// Allows at most `max` URLs from the sitemaps of one host.
-    pub(crate) fn new(max: Option<u64>) -> SitemapBudget {
-        SitemapBudget {
+    pub(crate) fn new(max: Option<u64>) -> SitemapBudgetTracker {
+        SitemapBudgetTracker {
             max,
             taken: Arc::default(),
         }
@@ -46,14 +46,14 @@ mod tests {
 
     #[test]
     fn each_host_has_its_own_budget() {
-        let budget = SitemapBudget::new(Some(5));
+        let budget = SitemapBudgetTracker::new(Some(5));
         let host = |name| HostKey::parse(name).unwrap();
         let clone = budget.clone();
         assert_eq!(budget.take(&host("a.example"), 3), 3);
         assert_eq!(clone.take(&host("a.example"), 3), 2);
         assert_eq!(budget.take(&host("a.example"), 1), 0);
         assert_eq!(budget.take(&host("b.example"), 9), 5);
-        let unlimited = SitemapBudget::new(None);
+        let unlimited = SitemapBudgetTracker::new(None);
         assert_eq!(unlimited.take(&host("a.example"), u64::MAX), u64::MAX);
     }
 }

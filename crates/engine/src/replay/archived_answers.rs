@@ -89,7 +89,7 @@ impl ReplayDifference {
     }
 }
 
-/// The web as a crawl archived it.
+/// The archived answers of a recorded crawl, from which a replay's requests are answered.
 pub(super) struct ArchivedAnswers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGapCounts,
@@ -108,7 +108,7 @@ pub(super) struct ArchivedAnswers {
     filter: Option<BodyFilter>,
 }
 
-/// An exchange in flight.
+/// The start and end of an exchange of a replay, and its index among the recorded requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplayExchangeTimes {
     started: Tick,

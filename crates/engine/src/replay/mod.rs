@@ -48,7 +48,7 @@ use crate::read::UnreadPage;
 use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
 use crate::shared_trap_detector::SharedTrapDetector;
-use crate::state::delay_log::DelayLog;
+use crate::state::delay_settings_log::DelaySettingsLog;
 use crate::state::directory::{self, CrawlDirectory};
 use crate::summary::RunSummary;
 use crate::trace_events::TraceEventEmitter;
@@ -208,7 +208,7 @@ struct Replay {
     following: Option<OrderFollower>,
     keys: MessageKeyAssigner,
     requests: RowLogWriter,
-    delays: DelayLog,
+    delays: DelaySettingsLog,
     effects: Vec<Effect>,
     /// Messages that the next commit will contain.
     items: Vec<WriterMessage>,
@@ -311,7 +311,7 @@ impl Replay {
             following: None,
             keys: MessageKeyAssigner::new(),
             requests,
-            delays: DelayLog::open(config, now)?,
+            delays: DelaySettingsLog::open(config, now)?,
             effects: Vec::new(),
             items: Vec::new(),
             came: Vec::new(),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_archive::rows::{RenderMessageRow, RenderResult};
+use crawl_archive::rows::{RenderEventRow, RenderResult};
 use crawl_fetcher::PostBody;
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
@@ -24,7 +24,7 @@ use super::rerender::{
 use crate::messages::Event;
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    RenderId, UnrenderedPageSummary, VisibleContentSize, WantedResource,
+    PostedResourceRequest, RenderId, UnrenderedPageSummary, VisibleContentSize,
 };
 use crate::render::{EncodedResponse, RenderFailure, RenderedPage, ResourceKind, ResourceRequest};
 
@@ -102,7 +102,7 @@ impl ReplayRenderTracker {
 
 impl Replay {
     /// Repeats a step of rendering.
-    pub(super) fn follow_render(&mut self, step: &RenderMessageRow) -> FollowedRowResult {
+    pub(super) fn follow_render(&mut self, step: &RenderEventRow) -> FollowedRowResult {
         if let Err(lost) = self.end_requests(step.ended, u64::MAX)? {
             return Ok(Err(lost));
         }
@@ -139,7 +139,7 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    fn scripted(&mut self, step: &RenderMessageRow) -> Option<Event> {
+    fn scripted(&mut self, step: &RenderEventRow) -> Option<Event> {
         let url = step.url.as_deref()?;
         let is_it =
             |(page, _): &(Box<FetchedPage>, UnrenderedPageSummary)| page.lease.url.as_str() == url;
@@ -148,7 +148,7 @@ impl Replay {
         Some(Event::Scripted { page, shell })
     }
 
-    fn wanted(&mut self, step: &RenderMessageRow) -> Option<Event> {
+    fn wanted(&mut self, step: &RenderEventRow) -> Option<Event> {
         let id = RenderId(step.page?);
         let page = self.renders.open.get_mut(&id)?;
         // If the log has no URL or no method, the request was refused.
@@ -169,7 +169,7 @@ impl Replay {
             None => RequestedResource::unusable(step.method.clone(), request.kind),
         };
         page.requests.ask(name, answered);
-        Some(Event::ResourceWanted(Box::new(WantedResource {
+        Some(Event::ResourceWanted(Box::new(PostedResourceRequest {
             page: id,
             request,
             answer,
@@ -185,7 +185,7 @@ impl Replay {
 
     /// Ends a page with the logged result. Also renders the page again, and compares its DOM with
     /// the recorded one.
-    fn rendered(&mut self, step: &RenderMessageRow) -> Option<Event> {
+    fn rendered(&mut self, step: &RenderEventRow) -> Option<Event> {
         let id = RenderId(step.page?);
         let recorded = step.result.as_ref()?;
         let mut page = self.renders.open.remove(&id)?;
@@ -281,7 +281,7 @@ impl Replay {
                 let (sender, answered) = oneshot::channel();
                 let name = RequestedResource::of(&page.url, &request);
                 page.requests.ask(name, answered);
-                let wanted = Event::ResourceWanted(Box::new(WantedResource {
+                let wanted = Event::ResourceWanted(Box::new(PostedResourceRequest {
                     page: id,
                     request,
                     answer: sender,

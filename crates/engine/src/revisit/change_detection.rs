@@ -11,10 +11,10 @@ use crawl_fetcher::{Exchange, TruncationReason, Validators};
 use crawl_weburl::{CanonicalUrl, UnusableUrlError};
 
 use super::visit::{ChangedPagePart, KnownPage, PreviousVisit, RevisitRules, VisitResult};
-use crate::totals::PageChange;
+use crate::crawl_totals::PageChange;
 
 /// An answer that was read, with the stored state from the page's last visit.
-pub(crate) struct VisitAnswer<'a> {
+pub(crate) struct ChangeDetectionInput<'a> {
     pub(crate) exchange: &'a Exchange,
     /// The row of the answer. The columns about the change are added later.
     pub(crate) row: &'a PageRow,
@@ -56,7 +56,7 @@ pub(crate) enum AnswerRepetition<'a> {
     Content(&'a KnownPage),
 }
 
-/// The archive record of an answer.
+/// The digest of an answer's archive record, and whether it is a revisit record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerRecordSummary<'a> {
     pub(crate) digest: &'a str,
@@ -88,7 +88,7 @@ pub(crate) struct DetectedChange {
 ///
 /// Call [`repeat`](Self::repeat) first, encode the record, then call [`finish`](Self::finish).
 pub(crate) struct ChangeDetector<'a> {
-    answer: VisitAnswer<'a>,
+    answer: ChangeDetectionInput<'a>,
     /// The page of the last visit.
     known: Option<&'a KnownPage>,
     /// The digest of the body, once computed.
@@ -97,7 +97,7 @@ pub(crate) struct ChangeDetector<'a> {
 }
 
 impl<'a> ChangeDetector<'a> {
-    pub(crate) fn new(answer: VisitAnswer<'a>) -> ChangeDetector<'a> {
+    pub(crate) fn new(answer: ChangeDetectionInput<'a>) -> ChangeDetector<'a> {
         let mut detector = ChangeDetector {
             known: answer.past.and_then(PreviousVisit::page),
             answer,
@@ -206,7 +206,7 @@ impl<'a> ChangeDetector<'a> {
 
     /// Returns the state of the page that this answer shows, to be stored for the next visit.
     fn result(&self, digest: &str, is_archived: bool) -> VisitResult {
-        let VisitAnswer {
+        let ChangeDetectionInput {
             exchange, redirect, ..
         } = &self.answer;
         let status = exchange.status;

@@ -2,6 +2,6 @@
 //! rounds of a crawl.
 
 pub(crate) mod change_detection;
-pub(crate) mod document_state_meta;
+pub(crate) mod declared_change_rate;
 pub(crate) mod round;
 pub(crate) mod visit;

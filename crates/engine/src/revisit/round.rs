@@ -4,11 +4,11 @@ use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
 
 use crate::config::Config;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::meta_keys::{META_ROUND, META_TOTALS};
 use crate::revisit::visit::{RevisitRules, Round};
-use crate::time::seconds;
-use crate::totals::CrawlTotals;
+use crate::time_conversions::seconds;
 
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;

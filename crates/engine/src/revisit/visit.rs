@@ -11,9 +11,9 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RevisitIntervals;
-use crate::revisit::document_state_meta::DeclaredChangeRate;
-use crate::time::whole_seconds;
-use crate::totals::{CrawlTotals, PageChange};
+use crate::crawl_totals::{CrawlTotals, PageChange};
+use crate::revisit::declared_change_rate::DeclaredChangeRate;
+use crate::time_conversions::whole_seconds;
 
 /// If a round began more than this many seconds in the future, the clock was wrong when the round
 /// began. A smaller difference is normal: if rounds follow each other within seconds, their

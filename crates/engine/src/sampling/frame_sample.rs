@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crawl_archive::rows::SampleMembership;
+use crawl_archive::rows::PageSampleMembership;
 use crawl_frontier::{Frontier, Lease, Reason, UnsettledUrl, UrlToAdmit};
 use crawl_sample::{NOT_DRAWN, SampleDesign, SampleDrawResult};
 
@@ -87,10 +87,10 @@ impl DrawnSample {
         })
     }
 
-    pub(super) fn row(&self, lease: &Lease) -> SampleMembership {
+    pub(super) fn row(&self, lease: &Lease) -> PageSampleMembership {
         let draw = self.draw.get();
         match draw.map(|draw| draw.stratum_of(&lease.url)) {
-            Some(Some(stratum)) => SampleMembership {
+            Some(Some(stratum)) => PageSampleMembership {
                 stratum: Some(stratum.name.to_owned()),
                 drawn: Some(stratum.drawn),
                 of: Some(stratum.of),

@@ -3,7 +3,7 @@
 pub(crate) mod frame_sample;
 pub(crate) mod random_walk;
 
-use crawl_archive::rows::SampleMembership;
+use crawl_archive::rows::PageSampleMembership;
 use crawl_frontier::{
     Frontier, Lease, NotFetchedReason, Reason, RequestedState, UrlKind, UrlToAdmit,
 };
@@ -99,7 +99,7 @@ impl SampleState {
     }
 
     /// Returns the sample columns in the row of a page. `None` if the URL is not a page.
-    pub(crate) fn row(&self, lease: &Lease) -> Option<SampleMembership> {
+    pub(crate) fn row(&self, lease: &Lease) -> Option<PageSampleMembership> {
         if lease.kind != UrlKind::Page {
             return None;
         }
@@ -112,8 +112,8 @@ impl SampleState {
 
 /// Returns the sample columns of a page without a stratum: how it came into the sample, and its
 /// probability, or why it has none.
-fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleMembership {
-    SampleMembership {
+fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> PageSampleMembership {
+    PageSampleMembership {
         how: how.to_owned(),
         stratum: None,
         drawn: None,

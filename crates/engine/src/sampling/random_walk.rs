@@ -19,7 +19,7 @@ use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
 /// Maximum consecutive redirects for a walker to follow in a step.
 const MAX_HOPS: u8 = 20;
 
-/// The walk of a crawl.
+/// The random walk that samples a crawl: its design and its walkers.
 #[derive(Clone, Debug)]
 pub(crate) struct RandomWalk {
     design: WalkDesign,

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
 use crawl_frontier::worker_frontier::{
-    CrawlSurvey, SendDeadline, SharedFrontierError, WorkerFrontier,
+    SendDeadline, SharedCrawlStatus, SharedFrontierError, WorkerFrontier,
 };
 use crawl_weburl::HostKey;
 
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
+use crate::messages::sharing::{HostOwnership, SharedFrontierNews, SharedFrontierRequest};
 
 /// The number of checks of the other workers during the duration of a lease.
 const LOOKS_PER_LEASE: u32 = 60;
@@ -34,19 +34,19 @@ const LOOKS_BEFORE_WARNING: u32 = 20;
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
 /// Determines for the crawl loop which hosts this worker owns in a shared frontier.
-pub(crate) struct OwnedHosts {
+pub(crate) struct WorkerHostOwnership {
     frontier: Arc<dyn WorkerFrontier>,
     guard: Arc<dyn SendDeadline>,
 }
 
-impl OwnedHosts {
-    pub(crate) fn new(frontier: Arc<dyn WorkerFrontier>) -> OwnedHosts {
+impl WorkerHostOwnership {
+    pub(crate) fn new(frontier: Arc<dyn WorkerFrontier>) -> WorkerHostOwnership {
         let guard = frontier.send_guard();
-        OwnedHosts { frontier, guard }
+        WorkerHostOwnership { frontier, guard }
     }
 }
 
-impl HostOwnership for OwnedHosts {
+impl HostOwnership for WorkerHostOwnership {
     fn bucket_of(&self, host: &HostKey) -> i32 {
         self.frontier.bucket_of(host)
     }
@@ -80,7 +80,7 @@ impl crawl_fetcher::SendDeadlineSource for LeaseExpiryGuard {
 /// The thread that communicates with the shared frontier, so that the crawl loop never waits for a
 /// reply.
 pub(crate) struct SharingThread {
-    requests: Sender<SharedRequest>,
+    requests: Sender<SharedFrontierRequest>,
     thread: JoinHandle<()>,
 }
 
@@ -102,7 +102,7 @@ impl SharingThread {
 
     /// Sends a request to the thread. If the thread has ended, the crawl is ending, so the request
     /// is dropped.
-    pub(crate) fn send(&self, request: SharedRequest) {
+    pub(crate) fn send(&self, request: SharedFrontierRequest) {
         let _ = self.requests.send(request);
     }
 
@@ -118,12 +118,13 @@ impl SharingThread {
 struct RestReports {
     /// The number of the current rest. `None` while the coordinator has work.
     current: Option<u64>,
-    /// How many pieces of news of work ([`SharedNews::gives_work`]) were sent to the coordinator.
+    /// How many pieces of news of work ([`SharedFrontierNews::gives_work`]) were sent to the
+    /// coordinator.
     work_news: u64,
 }
 
 impl RestReports {
-    fn note_news(&mut self, news: &SharedNews) {
+    fn note_news(&mut self, news: &SharedFrontierNews) {
         self.work_news += u64::from(news.gives_work());
     }
 
@@ -199,7 +200,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         }
     }
 
-    fn run(mut self, requests: &Receiver<SharedRequest>) {
+    fn run(mut self, requests: &Receiver<SharedFrontierRequest>) {
         let mut next_look = Instant::now();
         loop {
             let timeout = next_look.saturating_duration_since(Instant::now());
@@ -239,20 +240,20 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         false
     }
 
-    fn news(&mut self, news: SharedNews) {
+    fn news(&mut self, news: SharedFrontierNews) {
         self.rests.note_news(&news);
         // Ignore failure: if the loop has ended, this thread ends soon too.
         (self.send_event)(Event::Shared(news));
     }
 
     /// Performs a request of the crawl loop.
-    pub(crate) fn perform(&mut self, request: SharedRequest) -> Result<(), FrontierError> {
+    pub(crate) fn perform(&mut self, request: SharedFrontierRequest) -> Result<(), FrontierError> {
         match request {
-            SharedRequest::HandOver(buckets) => {
+            SharedFrontierRequest::HandOver(buckets) => {
                 self.unrecorded.extend(buckets);
                 self.hand_over()
             }
-            SharedRequest::Rest {
+            SharedFrontierRequest::Rest {
                 rest,
                 pages,
                 work_news,
@@ -265,7 +266,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
                 self.unreported = Some((rest.is_some(), pages));
                 self.report_rest()
             }
-            SharedRequest::MorePages { pages, rests } => {
+            SharedFrontierRequest::MorePages { pages, rests } => {
                 self.wanted = Some((pages, rests));
                 self.request_pages()
             }
@@ -283,7 +284,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         self.leaving
             .retain(|bucket| !self.unrecorded.contains(bucket));
         self.unrecorded.clear();
-        self.news(SharedNews::HandedOver(buckets));
+        self.news(SharedFrontierNews::HandedOver(buckets));
         Ok(())
     }
 
@@ -316,7 +317,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         if allowed > pages {
             self.wanted = None;
             let pages = allowed;
-            self.news(SharedNews::Allowed { pages, rests });
+            self.news(SharedFrontierNews::Allowed { pages, rests });
         }
         Ok(())
     }
@@ -328,13 +329,13 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
         let survey = self.frontier.survey()?;
         self.living = survey.living;
         if self.counts_bytes {
-            self.news(SharedNews::OthersBytes(survey.others_bytes));
+            self.news(SharedFrontierNews::OthersBytes(survey.others_bytes));
         }
         if self.max_pages.is_some_and(|max| survey.pages >= max) {
-            self.news(SharedNews::PagesSpent);
+            self.news(SharedFrontierNews::PagesSpent);
         }
         if survey.is_drained && !std::mem::replace(&mut self.is_drained, true) {
-            self.news(SharedNews::Drain);
+            self.news(SharedFrontierNews::Drain);
         }
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
@@ -342,7 +343,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             // crawl from ending. After that, only the report does.
             self.note_work()?;
             self.crawl_meta = survey.crawl_meta;
-            self.news(SharedNews::LinksWait);
+            self.news(SharedFrontierNews::LinksWait);
         }
         self.request_pages()?;
         for group in &survey.to_forward {
@@ -354,7 +355,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             // Take no buckets (sets of hosts) at the end of the crawl. Buckets of workers that have
             // ended stay without an owner, because these workers have already listed the deferred
             // URLs.
-            self.news(SharedNews::Over { rest });
+            self.news(SharedFrontierNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
         }
@@ -388,7 +389,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
     /// Takes free buckets (sets of hosts) if this worker owns less than its fair share, or hands
     /// over its surplus. Always hands over buckets that must move to another group of frontier
     /// servers.
-    fn balance(&mut self, survey: &CrawlSurvey) -> Result<(), FrontierError> {
+    fn balance(&mut self, survey: &SharedCrawlStatus) -> Result<(), FrontierError> {
         // Hand over buckets (sets of hosts) that must move, even if this worker owns less than its
         // fair share.
         let moving = survey.moving.iter().copied();
@@ -396,7 +397,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
             .filter(|bucket| self.leaving.insert(*bucket))
             .collect();
         if !moving.is_empty() {
-            self.news(SharedNews::Leave(moving));
+            self.news(SharedFrontierNews::Leave(moving));
         }
         let owned = self.frontier.owned_buckets();
         let count = owned.len() as u64;
@@ -416,7 +417,7 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
                 Ok((_, origins)) => (origins, Ok(())),
                 Err(error) => (Vec::new(), Err(error)),
             };
-            self.news(SharedNews::Taken(origins));
+            self.news(SharedFrontierNews::Taken(origins));
             return done;
         }
         let staying = count.saturating_sub(self.leaving.len() as u64);
@@ -435,14 +436,14 @@ impl<SendEvent: Fn(Event) -> bool> SharingThreadState<SendEvent> {
                 .take(surplus)
                 .collect();
             self.leaving.extend(&leaving);
-            self.news(SharedNews::Leave(leaving));
+            self.news(SharedFrontierNews::Leave(leaving));
         }
         Ok(())
     }
 }
 
 /// Returns whether no worker has anything left to do. Called only by a worker without work.
-fn is_over(survey: &CrawlSurvey) -> bool {
+fn is_over(survey: &SharedCrawlStatus) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }
 
@@ -455,16 +456,16 @@ mod tests {
 
     #[test]
     fn a_crawl_is_over_when_no_worker_has_anything_to_do() {
-        let survey = CrawlSurvey {
+        let survey = SharedCrawlStatus {
             living: 2,
-            ..CrawlSurvey::default()
+            ..SharedCrawlStatus::default()
         };
         assert!(is_over(&survey));
-        let waits = CrawlSurvey {
+        let waits = SharedCrawlStatus {
             links_wait: true,
             ..survey.clone()
         };
-        let works = CrawlSurvey {
+        let works = SharedCrawlStatus {
             pending_open: 3,
             ..survey.clone()
         };
@@ -488,7 +489,7 @@ mod tests {
         let (worker, other) = worker_with_url_and_other();
         let config = config(std::path::Path::new("unused"));
         let mut links = SharingThreadState::new(Arc::clone(&worker) as _, &config, |_| true);
-        let report = |rest| SharedRequest::Rest {
+        let report = |rest| SharedFrontierRequest::Rest {
             rest,
             pages: 0,
             work_news: 0,
@@ -517,11 +518,11 @@ mod tests {
         let buckets = worker.owned_buckets();
         assert!(
             links
-                .perform(SharedRequest::HandOver(buckets.clone()))
+                .perform(SharedFrontierRequest::HandOver(buckets.clone()))
                 .is_err()
         );
         worker.cut_off(false);
-        let rest = SharedRequest::Rest {
+        let rest = SharedFrontierRequest::Rest {
             rest: Some(1),
             pages: 0,
             work_news: 0,
@@ -537,7 +538,10 @@ mod tests {
 
     #[test]
     fn a_rest_reported_before_news_of_work_arrives_is_not_recorded() {
-        for news in [SharedNews::LinksWait, SharedNews::Taken(Vec::new())] {
+        for news in [
+            SharedFrontierNews::LinksWait,
+            SharedFrontierNews::Taken(Vec::new()),
+        ] {
             let mut rests = RestReports::default();
             assert!(rests.report(Some(1), 0));
             rests.current = None;
@@ -549,7 +553,7 @@ mod tests {
             assert_eq!(rests.current, Some(3));
         }
         let mut rests = RestReports::default();
-        rests.note_news(&SharedNews::PagesSpent);
+        rests.note_news(&SharedFrontierNews::PagesSpent);
         assert!(rests.report(Some(1), 0));
     }
 }

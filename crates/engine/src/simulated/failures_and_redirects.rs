@@ -10,7 +10,7 @@ use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 use expect_test::expect;
 
-use super::scripted_servers::{Scenario, SimulatedAnswer, answer, crawl, fails, moved, page};
+use super::scripted_servers::{SimulatedAnswer, SimulatedCrawl, answer, crawl, fails, moved, page};
 use crate::config::Config;
 use crate::control::CrawlCommand;
 
@@ -241,7 +241,7 @@ fn a_page_that_crashed_the_program_is_read_last_and_alone_or_never() {
         .into_iter()
         .map(|(url, deaths): (usize, u32)| (canonicalize(None, &urls[url]).unwrap(), deaths))
         .collect();
-    let (_, report) = Scenario::default().run(
+    let (_, report) = SimulatedCrawl::default().run(
         |config| config.politeness.per_host = 4,
         |coordinator| coordinator.suspect(deaths.clone()),
         &answers,
@@ -268,7 +268,7 @@ fn a_page_that_crashed_the_program_is_read_last_and_alone_or_never() {
 
 #[test]
 fn requests_in_flight_are_given_up_when_the_time_is_over() {
-    let scenario = Scenario::default();
+    let scenario = SimulatedCrawl::default();
     let slow = |answer: SimulatedAnswer| vec![answer.after(60)];
     let (_, first) = scenario.run(
         |config| config.budgets.max_time = Some(Duration::from_secs(2)),
@@ -420,12 +420,12 @@ fn a_host_budget_counts_both_schemes() {
 
 #[test]
 fn a_parked_host_is_listed_at_the_end() {
-    let scenario = Scenario {
+    let scenario = SimulatedCrawl {
         commands: vec![(
             0,
             CrawlCommand::Park(canonicalize(None, SEED).unwrap().host_key()),
         )],
-        ..Scenario::default()
+        ..SimulatedCrawl::default()
     };
     let (_, report) = scenario.run(|_| {}, |_| {}, &[(SEED, vec![page("")])]);
     expect![[r#"

@@ -1,10 +1,10 @@
 //! Tests of the crawl loop in virtual time. Whole crawls of a generated web of many hosts run in an
 //! instant. The same seed gives the same requests.
 
-mod changed_settings;
 mod confidence_intervals;
 mod content_filter;
 mod failures_and_redirects;
+mod live_settings_changes;
 mod off_scope_hops;
 mod operator_commands;
 mod plan_accuracy;
@@ -49,6 +49,7 @@ use crate::config::{Config, ScopeRules, TrapAvoidance};
 use crate::content_filter::body_filter;
 use crate::control::{CommandAnswer, CommandRefusal, CrawlCommand, PostedCommand};
 use crate::crawl_loop::{Coordinator, DriverStep, request_rows};
+use crate::crawl_totals::CrawlTotals;
 use crate::messages::message_key::KeyedMessage;
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
@@ -61,7 +62,6 @@ use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts::parked;
 use crate::summary::EndReason;
-use crate::totals::CrawlTotals;
 use crate::write::Writer;
 
 const HOSTS: u64 = 60;

@@ -325,7 +325,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
     };
     run(Round::first(0), Vec::new());
     let began = u32::try_from(START.as_millis() / 1000).unwrap() + 1_000_000;
-    let second = Round::first(0).next(began, crate::totals::CrawlTotals::default());
+    let second = Round::first(0).next(began, crate::crawl_totals::CrawlTotals::default());
     let add = || CrawlCommand::Add(added.to_owned());
     let played = run(second, vec![add()]);
     assert!(matches!(played.answers[..], [Ok(CommandAnswer::Done)]));

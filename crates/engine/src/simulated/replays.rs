@@ -43,7 +43,7 @@ const MONTHS: u64 = 20;
 
 /// Five hosts that link to each other. Some pages have nothing new, redirect, fail, or are answered
 /// 503.
-pub(super) struct Hosts {
+pub(super) struct SimulatedHosts {
     seed: u64,
     /// Whether the pages are empty until scripts build them.
     are_scripted: bool,
@@ -52,7 +52,7 @@ pub(super) struct Hosts {
     exchanges: u64,
 }
 
-impl Hosts {
+impl SimulatedHosts {
     fn page(&self, host: u64, page: u64) -> String {
         let link = |number: u64| {
             let draw = drawn(self.seed, &[host, page, number]);
@@ -99,7 +99,7 @@ impl Hosts {
     }
 }
 
-impl Servers for Hosts {
+impl Servers for SimulatedHosts {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, ExchangeFailure> {
         let url = job.request().url;
         let tries = self.asked.entry(url.to_string()).or_default();
@@ -296,7 +296,7 @@ impl LateRun {
         self.due.push(At { at, number, due });
     }
 
-    fn perform(&mut self, servers: &mut Hosts) {
+    fn perform(&mut self, servers: &mut SimulatedHosts) {
         while !self.effects.is_empty() {
             let effects = std::mem::take(&mut self.effects);
             let lines = || lines_to_log(&effects);
@@ -356,7 +356,7 @@ impl LateRun {
 
     /// Runs the crawl until it ends, or kills it after `left` events. Returns false if it was
     /// killed.
-    fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
+    fn go(&mut self, servers: &mut SimulatedHosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
             if let Some((after, _)) = self.commands.front()
@@ -509,7 +509,7 @@ pub(super) fn crawl_by(dir: &Path, course: CrawlDisturbances) -> Config {
     config.politeness.delay_factor = 0.0;
     config.politeness.per_host = 3;
     config.politeness.per_address = 64;
-    let mut servers = Hosts {
+    let mut servers = SimulatedHosts {
         seed,
         are_scripted: render.is_some(),
         asked: BTreeMap::new(),

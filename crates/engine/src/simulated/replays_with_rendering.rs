@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet, yield_now};
 use super::replays::{CrawlDisturbances, crawl_by, requests};
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::render::{RenderId, VisibleContentSize, WantedResource};
+use crate::messages::render::{PostedResourceRequest, RenderId, VisibleContentSize};
 use crate::render::{
     EncodedResponse, NoBrowserRenderer, PageToRender, RenderConfig, RenderFailure, RenderFuture,
     RenderLimits, RenderMode, RenderedPage, Renderer, ResourceAnswer, ResourceKind,
@@ -113,7 +113,7 @@ pub(super) struct SimulatedBrowser {
     renderer: Option<Arc<dyn Renderer>>,
     runtime: Runtime,
     open: BTreeMap<RenderId, JoinHandle<Rendered>>,
-    wanted: Arc<Mutex<Vec<WantedResource>>>,
+    wanted: Arc<Mutex<Vec<PostedResourceRequest>>>,
 }
 
 impl SimulatedBrowser {
@@ -135,7 +135,7 @@ impl SimulatedBrowser {
     ) {
         let wanted = Arc::clone(&self.wanted);
         let requests = ResourceRequestSender(Arc::new(move |request, answer| {
-            wanted.lock().unwrap().push(WantedResource {
+            wanted.lock().unwrap().push(PostedResourceRequest {
                 page: id,
                 request,
                 answer,

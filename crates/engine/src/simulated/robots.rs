@@ -1,7 +1,7 @@
 //! Tests, in virtual time, of the requests needed to learn an origin's rules: redirects and
 //! failures of robots.txt, and `tdmrep.json`.
 
-use crawl_fetcher::{FailureKind, HostAccess};
+use crawl_fetcher::{FailureKind, HostRequestHeaders};
 use crawl_policy::usage_statements::UsagePurpose;
 use crawl_scope::ScopeMode;
 use expect_test::expect;
@@ -293,7 +293,7 @@ fn sitemaps_are_read_if_robots_txt_lists_them_or_one_is_guessed() {
             config.scope.mode = ScopeMode::Host;
             config.scope.exclude = vec!["/no/".to_owned()];
             config.fetch.access = vec![
-                HostAccess::new("a.example")
+                HostRequestHeaders::new("a.example")
                     .header("x-key", "k3y-of-ours")
                     .unwrap(),
             ];

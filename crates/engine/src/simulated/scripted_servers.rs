@@ -20,10 +20,10 @@ use super::{ADDRESS, Played, Run, START, Servers, config, play_run};
 use crate::config::Config;
 use crate::control::CrawlCommand;
 use crate::crawl_loop::Coordinator;
+use crate::crawl_totals::CrawlTotals;
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 use crate::summary::{EndReason, UnreachableHost};
-use crate::totals::CrawlTotals;
 
 /// The duration of an exchange, unless the test sets another.
 const TAKES: Duration = Duration::from_millis(100);
@@ -156,23 +156,23 @@ impl Servers for ServerScript {
 
 /// A crawl of `http://a.example/`, with its configuration and servers.
 #[derive(Default)]
-pub(super) struct Scenario {
+pub(super) struct SimulatedCrawl {
     pub(super) frontier: Arc<MemoryFrontier>,
     pub(super) page_takes: Duration,
     /// Commands, each with its time in seconds after the start of the crawl.
     pub(super) commands: Vec<(u64, CrawlCommand)>,
 }
 
-pub(super) type SimulatedAnswerList = [(&'static str, Vec<SimulatedAnswer>)];
+pub(super) type SimulatedAnswersByUrl = [(&'static str, Vec<SimulatedAnswer>)];
 
-impl Scenario {
+impl SimulatedCrawl {
     /// Runs the crawl. Returns a report of its requests ordered by end, then its rows, then how the
     /// run ended.
     pub(super) fn run(
         &self,
         change: impl FnOnce(&mut Config),
         earlier: impl FnMut(&mut Coordinator),
-        answers: &SimulatedAnswerList,
+        answers: &SimulatedAnswersByUrl,
     ) -> (Played, String) {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
@@ -208,8 +208,8 @@ impl Scenario {
 }
 
 /// Crawls `http://a.example/` and returns a report of the outcome.
-pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &SimulatedAnswerList) -> String {
-    Scenario::default().run(change, |_| {}, answers).1
+pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &SimulatedAnswersByUrl) -> String {
+    SimulatedCrawl::default().run(change, |_| {}, answers).1
 }
 
 fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {

@@ -9,7 +9,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow};
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::MemoryFrontier;
 use crawl_scheduler::Tick;
-use crawl_scope::{AreaKind, ScopeMode, SeedSettings};
+use crawl_scope::{ScopeMode, SeedAreaKind, SeedSettings};
 use crawl_weburl::canonicalize;
 
 use super::scripted_servers::{answer, page, rows};
@@ -31,7 +31,7 @@ const NUMBERS: u64 = 4;
 /// A seed with its settings, as a user writes it.
 struct Seed {
     url: &'static str,
-    scope: Option<AreaKind>,
+    scope: Option<SeedAreaKind>,
     depth: Option<u32>,
     label: Option<&'static str>,
 }
@@ -45,19 +45,19 @@ const SEEDS: [Seed; 5] = [
     },
     Seed {
         url: "http://a.example/x/y/p1.html",
-        scope: Some(AreaKind::Prefix),
+        scope: Some(SeedAreaKind::Prefix),
         depth: Some(1),
         label: Some("press"),
     },
     Seed {
         url: "http://b.example/x/p0.html",
-        scope: Some(AreaKind::Page),
+        scope: Some(SeedAreaKind::Page),
         depth: None,
         label: Some("imprint"),
     },
     Seed {
         url: "http://www.c.example/p0.html",
-        scope: Some(AreaKind::Domain),
+        scope: Some(SeedAreaKind::Domain),
         depth: Some(4),
         label: None,
     },
@@ -105,11 +105,11 @@ impl Case {
         (0..3).map(link).collect()
     }
 
-    fn usual_area(self) -> AreaKind {
+    fn usual_area(self) -> SeedAreaKind {
         match self.mode {
-            ScopeMode::Prefix => AreaKind::Prefix,
-            ScopeMode::Domain => AreaKind::Domain,
-            _ => AreaKind::Host,
+            ScopeMode::Prefix => SeedAreaKind::Prefix,
+            ScopeMode::Domain => SeedAreaKind::Domain,
+            _ => SeedAreaKind::Host,
         }
     }
 
@@ -122,13 +122,13 @@ impl Case {
             let kind = seed.scope.unwrap_or(self.usual_area());
             match kind {
                 _ if seed.url == url => Some((0, 0)),
-                AreaKind::Prefix => {
+                SeedAreaKind::Prefix => {
                     let own = folder(seed.url);
                     url.starts_with(own).then_some((1, usize::MAX - own.len()))
                 }
-                AreaKind::Host => (host(seed.url) == host(url)).then_some((2, 0)),
-                AreaKind::Domain => (domain(seed.url) == domain(url)).then_some((3, 0)),
-                AreaKind::Page => None,
+                SeedAreaKind::Host => (host(seed.url) == host(url)).then_some((2, 0)),
+                SeedAreaKind::Domain => (domain(seed.url) == domain(url)).then_some((3, 0)),
+                SeedAreaKind::Page => None,
             }
         };
         let sized = SEEDS.iter().filter(says);

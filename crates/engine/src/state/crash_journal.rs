@@ -75,6 +75,8 @@ fn deaths(bytes: &[u8]) -> UrlCrashCounts {
     deaths
 }
 
+/// The file `state/reading`, in which each reader thread notes the URL that it reads, with the URLs
+/// that crashed the process before.
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,

@@ -22,7 +22,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
 use super::durable_files::{make_folder, replace};
-use super::extract_files::{
+use super::extracted_field_files::{
     EXTRACT_RULES, EXTRACTS, EXTRACTS_IN_PROGRESS, NEW_EXTRACT_RULES, NEW_EXTRACTS,
     finish_replacement, write_rules,
 };
@@ -30,12 +30,12 @@ use super::file_swap::{self, LIST, LIST_BESIDE, STAGING};
 use super::worker_state_folder;
 use crate::config::Config;
 use crate::control::CommandRefusal;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
 use crate::sampling::SampleState;
 use crate::scope_seeds::ScopeSeeds;
 use crate::tombstones::{TOMBSTONES, Tombstones};
-use crate::totals::CrawlTotals;
 
 const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
@@ -169,7 +169,7 @@ pub(crate) fn open_with(
     config: &Config,
     readers: usize,
     is_replay: bool,
-    open_frontier: impl FnOnce(&Config, &Path, &Path) -> Result<AnyFrontier, EngineError>,
+    open_frontier: impl FnOnce(&Config, &Path, &Path) -> Result<OpenedFrontier, EngineError>,
 ) -> Result<CrawlDirectory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
@@ -227,7 +227,7 @@ pub(crate) fn open_with(
 
 /// A frontier. If workers share it, also contains its interface for workers, and the lock of this
 /// worker's directory.
-pub(crate) type AnyFrontier = (
+pub(crate) type OpenedFrontier = (
     Arc<dyn Frontier>,
     Option<Arc<dyn WorkerFrontier>>,
     Option<FileLock>,
@@ -237,7 +237,7 @@ fn open_any_frontier(
     config: &Config,
     dir: &Path,
     state: &Path,
-) -> Result<AnyFrontier, EngineError> {
+) -> Result<OpenedFrontier, EngineError> {
     let Some(shared) = &config.shared else {
         return Ok((Arc::new(open_frontier(dir, state)?), None, None));
     };

@@ -1,10 +1,10 @@
 //! The files of a crawl except its archive, rows and index: the crawl directory, and its state.
 
 pub(crate) mod crash_journal;
-pub(crate) mod delay_log;
+pub(crate) mod delay_settings_log;
 pub(crate) mod directory;
 mod durable_files;
-pub(crate) mod extract_files;
+pub(crate) mod extracted_field_files;
 pub(crate) mod file_swap;
 pub(crate) mod frontier_move_counts;
 pub(crate) mod move_from_shared_frontier;

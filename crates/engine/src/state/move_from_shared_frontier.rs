@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, RowFileWriter, marks_at_rest, write_digests};
+use crawl_archive::{DIGESTS, FilesToRehash, RowFileWriter, marks_at_rest, write_digests};
 use crawl_frontier::parts::CrawlTransferItem;
 use crawl_frontier::worker_frontier::{BoxError, ExportedWorker, OutgoingCrawl};
 use crawl_frontier::{
@@ -17,16 +17,16 @@ use crawl_traps::TrapDetector;
 use crawl_weburl::HostKey;
 
 use super::directory::{self, STATE};
-use super::extract_files::EXTRACTS;
+use super::extracted_field_files::EXTRACTS;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::parked_hosts::listed;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::excluded_rows::excluded_row;
 use crate::meta_keys::{
     META_PARKED, META_ROUND, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOTALS, META_TRAPS,
 };
 use crate::revisit::visit::Round;
-use crate::totals::CrawlTotals;
 
 /// Maximum number of stored records in a transaction.
 const BATCH_PARTS: usize = 2_000;
@@ -80,7 +80,7 @@ pub fn export(
     transaction.commit()?;
     directory::note_end(&frontier)?;
     drop(frontier);
-    let listed = write_digests(dir, ChangedFiles::Named(&[STATE, EXCLUDED]));
+    let listed = write_digests(dir, FilesToRehash::Named(&[STATE, EXCLUDED]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     Ok(moved)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, RowReader, write_digests};
+use crawl_archive::{DIGESTS, FilesToRehash, RowReader, write_digests};
 use crawl_frontier::parts::{CrawlTransferItem, UrlRecord};
 use crawl_frontier::worker_frontier::{CrawlMoveError, ImportedWorker, IncomingCrawl};
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier, FrontierError};
@@ -17,11 +17,11 @@ use super::file_swap;
 use super::frontier_move_counts::{MovedRecordCounts, states};
 use super::worker_state_folder::{self, STORE};
 use crate::config::ImportTarget;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK};
 use crate::revisit::round;
 use crate::scope_seeds::targets_to_share;
-use crate::totals::CrawlTotals;
 
 /// The folders of the state that contain the crawl's own frontier.
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
@@ -76,7 +76,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<CrawlImportResult
     let moved = count(&frontier)?;
     drop(frontier);
     move_aside(&state)?;
-    let listed = write_digests(dir, ChangedFiles::Named(&[STATE]));
+    let listed = write_digests(dir, FilesToRehash::Named(&[STATE]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let own_frontier = state.join(IMPORTED);
     Ok(CrawlImportResult {

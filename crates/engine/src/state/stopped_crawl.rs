@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
+use crawl_archive::{DIGESTS, FilesToRehash, write_digests};
 use crawl_fetcher::SiteSessions;
 use crawl_frontier::{Frontier, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, HostKey, host_and_port};
@@ -152,6 +152,6 @@ fn change_at_rest(
     }
     transaction.commit()?;
     drop(frontier);
-    let listed = write_digests(dir, ChangedFiles::Named(&[directory::STATE]));
+    let listed = write_digests(dir, FilesToRehash::Named(&[directory::STATE]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
 }

@@ -14,15 +14,16 @@ use crawl_frontier::{
     AdmissionResult, Frontier, LastVisit, Lease, LeaseOutcome, NotFetchedReason, Reason,
     RequestedState, UrlKind, UrlToAdmit,
 };
-use crawl_index_entry::{BytesInTransitPermit, IndexEntry};
+use crawl_index_entry::{BytesInTransitPermit, IndexLogEntry};
 use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::open_transaction::OpenTransaction;
+use super::own_or_shared_transaction::OwnOrSharedTransaction;
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_learning};
 use crate::control::{CommandAnswer, CommandRefusal};
+use crate::crawl_totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words};
 use crate::index::entry_creation::left_out;
@@ -51,12 +52,11 @@ use crate::state::directory::OutputFiles;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
-use crate::totals::{CommitPoint, CrawlTotals, PageChange};
 use crate::trace_events::TraceEventEmitter;
 
 /// An open transaction, and the files that are written before its commit.
 pub(super) struct CommitGroup<'a> {
-    pub(super) transaction: OpenTransaction<'a>,
+    pub(super) transaction: OwnOrSharedTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
     pub(super) files: &'a mut OutputFiles,
     totals: CrawlTotals,
@@ -106,7 +106,7 @@ impl<'a> CommitGroup<'a> {
     ) -> Result<CommitGroup<'a>, EngineError> {
         let shared = writer.shared.as_deref();
         Ok(CommitGroup {
-            transaction: OpenTransaction::begin(frontier, shared)?,
+            transaction: OwnOrSharedTransaction::begin(frontier, shared)?,
             frontier,
             files: &mut writer.files,
             totals: writer.totals,
@@ -291,7 +291,7 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn append_to_index_log(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
+    fn append_to_index_log(&mut self, entry: &IndexLogEntry) -> Result<(), EngineError> {
         if let Some(log) = &mut self.files.index {
             log.append(entry)?;
         }
@@ -525,7 +525,7 @@ impl CommitGroup<'_> {
             ..
         } = findings;
         let tombstones = self.tombstones;
-        if let Some(IndexEntry::Put(page)) = &mut entry {
+        if let Some(IndexLogEntry::Put(page)) = &mut entry {
             page.links.retain(|link| !tombstones.holds_link(&link.url));
         }
         if !tombstones.is_empty() {

@@ -6,7 +6,7 @@
 //! the files can be cut back to the committed state.
 
 mod commit_group;
-mod open_transaction;
+mod own_or_shared_transaction;
 mod random_walk;
 mod readmit_deferred;
 mod redirect_loops;
@@ -30,6 +30,7 @@ use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use self::commit_group::CommitGroup;
+use crate::crawl_totals::CrawlTotals;
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
 use crate::messages::{GroupCommitResult, WriterMessage};
@@ -40,7 +41,6 @@ use crate::shared_trap_detector::SharedTrapDetector;
 use crate::state::directory::OutputFiles;
 use crate::state::order_log::OrderLog;
 use crate::tombstones::Tombstones;
-use crate::totals::CrawlTotals;
 use crate::trace_events::TraceEventEmitter;
 
 /// Maximum messages in one transaction: enough to share the cost of a sync, but few enough that

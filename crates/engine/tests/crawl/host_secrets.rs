@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crawl_engine::{IndexRebuildSettings, reindex};
-use crawl_fetcher::HostAccess;
+use crawl_fetcher::HostRequestHeaders;
 use crawl_testweb::{HttpAnswer, LinkMix, TestWeb};
 
 use crate::support::Crawl;
@@ -74,7 +74,7 @@ fn assert_none_in(crawl: &Crawl) {
 fn echoed_secrets_are_stored_only_in_the_archive() {
     let web = echo();
     let mut crawl = Crawl::of(&web);
-    let access = HostAccess::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
+    let access = HostRequestHeaders::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
     let access = access.unwrap().header("X-Key", KEY).unwrap();
     crawl.config.fetch.access = vec![access.cookie("session", COOKIE).unwrap()];
     (crawl.config.index, crawl.config.links) = (true, true);

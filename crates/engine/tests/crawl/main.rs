@@ -6,7 +6,7 @@
 mod control;
 mod crash_suspects;
 mod discovery;
-mod failure;
+mod failing_servers;
 mod fetched_and_excluded;
 mod host_secrets;
 mod indexing;

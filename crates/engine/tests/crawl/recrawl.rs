@@ -12,7 +12,7 @@ use crawl_engine::{
 };
 use crawl_frontier::{FjallFrontier, FjallFrontierOptions, Frontier as _, LeaseOutcome};
 use crawl_index::IndexSearcher;
-use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, LogEntry, ReplyScript, TestWeb};
+use crawl_testweb::{AllowedHosts, HttpAnswer, LinkMix, LogEntry, ReplySequence, TestWeb};
 use flate2::{Compression, GzBuilder};
 
 use crate::support::{Crawl, expected};
@@ -123,7 +123,7 @@ fn gzip_with(html: &str, name_bytes: usize) -> HttpAnswer {
 #[test]
 fn a_page_in_another_coding_is_unchanged() {
     let html = "<title>a page</title><p>its words";
-    let packed = ReplyScript::from(gzip_with(html, 1))
+    let packed = ReplySequence::from(gzip_with(html, 1))
         .then(gzip_with(html, 20))
         .then(gzip_with(html, 300))
         // The text is unchanged, but this fourth answer has no content coding.

@@ -8,7 +8,7 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayResult, ReplayTimingMode, replay};
 use crawl_records::compare;
 use crawl_scope::ScopeMode;
-use crawl_testweb::{HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb};
+use crawl_testweb::{HttpAnswer, LinkMix, ReplySequence, ScriptedReply, TestWeb};
 
 use crate::support::Crawl;
 
@@ -17,7 +17,7 @@ const HOSTS: u32 = 5;
 /// Starts hosts that link to each other and have several kinds of errors and redirects.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(5).hosts(HOSTS).pages(8).start();
-    let busy = ReplyScript::from(HttpAnswer::of(503).header("retry-after", "1"));
+    let busy = ReplySequence::from(HttpAnswer::of(503).header("retry-after", "1"));
     web.script(
         1,
         "/busy",

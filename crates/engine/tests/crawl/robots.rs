@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crawl_engine::{EndReason, ForbiddenRobotsPolicy};
 use crawl_testweb::{
-    ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWeb, TestWebBuilder,
+    ConnectionBehaviour, HttpAnswer, ReplySequence, ScriptedReply, TestWeb, TestWebBuilder,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
@@ -43,7 +43,7 @@ fn crawl_of(web: &TestWeb) -> Crawl {
 /// A state of robots.txt, as a row of the table in `docs/robots-states.md`, and how to set it up.
 struct State {
     name: &'static str,
-    robots: Box<dyn Fn(&TestWeb) -> ReplyScript>,
+    robots: Box<dyn Fn(&TestWeb) -> ReplySequence>,
     mode: ConnectionBehaviour,
     forbidden: ForbiddenRobotsPolicy,
     /// The time limit of an exchange, if this limit ends the exchange.
@@ -58,7 +58,7 @@ fn state<R: Into<ScriptedReply>>(
 ) -> State {
     State {
         name,
-        robots: Box::new(move |web| ReplyScript::always(reply(web))),
+        robots: Box::new(move |web| ReplySequence::always(reply(web))),
         mode: ConnectionBehaviour::Open,
         forbidden: ForbiddenRobotsPolicy::Allow,
         timeout: None,
@@ -147,7 +147,7 @@ fn states() -> Vec<State> {
     });
     states.push(State {
         robots: Box::new(|_| {
-            ReplyScript::always(HttpAnswer::of(503))
+            ReplySequence::always(HttpAnswer::of(503))
                 .then(ScriptedReply::reset())
                 .then(HttpAnswer::text(RULES))
         }),
@@ -155,7 +155,7 @@ fn states() -> Vec<State> {
         ..status("503, then a reset, then rules", 503)
     });
     states.push(State {
-        robots: Box::new(|_| ReplyScript::always(HttpAnswer::of(503)).then(HttpAnswer::of(404))),
+        robots: Box::new(|_| ReplySequence::always(HttpAnswer::of(503)).then(HttpAnswer::of(404))),
         waits: true,
         ..status("503, then 404", 503)
     });
@@ -243,7 +243,7 @@ fn rfc9309_2_3_1_state_by_state() {
 
 #[test]
 fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
-    let script = || ReplyScript::always(HttpAnswer::text(RULES)).then(HttpAnswer::of(503));
+    let script = || ReplySequence::always(HttpAnswer::text(RULES)).then(HttpAnswer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     // For each page, the copy of robots.txt is too old, and every request for a new copy is
@@ -274,7 +274,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
 
 #[test]
 fn a_changed_file_applies_to_queued_urls() {
-    let changed = ReplyScript::always(HttpAnswer::text("User-agent: *\nDisallow:\n")).then(
+    let changed = ReplySequence::always(HttpAnswer::text("User-agent: *\nDisallow:\n")).then(
         HttpAnswer::text("User-agent: *\nDisallow: /two\nDisallow: /barred\n"),
     );
     let web = site().script(0, "/robots.txt", changed).start();
@@ -312,7 +312,7 @@ fn a_restart_does_not_refetch_a_fresh_copy() {
 #[test]
 fn rfc9309_2_4_an_old_copy_is_revalidated() {
     let rules = HttpAnswer::text(RULES).header("etag", "\"v1\"");
-    let script = ReplyScript::always(rules).then(HttpAnswer::of(304));
+    let script = ReplySequence::always(rules).then(HttpAnswer::of(304));
     let web = site().script(0, "/robots.txt", script).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);

@@ -2,7 +2,7 @@
 
 use crawl_engine::EndReason;
 use crawl_policy::usage_statements::UsagePurpose;
-use crawl_testweb::{HttpAnswer, ReplyScript, TestWeb, TestWebBuilder};
+use crawl_testweb::{HttpAnswer, ReplySequence, TestWeb, TestWebBuilder};
 
 use crate::support::Crawl;
 
@@ -139,7 +139,7 @@ fn a_tdmrep_is_fetched_before_pages_if_it_can_matter() {
             .script(
                 0,
                 "/.well-known/tdmrep.json",
-                ReplyScript::always(HttpAnswer::of(503).header("retry-after", "0"))
+                ReplySequence::always(HttpAnswer::of(503).header("retry-after", "0"))
                     .then(HttpAnswer::text(tdmrep)),
             )
             .start()

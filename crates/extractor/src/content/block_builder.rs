@@ -43,7 +43,7 @@ pub(super) struct HeadingControl {
     pub(super) is_sign: bool,
 }
 
-/// The text of a page and its blocks.
+/// Splits the text of a page into blocks, and holds the text and the finished blocks.
 pub(super) struct BlockBuilder {
     pub(super) text: String,
     pub(super) blocks: Vec<UnclassifiedBlock>,

@@ -102,5 +102,5 @@ pub enum ContentOddityKind {
     DatesFull,
 }
 
-/// Collects the oddities of a page while the page is read.
+/// The oddities of a page's content, one per kind, noted while the page is read.
 pub(super) type ContentOddityList = crate::oddities::OddityList<ContentOddityKind>;

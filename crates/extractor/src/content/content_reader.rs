@@ -7,7 +7,7 @@ use super::block_builder::BlockBuilder;
 use super::content_limits::{ContentLimits, ContentOddityKind, ContentOddityList};
 use super::element_roles::{ElementRole, part_of};
 use super::head_metadata::{HeadMetadataCollector, MetaElement};
-use super::heading_controls::{HeadingControlTracker, RemovedHeadingControls};
+use super::heading_controls::{HeadingControlTracker, RemovedHeadingControlKind};
 use super::json_ld::{JsonLdItem, JsonLdReader};
 use super::language::{LanguageSource, detect};
 use super::main_text::places;
@@ -40,7 +40,7 @@ pub(crate) struct ContentReader {
     heading: Option<u8>,
     marks: HeadingControlTracker,
     /// If the last block is a heading, what was removed from it, for example an edit link.
-    removed_marks: RemovedHeadingControls,
+    removed_marks: RemovedHeadingControlKind,
     /// The id of the current block's element or, if the block is a heading, of the first anchor in
     /// it.
     id: Option<Box<str>>,
@@ -76,7 +76,7 @@ impl ContentReader {
             head_end: HeadTracker::default(),
             heading: None,
             marks: HeadingControlTracker::default(),
-            removed_marks: RemovedHeadingControls::Nothing,
+            removed_marks: RemovedHeadingControlKind::Nothing,
             id: None,
             near_id: None,
             tail_id: None,
@@ -148,7 +148,7 @@ impl ContentReader {
     /// example an edit link. `None` otherwise.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
-        let last = last.filter(|_| self.removed_marks == RemovedHeadingControls::Words)?;
+        let last = last.filter(|_| self.removed_marks == RemovedHeadingControlKind::Words)?;
         Some(&self.flow.text[last.start..last.end])
     }
 
@@ -360,7 +360,7 @@ impl ContentReader {
         } else if kind.level().is_some() {
             self.removed_marks = self.marks.finish(&mut self.flow);
         } else {
-            self.removed_marks = RemovedHeadingControls::Nothing;
+            self.removed_marks = RemovedHeadingControlKind::Nothing;
             self.push_readings(offset);
         }
         let ended = self

@@ -3,7 +3,8 @@
 
 use crate::html::element_name::{self, ElementName};
 
-/// The role of an element.
+/// The role of an HTML element in the text, by its name: main text, navigation, list, table and so
+/// on. Not the ARIA role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementRole {
     /// `html` and `body`.

@@ -51,7 +51,7 @@ const LINK_WORDS: [&str; 7] = [
     "self-link",
 ];
 
-/// The marks found so far in the open heading.
+/// Tracks the controls (permalinks, edit links, buttons) found so far in the open heading.
 #[derive(Debug, Default)]
 pub(super) struct HeadingControlTracker {
     open: Option<OpenMark>,
@@ -81,7 +81,7 @@ enum MarkKind {
 
 /// What was removed from a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum RemovedHeadingControls {
+pub(super) enum RemovedHeadingControlKind {
     #[default]
     Nothing,
     /// Every removed mark was a link whose text is only a permalink sign, such as `#`.
@@ -138,16 +138,16 @@ impl HeadingControlTracker {
 
     /// Removes the marks (such as permalinks) from the finished heading. Removes nothing if no
     /// words would be left.
-    pub(super) fn finish(&mut self, flow: &mut BlockBuilder) -> RemovedHeadingControls {
+    pub(super) fn finish(&mut self, flow: &mut BlockBuilder) -> RemovedHeadingControlKind {
         self.open = None;
         let marks = std::mem::take(&mut self.found);
         if marks.is_empty() || !flow.has_letters_outside(&marks) {
-            return RemovedHeadingControls::Nothing;
+            return RemovedHeadingControlKind::Nothing;
         }
         flow.remove_marks(&marks);
         match marks.iter().all(|mark| mark.is_sign) {
-            true => RemovedHeadingControls::Signs,
-            false => RemovedHeadingControls::Words,
+            true => RemovedHeadingControlKind::Signs,
+            false => RemovedHeadingControlKind::Words,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::block_builder::{MAX_LINKS, UnclassifiedBlock};
 use super::boilerplate_lines::{is_phrase, is_texinfo_navigation};
 use super::element_roles::ElementRole;
 use super::page_content::{BlockKind, BlockRole};
-use super::regions::BlockRegion;
+use super::regions::PageRegion;
 use super::role_hints::{MainTextHint, SurroundingsHint};
 use super::teasers::drop_teasers;
 
@@ -41,7 +41,7 @@ const MIN_INTRODUCTION: u32 = 16;
 pub(super) fn places(
     text: &str,
     blocks: &[UnclassifiedBlock],
-    regions: &[BlockRegion],
+    regions: &[PageRegion],
     title: Option<&str>,
 ) -> Vec<BlockRole> {
     let page = PageSums::new(blocks, regions);
@@ -69,7 +69,7 @@ pub(super) fn places(
 /// the like).
 struct PageSums<'a> {
     blocks: &'a [UnclassifiedBlock],
-    regions: &'a [BlockRegion],
+    regions: &'a [PageRegion],
     /// Whether the region is surroundings, or is within a region that is surroundings.
     surrounds: Vec<bool>,
     /// Running text in each region, including nested regions, in half words. Surroundings are not
@@ -82,7 +82,7 @@ struct PageSums<'a> {
 }
 
 impl<'a> PageSums<'a> {
-    fn new(blocks: &'a [UnclassifiedBlock], regions: &'a [BlockRegion]) -> PageSums<'a> {
+    fn new(blocks: &'a [UnclassifiedBlock], regions: &'a [PageRegion]) -> PageSums<'a> {
         let links = links_of(blocks, regions);
         let weights: Vec<u64> = blocks.iter().map(|block| u64::from(block.weight)).collect();
         let running = |(block, links): (&UnclassifiedBlock, &Links)| match links.many() {
@@ -323,7 +323,7 @@ impl<'a> PageSums<'a> {
 
 /// Returns the minimum percentage of `around`'s text that `region` must contain. If it contains
 /// less, the main text is the whole of `around`.
-fn least_share(region: &BlockRegion, around: &BlockRegion, in_main: bool) -> u64 {
+fn least_share(region: &PageRegion, around: &PageRegion, in_main: bool) -> u64 {
     match region.favour {
         MainTextHint::Body if around.favour == MainTextHint::Article => 60,
         MainTextHint::Body => 30,
@@ -344,7 +344,7 @@ fn least_share(region: &BlockRegion, around: &BlockRegion, in_main: bool) -> u64
 
 /// Adds the sum of each region to the sum of its parent region. A parent precedes its children in
 /// the list.
-fn add_up(sums: &mut [u64], regions: &[BlockRegion]) {
+fn add_up(sums: &mut [u64], regions: &[PageRegion]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
     }
@@ -352,7 +352,7 @@ fn add_up(sums: &mut [u64], regions: &[BlockRegion]) {
 
 /// Returns, for each region, whether it is surroundings, and whether it consists of readers'
 /// comments. `all` is the amount of running text in each region.
-fn surrounding(regions: &[BlockRegion], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
+fn surrounding(regions: &[PageRegion], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
         let main =
@@ -378,7 +378,7 @@ fn surrounding(regions: &[BlockRegion], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
 }
 
 /// Returns, for each region, whether it is in an element for navigation or controls.
-fn navigation(regions: &[BlockRegion]) -> Vec<bool> {
+fn navigation(regions: &[PageRegion]) -> Vec<bool> {
     let mut navigation = vec![false; regions.len()];
     for (at, region) in regions.iter().enumerate() {
         navigation[at] = region.is_navigation || (at > 0 && navigation[region.parent as usize]);
@@ -405,7 +405,7 @@ impl Links {
 
 /// Returns the share of links in each block. A list item or a table cell gets the share of its
 /// whole list or table.
-fn links_of(blocks: &[UnclassifiedBlock], regions: &[BlockRegion]) -> Vec<Links> {
+fn links_of(blocks: &[UnclassifiedBlock], regions: &[PageRegion]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &UnclassifiedBlock| match block.kind {
         BlockKind::ListItem | BlockKind::Term | BlockKind::Definition => {
@@ -434,7 +434,7 @@ fn links_of(blocks: &[UnclassifiedBlock], regions: &[BlockRegion]) -> Vec<Links>
 
 /// Returns, for each region, the index of the table that it is or belongs to. `None` outside of
 /// tables.
-fn tables(regions: &[BlockRegion]) -> Vec<Option<usize>> {
+fn tables(regions: &[PageRegion]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
         let table = match region.part {

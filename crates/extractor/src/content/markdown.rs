@@ -1,9 +1,9 @@
 //! The main text of a page as Markdown (CommonMark 0.31, with GitHub's tables).
 
+mod block_containers;
 mod block_joining;
 mod inline_markdown_writer;
 mod markdown_builder;
-mod nesting;
 
 use super::page_content::PageContent;
 use super::{ContentLimits, PageContext};

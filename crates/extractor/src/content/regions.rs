@@ -15,7 +15,7 @@ use crate::html::element_name::ElementName;
 
 /// An element that contains blocks.
 #[derive(Debug)]
-pub(super) struct BlockRegion {
+pub(super) struct PageRegion {
     /// The index of the region around this one. For the first region (the page), its own index.
     pub(super) parent: u32,
     pub(super) part: ElementRole,
@@ -40,9 +40,9 @@ struct Open {
     named: Option<(Box<str>, SurroundingsHint)>,
 }
 
-/// The open elements and all regions.
+/// Tracks the open elements of a page, and lists its regions.
 pub(super) struct RegionTracker {
-    pub(super) all: Vec<BlockRegion>,
+    pub(super) all: Vec<PageRegion>,
     open: Vec<Open>,
     /// Number of open elements beyond the depth limit.
     beyond: u32,
@@ -51,7 +51,7 @@ pub(super) struct RegionTracker {
 
 impl RegionTracker {
     pub(super) fn new(limits: &ContentLimits) -> RegionTracker {
-        let page = BlockRegion {
+        let page = PageRegion {
             parent: 0,
             part: ElementRole::Page,
             surround: SurroundingsHint::No,
@@ -116,7 +116,7 @@ impl RegionTracker {
         let kind = kind_in(part, self.kind());
         let region = match part.is_region() || surround > SurroundingsHint::No {
             true => {
-                let region = BlockRegion {
+                let region = PageRegion {
                     parent: self.region(),
                     part,
                     surround,
@@ -225,7 +225,7 @@ impl RegionTracker {
         }
     }
 
-    fn add(&mut self, region: BlockRegion, offset: usize, oddities: &mut ContentOddityList) -> u32 {
+    fn add(&mut self, region: PageRegion, offset: usize, oddities: &mut ContentOddityList) -> u32 {
         let parent = region.parent;
         if self.all.len() >= self.limits.0 {
             oddities.note(ContentOddityKind::RegionsFull, offset);

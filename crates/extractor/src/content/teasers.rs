@@ -4,7 +4,7 @@
 use super::block_builder::{MAX_LINKS, UnclassifiedBlock};
 use super::element_roles::ElementRole;
 use super::page_content::BlockKind;
-use super::regions::BlockRegion;
+use super::regions::PageRegion;
 use super::role_hints::MainTextHint;
 
 /// Minimum number of linked titles in a region of teasers.
@@ -46,7 +46,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(block: &UnclassifiedBlock, region: &BlockRegion, is_main: bool, min_title: u32) -> Sums {
+    fn of(block: &UnclassifiedBlock, region: &PageRegion, is_main: bool, min_title: u32) -> Sums {
         let share = block.link_weight * 100 / block.weight.max(1);
         let is_plain = !matches!(
             block.kind,
@@ -98,7 +98,7 @@ impl Sums {
 /// text.
 pub(super) fn drop_teasers(
     blocks: &[UnclassifiedBlock],
-    regions: &[BlockRegion],
+    regions: &[PageRegion],
     root: usize,
     is_inside: &[bool],
     main: &mut [bool],

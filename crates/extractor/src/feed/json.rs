@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Feed, FeedAddress, FeedEntry, FeedKind, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed,
+    Feed, FeedEntry, FeedKind, FeedLinkAddress, MAX_ENCLOSURES, MAX_NEXT_PAGES, address, collapsed,
     hint,
 };
 use crate::collapsed_text_builder::trim;
@@ -42,9 +42,9 @@ struct Into<'a, 'f> {
 }
 
 impl Into<'_, '_> {
-    fn url(&self, value: &str) -> Option<FeedAddress> {
+    fn url(&self, value: &str) -> Option<FeedLinkAddress> {
         match address(value, self.limits) {
-            Ok(href) => Some(FeedAddress::new(href?.to_owned(), None)),
+            Ok(href) => Some(FeedLinkAddress::new(href?.to_owned(), None)),
             Err(what) => {
                 note(&mut self.feed.borrow_mut().oddities, what, 1);
                 None

@@ -12,7 +12,7 @@ use super::decoded_page::with_line_feeds;
 use super::element_name::ElementName;
 use super::page_builder::PageBuilder;
 use super::tag_consumer::{TagConsumer, TagContext};
-use super::tag_context::{TagDispatcher, walk_html};
+use super::tag_dispatcher::{TagDispatcher, walk_html};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{AttributeOffsetList, Tag, TagAttributes, TextBetweenTags, TextReadingMode};
 use crate::content::{ContentLimits, PageContext};
@@ -25,6 +25,7 @@ const MAX_ATTRIBUTES: usize = 100_000;
 #[derive(Debug, Default)]
 pub(super) struct ContentRecorder(pub(super) Vec<RecordedPiece>);
 
+/// A tag or a text that [`ContentRecorder`] recorded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordedPiece {
     /// A tag: the name, with a slash for an end tag, and the attributes.

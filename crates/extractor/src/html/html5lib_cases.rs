@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::decoded_page::with_line_feeds;
 use super::html5ever_agreement::{ContentRecorder, RecordedPiece};
-use super::tag_context::walk_html;
+use super::tag_dispatcher::walk_html;
 
 /// The cases in which our tokenizer is known to differ from the expected tokens.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");

@@ -4,7 +4,7 @@
 use super::decoded_page::DecodedPage;
 use super::element_name;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
-use super::tag_context::walk;
+use super::tag_dispatcher::walk;
 use super::tokenizer::{Tag, TextBetweenTags};
 use crate::reading_limits::ReadingLimits;
 

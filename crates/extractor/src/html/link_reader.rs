@@ -19,6 +19,7 @@ const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
 
+/// Reads the links in the tags of a page.
 pub(super) struct LinkReader {
     limits: ReadingLimits,
     links: LinkCollector,

@@ -10,7 +10,7 @@ use super::link_reader::{has_placeholder, is_address};
 use super::page_builder::is_css;
 use super::srcset;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
-use super::tag_context::{walk, walk_html};
+use super::tag_dispatcher::{walk, walk_html};
 use super::tokenizer::{Attribute, Tag, TagAttributes, TextBetweenTags};
 use crate::address_rewriter::{AddressRewriter, ReferenceUse};
 use crate::collapsed_text_builder::trim;

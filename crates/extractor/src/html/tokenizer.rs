@@ -6,8 +6,8 @@
 //! feeds.
 
 mod character_references;
-mod letter_counter;
-mod markup_scan;
+mod delimiter_search;
+mod non_space_character_counter;
 mod raw_text;
 mod tag;
 mod xml_markup;
@@ -17,8 +17,8 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memmem};
 
 use self::character_references::{ReferenceContext, decode, without_nul};
-pub(super) use self::letter_counter::LetterCounter;
-use self::markup_scan::{next_less_than, tag_name};
+use self::delimiter_search::{next_less_than, tag_name};
+pub(super) use self::non_space_character_counter::NonSpaceCharacterCounter;
 use self::raw_text::{end_of_script, end_of_text, is_end_tag};
 pub(crate) use self::tag::{Attribute, AttributeOffsetList, Tag, TagAttributes};
 use super::element_name::ElementName;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::element_name;
 use super::tag_consumer::{Namespace, TagConsumer, TagContext};
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{LetterCounter, Tag, TextBetweenTags};
+use super::tokenizer::{NonSpaceCharacterCounter, Tag, TextBetweenTags};
 use crate::collapsed_text_builder::{CollapsedTextBuilder, trim};
 use crate::extracted_page::VisiblePageSummary;
 
@@ -60,7 +60,7 @@ pub(super) struct VisibleTextReader<'o> {
     /// Texts that are not yet counted, nor passed to the observer.
     texts: Vec<Range<usize>>,
     outline: VisiblePageSummary,
-    letters: LetterCounter,
+    letters: NonSpaceCharacterCounter,
     heading: CollapsedTextBuilder,
     inside: Inside,
 }
@@ -85,7 +85,7 @@ impl<'o> VisibleTextReader<'o> {
             texts: Vec::with_capacity(MAX_TEXTS),
             observer,
             outline: VisiblePageSummary::default(),
-            letters: LetterCounter::default(),
+            letters: NonSpaceCharacterCounter::default(),
             heading: CollapsedTextBuilder::new(MAX_HEADING_BYTES),
             inside: Inside::Page,
         }

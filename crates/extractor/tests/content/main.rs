@@ -1,10 +1,10 @@
 //! Tests of the content of pages, through the extractor's public interface.
 
 mod blocks;
-mod corpus;
 mod head;
 mod heading_controls;
 mod hostile;
+mod main_text_corpus;
 mod ruby;
 mod teasers;
 

@@ -1,11 +1,11 @@
 //! Tests of addresses in style sheets, alone and within pages.
 
-use crawl_extractor::{ParsedStyleSheet, ReadingLimits, read_css};
+use crawl_extractor::{ReadingLimits, StyleSheetLinks, read_css};
 use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
-fn show(css: &ParsedStyleSheet) -> String {
+fn show(css: &StyleSheetLinks) -> String {
     let mut shown: String = css
         .links
         .iter()

@@ -1,7 +1,6 @@
 //! Tests of reading documents, through the extractor's public interface.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod cases;
 mod charset;
 #[path = "../checks/mod.rs"]
 mod checks;
@@ -10,6 +9,7 @@ mod document_kinds;
 #[path = "../../../fuzz/src/exercise.rs"]
 mod exercise;
 mod fuzzed;
+mod golden_files;
 mod hostile;
 mod html;
 mod html5lib_encodings;

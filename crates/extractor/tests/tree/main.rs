@@ -2,7 +2,7 @@
 //! builds no tree, but must find the same links as a browser.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod corpus;
+mod documentation_corpus;
 mod html5lib_tree_cases;
 mod independent_link_finder;
 

@@ -36,7 +36,7 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
     let lifetime = |good: bool, ttl: Option<u64>| {
         let addresses = match good {
             true => Ok(vec![[93, 184, 215, 14].into(); 40]),
-            false => Err(NoAddresses {
+            false => Err(NameLookupError {
                 kind: FailureKind::NoSuchName,
                 detail: String::new(),
             }),
@@ -45,7 +45,9 @@ fn an_answer_is_kept_for_its_ttl_within_bounds() {
         let (name, entry) = (String::new(), Entry::default());
         let held = PerEntryExpiry.expire_after_create(&name, &entry, Instant::now());
         assert_eq!(held, None, "being looked up");
-        entry.set(Known::of(NameAnswer { addresses, ttl })).unwrap();
+        entry
+            .set(Known::of(NameLookupResult { addresses, ttl }))
+            .unwrap();
         let known = entry.get().unwrap();
         assert!(known.addresses.as_ref().is_ok_and(|all| all.len() == 1) == good);
         let held = PerEntryExpiry.expire_after_update(&name, &entry, Instant::now(), held);
@@ -76,7 +78,7 @@ async fn a_name_that_becomes_private_is_refused() {
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
-        let entry = Known::of(NameAnswer { addresses, ttl });
+        let entry = Known::of(NameLookupResult { addresses, ttl });
         let key = "a.example".to_owned();
         names.known.insert(key, Arc::new(entry.into()));
         names
@@ -123,7 +125,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
 async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     let private: IpAddr = "127.0.0.1".parse().unwrap();
     let public: IpAddr = "2606:2800:220:1::1".parse().unwrap();
-    let answer = |addresses: &[IpAddr]| NameAnswer {
+    let answer = |addresses: &[IpAddr]| NameLookupResult {
         addresses: Ok(addresses.to_vec()),
         ttl: Some(Duration::from_secs(300)),
     };

@@ -49,7 +49,8 @@ pub struct RobotsCopy {
     pub tdmrep: TdmReservationCopy,
 }
 
-/// The meaning of the last answer.
+/// Whether the last answer for robots.txt gave rules, said that there are none, or left them
+/// unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RobotsRulesState {

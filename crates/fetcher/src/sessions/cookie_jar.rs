@@ -8,7 +8,7 @@ use strum::IntoStaticStr;
 use time::{Duration, OffsetDateTime};
 
 use super::stored_cookie::StoredCookie;
-use crate::host_access::is_private;
+use crate::host_request_headers::is_private;
 
 /// Maximum bytes of a cookie's name and value (RFC 6265bis section 5.7).
 /// Beyond the limit: not kept; `too_long` in the log.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::cookie_jar::{CookieJar, CookieRefusal, utc};
 pub use self::cookies_txt::{BadCookieLine, CookieFile};
 use self::stored_cookie::StoredCookie;
-use crate::host_access::{HostAccessError, REDACTED, is_private};
+use crate::host_request_headers::{HostRequestHeadersError, REDACTED, is_private};
 use crate::secret_finder::{LearnedSecrets, SecretKind};
 
 /// The cookies and tokens of the sites for which the operator keeps them. Each site has its own
@@ -46,7 +46,7 @@ struct Session {
     /// The digest of the cookie file that was imported last.
     imported: Option<String>,
     secret_fields: Option<Vec<String>>,
-    refused: Option<CredentialsDigest>,
+    refused: Option<RefusedCredentialsDigest>,
     /// Whether the session differs from what [`SiteSessions::unsaved`] returned last.
     is_changed: bool,
     /// Whether a refused cookie of this site was logged. A site may send thousands, so only the
@@ -63,13 +63,13 @@ struct StoredSession {
     is_logged_in: bool,
     imported: Option<String>,
     secret_fields: Option<Vec<String>>,
-    refused: Option<CredentialsDigest>,
+    refused: Option<RefusedCredentialsDigest>,
 }
 
 /// A salted digest of credentials that a site refused. Used to check whether other credentials are
 /// the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CredentialsDigest {
+pub struct RefusedCredentialsDigest {
     /// When the credentials were sent, in milliseconds since 1970 UTC.
     pub at: u64,
     /// The random salt of the digest.
@@ -172,7 +172,12 @@ impl SiteSessions {
     ///
     /// # Errors
     /// Fails if the name or value is not allowed in a header field.
-    pub fn set_token(&self, site: &str, name: &str, value: &str) -> Result<(), HostAccessError> {
+    pub fn set_token(
+        &self,
+        site: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HostRequestHeadersError> {
         let token = token(name, value)?;
         self.with(site, |session| {
             session.token = Some(token);
@@ -219,7 +224,7 @@ impl SiteSessions {
 
     /// Records which credentials the site refused last. `None` records that none are refused, so
     /// that they may be sent.
-    pub fn set_refused(&self, site: &str, refused: Option<CredentialsDigest>) {
+    pub fn set_refused(&self, site: &str, refused: Option<RefusedCredentialsDigest>) {
         self.with(site, |session| {
             session.is_changed |= session.refused != refused;
             session.refused = refused;
@@ -228,7 +233,7 @@ impl SiteSessions {
 
     /// Returns the credentials that the site refused last.
     #[must_use]
-    pub fn refused(&self, site: &str) -> Option<CredentialsDigest> {
+    pub fn refused(&self, site: &str) -> Option<RefusedCredentialsDigest> {
         let mut refused = None;
         self.with(site, |session| refused.clone_from(&session.refused));
         refused
@@ -390,12 +395,12 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn token(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HostAccessError> {
+fn token(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HostRequestHeadersError> {
     let field = name
         .parse()
-        .map_err(|_| HostAccessError::Name(name.to_owned()))?;
-    let mut value =
-        HeaderValue::from_str(value).map_err(|_| HostAccessError::Value(name.to_owned()))?;
+        .map_err(|_| HostRequestHeadersError::Name(name.to_owned()))?;
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| HostRequestHeadersError::Value(name.to_owned()))?;
     value.set_sensitive(true);
     Ok((field, value))
 }

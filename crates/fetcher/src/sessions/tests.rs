@@ -2,7 +2,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 
-use super::{CookieFile, CredentialsDigest, SiteSessions};
+use super::{CookieFile, RefusedCredentialsDigest, SiteSessions};
 
 const NOW: Tick = Tick::from_micros(1_800_000_000_000_000);
 
@@ -179,7 +179,7 @@ fn refused_credentials_and_cookies_of_a_domain_can_be_dropped_from_a_stored_sess
         receive(&before, &format!("https://{host}/"), &["sid=1"]);
     }
     before.set_secret_fields("example.org", vec!["pass".to_owned()]);
-    let refused = CredentialsDigest {
+    let refused = RefusedCredentialsDigest {
         at: 5,
         salt: "00".to_owned(),
         digest: "11".to_owned(),

@@ -9,7 +9,7 @@ mod allowed_addresses;
 mod answers;
 mod descriptors;
 mod failures;
-mod host_access;
+mod host_request_headers;
 mod name_lookups;
 mod proxy;
 mod scripted_name_server;

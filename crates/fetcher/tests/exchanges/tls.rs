@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crawl_fetcher::{FailureKind, FailurePhase, FetchConfig, HostAccess, TlsVersion};
+use crawl_fetcher::{FailureKind, FailurePhase, FetchConfig, HostRequestHeaders, TlsVersion};
 use crawl_weburl::canonicalize;
 use http::Version;
 use http_body_util::Full;
@@ -125,7 +125,9 @@ async fn the_server_chooses_the_protocol() {
 async fn credentials_go_over_tls() {
     for alpn in ["h2", "http/1.1"] {
         let address = serve(alpn).await;
-        let access = HostAccess::new("a.test").basic_auth("me:pass").unwrap();
+        let access = HostRequestHeaders::new("a.test")
+            .basic_auth("me:pass")
+            .unwrap();
         let fetcher = fetcher(FetchConfig {
             access: vec![access],
             ..trusting(address, true)

@@ -11,14 +11,14 @@ const ELSEWHERE: u32 = 10;
 pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
 
 /// A page: its origin and its links.
-pub(crate) struct Page {
+pub(crate) struct GeneratedPage {
     pub(crate) origin: Origin,
     pub(crate) links: Vec<UrlToAdmit>,
 }
 
 /// A generated web, whose hosts appear one after the other. Each host numbers its URLs from 0 in
 /// the order they appear.
-pub(crate) struct Web {
+pub(crate) struct GeneratedWeb {
     hosts: Vec<Host>,
     /// The numbers of the hosts that have appeared.
     seen: Vec<u32>,
@@ -29,13 +29,13 @@ pub(crate) struct Web {
 struct Host {
     /// The number of the host's URLs that pages have linked to so far.
     urls: u32,
-    /// The number of the host's pages that `Web::page` has returned.
+    /// The number of the host's pages that `GeneratedWeb::page` has returned.
     pages: u32,
 }
 
-impl Web {
-    pub(crate) fn new(hosts: u32, seed: u64) -> Web {
-        Web {
+impl GeneratedWeb {
+    pub(crate) fn new(hosts: u32, seed: u64) -> GeneratedWeb {
+        GeneratedWeb {
             hosts: vec![Host::default(); hosts as usize],
             seen: Vec::new(),
             random: Random(seed),
@@ -51,7 +51,7 @@ impl Web {
 
     /// Returns the next page of a random host that has pages left and whose number satisfies
     /// `is_wanted`.
-    pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> Page {
+    pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> GeneratedPage {
         let (host, number) = self.host_with_work(is_wanted);
         let via = url(host, number);
         let depth = depth(number) + 1;
@@ -71,7 +71,7 @@ impl Web {
             };
             links.push(UrlToAdmit::link(url, depth, via.clone()));
         }
-        Page {
+        GeneratedPage {
             origin: via.origin(),
             links,
         }

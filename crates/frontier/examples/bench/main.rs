@@ -25,7 +25,7 @@ use crawl_frontier::{
     FjallFrontier, FjallFrontierOptions, Frontier, LastVisit, Lease, LeaseOutcome,
 };
 
-use crate::generated_web::{LINKS, Page, Web};
+use crate::generated_web::{GeneratedPage, GeneratedWeb, LINKS};
 
 /// The number of pages leased and settled to measure latency.
 const LEASES: usize = 20_000;
@@ -58,7 +58,7 @@ struct Row {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let plan = plan()?;
-    let mut web = Web::new(plan.hosts, 7);
+    let mut web = GeneratedWeb::new(plan.hosts, 7);
     let frontier = FjallFrontier::open(&plan.dir, &FjallFrontierOptions::default())?;
     let mut row = fill(&plan, &frontier, &mut web)?;
     (row.lease_us, row.settle_us) = lease_and_settle(&plan, &frontier, &mut web)?;
@@ -98,12 +98,16 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
 
 /// Admits links until enough URLs are known. A separate thread generates the web, as the reader
 /// threads of a crawl would.
-fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box<dyn Error>> {
+fn fill(
+    plan: &Plan,
+    frontier: &FjallFrontier,
+    web: &mut GeneratedWeb,
+) -> Result<Row, Box<dyn Error>> {
     let mut transaction = frontier.begin()?;
     transaction.admit_all(&web.seeds(SEEDS))?;
     transaction.commit()?;
     std::thread::scope(|scope| {
-        let (sender, pages) = sync_channel::<Vec<Page>>(AHEAD);
+        let (sender, pages) = sync_channel::<Vec<GeneratedPage>>(AHEAD);
         let count = plan.pages_per_commit;
         scope.spawn(move || {
             while sender
@@ -118,7 +122,7 @@ fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box
 fn admit(
     plan: &Plan,
     frontier: &FjallFrontier,
-    pages: Receiver<Vec<Page>>,
+    pages: Receiver<Vec<GeneratedPage>>,
 ) -> Result<Row, Box<dyn Error>> {
     let start = Instant::now();
     let (mut links, mut slowest) = (0, Duration::ZERO);
@@ -175,7 +179,7 @@ fn admit(
 fn lease_and_settle(
     plan: &Plan,
     frontier: &FjallFrontier,
-    web: &mut Web,
+    web: &mut GeneratedWeb,
 ) -> Result<([f64; 2], f64), Box<dyn Error>> {
     let mut leases: Vec<Lease> = Vec::with_capacity(LEASES);
     let mut times = Vec::with_capacity(LEASES);

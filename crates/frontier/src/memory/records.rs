@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::CanonicalUrl;
 use foldhash::HashMap;
 
-use crate::url_record::{RecordState, UrlRecord};
+use crate::url_record::{UrlRecord, UrlRecordState};
 
 /// The record of each known URL.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ impl MemoryRecords {
     pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &UrlRecord)> {
         let mut deferred: Vec<_> = self
             .all()
-            .filter(|(_, record)| matches!(record.state, RecordState::Deferred(_)))
+            .filter(|(_, record)| matches!(record.state, UrlRecordState::Deferred(_)))
             .collect();
         // The stable sort is fast here, because most records are already in order.
         deferred.sort_by_key(|(_, record)| record.place.seq);

@@ -12,7 +12,7 @@ use crate::admit_rule::{AdmitAction, CurrentState, QueuedUrlFields, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, LeaseOutcome};
 use crate::transaction::{CommitResult, Transaction};
-use crate::url_record::{RecordState, UrlRecord};
+use crate::url_record::{UrlRecord, UrlRecordState};
 use crate::visit::{LastVisit, StoredVisit};
 
 /// A transaction. Changes are collected here until the commit.
@@ -94,7 +94,7 @@ impl<'f> MemoryTransaction<'f> {
     fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {
-            state: RecordState::Pending { attempt: 1 },
+            state: UrlRecordState::Pending { attempt: 1 },
             place: queued.place,
             via: queued.via,
         };

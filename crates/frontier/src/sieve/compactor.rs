@@ -12,8 +12,8 @@ use std::{io, ops::Range};
 
 use foldhash::HashMapExt;
 
-use super::disk::RunDisk;
 use super::run_block::SortedRunError;
+use super::run_disk::RunDisk;
 use super::run_merge::{RunMergeIterator, runs_to_merge};
 use super::sieve_record::SieveRecord;
 use super::sorted_run::{RunManifestEntry, SortedRun};

@@ -11,8 +11,8 @@
 mod block_cache;
 mod bloom_filter;
 mod compactor;
-mod disk;
 mod run_block;
+mod run_disk;
 mod run_merge;
 mod sieve_record;
 mod sorted_run;
@@ -38,7 +38,7 @@ pub(crate) use self::sorted_run::RunManifestEntry;
 use self::sorted_run::SortedRun;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
-pub use disk::{DiskFile, RunDisk, SystemDisk};
+pub use run_disk::{DiskFile, RunDisk, SystemDisk};
 
 /// The durable storage of the list of sorted runs.
 pub(crate) trait RunListStore: Send + Sync {

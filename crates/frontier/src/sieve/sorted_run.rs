@@ -18,10 +18,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block_cache::BlockCache;
 use super::bloom_filter::{BloomFilter, LINE_BYTES};
-use super::disk::read_at;
 use super::run_block::{
     BLOCK_BYTES, BLOCK_RECORDS, RunBlock, SortedRunError, is_sealed, number_at,
 };
+use super::run_disk::read_at;
 use super::sieve_record::{KEY_BYTES, PackedState, RECORD_BYTES, SieveRecord};
 use crate::fingerprint::Fingerprint;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom_filter::BloomFilter;
-use super::disk::{DiskFile, RunDisk};
 use super::run_block::{BLOCK_BYTES, BLOCK_RECORDS, RunBlock, SortedRunError, seal};
+use super::run_disk::{DiskFile, RunDisk};
 use super::sieve_record::{KEY_BYTES, RECORD_BYTES, SieveRecord};
 use super::sorted_run::{RunManifestEntry, SortedRunFooter};
 

@@ -15,7 +15,7 @@ use crate::admit_rule::{DeferredUrl, QueuedUrl, QueuedUrlFields, capped, capped_
 use crate::crawl_transfer_item::CrawlTransferItem;
 use crate::error::FrontierError;
 use crate::transaction::Transaction as _;
-use crate::url_record::{RecordState, UrlRecord};
+use crate::url_record::{UrlRecord, UrlRecordState};
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
@@ -90,7 +90,7 @@ impl FjallFrontier {
             let walk = tables.walk_queue(&snapshot, (&origin, id), None, |_, read| {
                 let queued = read()?;
                 let record = UrlRecord {
-                    state: RecordState::Pending {
+                    state: UrlRecordState::Pending {
                         attempt: queued.attempt,
                     },
                     place: queued.place,
@@ -112,7 +112,7 @@ impl FjallFrontier {
         self.each_row(&tables.deferred, |_, value| {
             let deferred = tables.decode_deferred(value)?;
             let record = UrlRecord {
-                state: RecordState::Deferred(deferred.exclusion),
+                state: UrlRecordState::Deferred(deferred.exclusion),
                 place: QueuedUrlFields {
                     redirects: deferred.redirects,
                     ..QueuedUrlFields::at(deferred.depth)
@@ -160,7 +160,7 @@ impl FjallTransaction<'_> {
         let UrlRecord { state, place, via } = record;
         let depth = place.depth;
         let now = match state {
-            RecordState::Pending { attempt } => FullUrlState::Pending(QueuedUrl {
+            UrlRecordState::Pending { attempt } => FullUrlState::Pending(QueuedUrl {
                 place: QueuedUrlFields {
                     seq: self.next_sequence(),
                     ..place
@@ -169,19 +169,19 @@ impl FjallTransaction<'_> {
                 url,
                 via,
             }),
-            RecordState::Deferred(exclusion) => FullUrlState::Deferred(DeferredUrl {
+            UrlRecordState::Deferred(exclusion) => FullUrlState::Deferred(DeferredUrl {
                 url,
                 via,
                 depth,
                 redirects: place.redirects,
                 exclusion: capped_exclusion(exclusion),
             }),
-            RecordState::Fetched { status } => FullUrlState::Fetched { depth, status },
-            RecordState::Failed { why } => FullUrlState::Noted {
+            UrlRecordState::Fetched { status } => FullUrlState::Fetched { depth, status },
+            UrlRecordState::Failed { why } => FullUrlState::Noted {
                 depth,
                 note: FailureOrExclusionNote::Why(capped(why)),
             },
-            RecordState::Excluded(exclusion) => FullUrlState::Noted {
+            UrlRecordState::Excluded(exclusion) => FullUrlState::Noted {
                 depth,
                 note: FailureOrExclusionNote::Exclusion(capped_exclusion(exclusion)),
             },

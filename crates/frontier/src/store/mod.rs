@@ -30,7 +30,7 @@ pub use self::store_copy::{OfflineFrontier, OmittedUrlCounts, RemovalFilter};
 
 use self::note_number_cache::NoteNumberCache;
 use self::record_codec::{FailureOrExclusionNote, SieveUrlState, StoreCounters};
-use self::tables::Tables;
+use self::tables::StoreTables;
 use self::transaction::FjallTransaction;
 use crate::admission::{UrlToAdmit, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
@@ -97,7 +97,7 @@ pub struct FjallFrontier {
     // The drop order matters: first the sieve's threads end, then the store closes, then the lock
     // is released.
     sieve: Sieve,
-    tables: Arc<Tables>,
+    tables: Arc<StoreTables>,
     /// Locked by the open transaction. Acquired before the sieve's view and `leases`.
     writer: Mutex<Writer>,
     /// Locked only briefly. A thread that holds this lock may read the disk (to lease a URL), but

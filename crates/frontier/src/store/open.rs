@@ -20,7 +20,7 @@ use fjall::{
 };
 
 use super::record_codec::{StoreCounters, decode_origin};
-use super::tables::{Tables, damage};
+use super::tables::{StoreTables, damage};
 use super::torn_journal::{JournalError, cut_torn_commit};
 use super::{Durability, FjallFrontier, FjallFrontierOptions, Writer, meta_keys};
 use crate::error::DiskOpenError;
@@ -109,7 +109,7 @@ pub(super) fn open(
 pub(super) fn open_resting(
     dir: &Path,
     options: &FjallFrontierOptions,
-) -> Result<(Tables, StoreCounters, FileLock), DiskOpenError> {
+) -> Result<(StoreTables, StoreCounters, FileLock), DiskOpenError> {
     let store = dir.join(STORE);
     if !store.is_dir() {
         return Err(foreign(dir, "no store"));
@@ -257,7 +257,7 @@ pub(super) fn database(
 }
 
 /// Returns the counters of the last commit. Fails if a part of a commit is missing.
-fn whole_sequence(tables: &Tables) -> Result<StoreCounters, DiskOpenError> {
+fn whole_sequence(tables: &StoreTables) -> Result<StoreCounters, DiskOpenError> {
     let key = meta_keys::SEQUENCE;
     let sequence = meta_value(tables, key, "the counters", StoreCounters::decode)?;
     refuse_half_commit(tables, &sequence)?;
@@ -308,7 +308,7 @@ fn load(
 /// A table is written to disk only after its commits were synced to the journal. Each commit writes
 /// `meta` as well, except for removals from `fresh`. So if a table is ahead of `meta`, the journal
 /// has lost a commit.
-fn refuse_half_commit(tables: &Tables, sequence: &StoreCounters) -> Result<(), DiskOpenError> {
+fn refuse_half_commit(tables: &StoreTables, sequence: &StoreCounters) -> Result<(), DiskOpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
     let tables_with_meta = [
         &tables.origins,
@@ -335,7 +335,7 @@ fn refuse_half_commit(tables: &Tables, sequence: &StoreCounters) -> Result<(), D
 }
 
 fn meta_value<T>(
-    tables: &Tables,
+    tables: &StoreTables,
     name: &str,
     what: &str,
     decode: fn(&[u8]) -> Option<T>,
@@ -348,7 +348,7 @@ fn meta_value<T>(
 
 /// Opens the sieve: the sorted runs, and the records of later commits from the table `fresh`.
 fn load_sieve(
-    tables: &Arc<Tables>,
+    tables: &Arc<StoreTables>,
     options: &FjallFrontierOptions,
     disk: Arc<dyn RunDisk>,
 ) -> Result<Sieve, DiskOpenError> {
@@ -377,7 +377,11 @@ fn load_sieve(
     })
 }
 
-fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables, DiskOpenError> {
+fn open_tables(
+    dir: &Path,
+    db: Database,
+    persist: PersistMode,
+) -> Result<StoreTables, DiskOpenError> {
     let names = db.list_keyspace_names();
     let missing = |name: &str| names.iter().all(|table| &**table != name);
     if missing("meta") {
@@ -397,7 +401,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
     let key = key.map_err(|why| store_error(dir, why))?;
     let key = key.and_then(|bytes| bytes.as_ref().try_into().ok());
     let key = key.ok_or_else(|| corrupt(dir, "the fingerprint key".into()))?;
-    Ok(Tables {
+    Ok(StoreTables {
         dir: dir.to_owned(),
         key: FingerprintKey::new(key),
         persist,
@@ -436,7 +440,7 @@ fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), DiskOpenError> {
 /// Loads the origins with queued URLs, each with the number of its queue and the number of queued
 /// URLs. Fails if the URLs don't add up to the counter of pending URLs.
 fn load_origin_queues(
-    tables: &Tables,
+    tables: &StoreTables,
     sequence: &StoreCounters,
 ) -> Result<Vec<(Origin, u64, u64)>, DiskOpenError> {
     let dir = &tables.dir;

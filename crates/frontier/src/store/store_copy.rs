@@ -19,7 +19,7 @@ use super::queue_block::QueueBlock;
 use super::record_codec::{
     FailureOrExclusionNote, SieveUrlState, StoreCounters, decode_origin, encode_origin,
 };
-use super::tables::{Tables, queue_start};
+use super::tables::{StoreTables, queue_start};
 use crate::admit_rule::{DeferredUrl, QueueRank};
 use crate::error::DiskOpenError;
 use crate::exclusion::{NotFetchedReason, Reason};
@@ -65,7 +65,7 @@ pub struct OmittedUrlCounts {
 pub struct OfflineFrontier {
     dir: PathBuf,
     options: FjallFrontierOptions,
-    tables: Tables,
+    tables: StoreTables,
     sequence: StoreCounters,
     _lock: FileLock,
 }

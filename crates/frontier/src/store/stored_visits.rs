@@ -18,7 +18,7 @@ use super::record_codec::SieveUrlState;
 use super::record_primitives::{
     ByteReader, VIA_FLAGS, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
 };
-use super::tables::Tables;
+use super::tables::StoreTables;
 use super::transaction::FjallTransaction;
 use super::url_changes::{FullUrlState, UrlStateChange};
 use crate::error::FrontierError;
@@ -68,7 +68,7 @@ fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
     visits.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
 }
 
-impl Tables {
+impl StoreTables {
     /// Returns the stored visit of the URL with fingerprint `key`.
     pub(super) fn stored_visit(
         &self,
@@ -222,8 +222,8 @@ impl FjallTransaction<'_> {
         Ok(misdated)
     }
 
-    /// Like [`Tables::kept_until`], but returns `None` if this transaction has stored another visit
-    /// of the URL.
+    /// Like [`StoreTables::kept_until`], but returns `None` if this transaction has stored another
+    /// visit of the URL.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),

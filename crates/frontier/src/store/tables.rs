@@ -39,7 +39,7 @@ const FORGET_STEP: usize = 1000;
 pub(super) type ScanControl = Result<ControlFlow<()>, FrontierError>;
 
 /// The tables of an open store.
-pub(super) struct Tables {
+pub(super) struct StoreTables {
     pub(super) dir: PathBuf,
     pub(super) key: FingerprintKey,
     pub(super) persist: PersistMode,
@@ -56,7 +56,7 @@ pub(super) struct Tables {
     pub(super) due: Keyspace,
 }
 
-impl Tables {
+impl StoreTables {
     /// Returns a view that no commit changes. Callers that don't hold the writer's lock must read
     /// through a snapshot, because a plain read may see half of a commit that is being applied.
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -216,7 +216,7 @@ impl Tables {
     }
 }
 
-impl QueueReader for Tables {
+impl QueueReader for StoreTables {
     fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
         self.key.fingerprint(url)
     }
@@ -244,7 +244,7 @@ impl QueueReader for Tables {
     }
 }
 
-impl RunListStore for Tables {
+impl RunListStore for StoreTables {
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
         let mut batch = self.db.batch().durability(Some(self.persist));
         batch.insert(&self.meta, meta_keys::RUNS, manifest.encode());

@@ -47,7 +47,7 @@ pub struct MarkdownExportReport {
     pub from_index: u64,
 }
 
-/// A folder with a Markdown file for each page.
+/// Writes a folder with a Markdown file for each page.
 ///
 /// First call [`MarkdownFolderWriter::name`] for all pages, so that links between pages can lead to
 /// files. Then call [`MarkdownFolderWriter::page`] for each page, and
@@ -91,7 +91,8 @@ impl MarkdownFolderWriter {
     /// Writes the file of a page. A page without a file name from [`MarkdownFolderWriter::name`] is
     /// skipped. If `source` is missing or not HTML, the text is taken from the index.
     ///
-    /// # Errors If the file can't be written.
+    /// # Errors
+    /// If the file can't be written.
     pub fn page(
         &mut self,
         page: &IndexedPage,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page_id::hash_id;
-use super::page_record::{ExportedSection, PageFields, sections};
+use super::page_record::{ExportedPageMetadata, ExportedSection, sections};
 use super::{ExportError, JsonLinesExporter, line};
 use crawl_index_entry::IndexedPage;
 
@@ -22,7 +22,7 @@ struct Document<'p> {
     /// The URL of the section: the page's URL, with a fragment if the section has one.
     url: String,
     #[serde(flatten)]
-    about: &'p PageFields<'p>,
+    about: &'p ExportedPageMetadata<'p>,
     heading: &'p str,
     level: u8,
     /// The headings above the section, outermost first.
@@ -49,7 +49,7 @@ pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLinesExporter<W> {
 }
 
 fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, ExportError> {
-    let (about, key) = (PageFields::of(page), hash_id(&page.url));
+    let (about, key) = (ExportedPageMetadata::of(page), hash_id(&page.url));
     let mut above: Vec<(u8, &str)> = Vec::new();
     let mut records = 0;
     let beside = pieces(&page.beside).into_iter();

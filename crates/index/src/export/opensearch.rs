@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page_id::url_id;
-use super::page_record::{PageFields, sections};
+use super::page_record::{ExportedPageMetadata, sections};
 use super::{JsonLinesExporter, line};
 use crawl_index_entry::IndexedPage;
 
@@ -29,7 +29,7 @@ struct Id<'p> {
 struct Document<'p> {
     url: &'p str,
     #[serde(flatten)]
-    about: PageFields<'p>,
+    about: ExportedPageMetadata<'p>,
     headings: Vec<&'p str>,
     sections: Vec<Anchor<'p>>,
     text: &'p str,
@@ -117,7 +117,7 @@ fn document(page: &IndexedPage) -> Document<'_> {
     let linked = sections.iter().filter(|section| section.id.is_some());
     Document {
         url: &page.url,
-        about: PageFields::of(page),
+        about: ExportedPageMetadata::of(page),
         headings: page
             .headings
             .iter()

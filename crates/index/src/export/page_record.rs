@@ -7,7 +7,7 @@ use crawl_index_entry::IndexedPage;
 
 /// All fields of a page except its text.
 #[derive(Debug, Serialize)]
-pub(super) struct PageFields<'p> {
+pub(super) struct ExportedPageMetadata<'p> {
     pub(super) title: &'p str,
     pub(super) host: &'p str,
     pub(super) path: &'p str,
@@ -42,9 +42,9 @@ pub(super) struct PageFields<'p> {
     pub(super) max_snippet: Option<u32>,
 }
 
-impl<'p> PageFields<'p> {
-    pub(super) fn of(page: &'p IndexedPage) -> PageFields<'p> {
-        PageFields {
+impl<'p> ExportedPageMetadata<'p> {
+    pub(super) fn of(page: &'p IndexedPage) -> ExportedPageMetadata<'p> {
+        ExportedPageMetadata {
             title: page.name(),
             host: page.host(),
             path: page.path(),

@@ -11,7 +11,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use super::ranking_weights::{WEIGHTS, weighted_fields};
 use super::{MarkedWords, MatchStrictness, MatchedTerm, QueryPlanner, Unit};
-use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredQueryWord};
+use crate::bm25f::{self, Bm25fQuery, ScoredQueryWord, WeightedField};
 use crate::exclusion_query::ExclusionQuery;
 use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
@@ -98,7 +98,7 @@ impl QueryPlanner<'_> {
             // with the word could exclude every page.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
-        let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
+        let lookups = places.iter().map(|WeightedField { field, weight, .. }| {
             let lookup: Box<dyn Lookup> = match unit.run.len() {
                 0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
                 1 => term(*field, &unit.run[0]),

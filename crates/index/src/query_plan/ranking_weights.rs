@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bm25f::{Bm25Parameters, FieldWeight, ProximityBoost};
+use crate::bm25f::{Bm25Parameters, ProximityBoost, WeightedField};
 use crate::schema::TextFields;
 
 /// The weights that decide the ranking of pages. A field has two numbers: its weight, and how much
@@ -112,8 +112,8 @@ pub(crate) const WEIGHTS: RankingWeights = RankingWeights {
 };
 
 /// Returns the fields to search for words, with their weights.
-pub(super) fn weighted_fields(texts: &TextFields) -> Vec<FieldWeight> {
-    let of = |field, (weight, length)| FieldWeight {
+pub(super) fn weighted_fields(texts: &TextFields) -> Vec<WeightedField> {
+    let of = |field, (weight, length)| WeightedField {
         field,
         weight,
         length,

@@ -1,7 +1,7 @@
 //! Suggests a corrected query.
 
 use super::{QueryPlanner, Unit};
-use crate::query::{Query, QueryTerm, TermMatch};
+use crate::query::{Query, QueryTerm, TermMatchMode};
 
 impl QueryPlanner<'_> {
     /// Returns the corrected query; `None` if nothing was corrected.
@@ -30,12 +30,12 @@ pub(super) struct MaybeCorrectedTerm {
 impl MaybeCorrectedTerm {
     /// Returns the uncorrected term with its operators.
     pub(super) fn as_typed(term: &QueryTerm) -> MaybeCorrectedTerm {
-        let quote = if term.how == TermMatch::Phrase {
+        let quote = if term.how == TermMatchMode::Phrase {
             "\""
         } else {
             ""
         };
-        let star = if term.how == TermMatch::Prefix {
+        let star = if term.how == TermMatchMode::Prefix {
             "*"
         } else {
             ""

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    CommitOutcome, EntryVisitor, IndexEntry, IndexError, IndexSearcher, IndexWriter, IndexedPage,
-    PendingEntriesFile, PendingEntrySource, ReconcileReport, SearchOptions,
+    CommitOutcome, EntryVisitor, IndexError, IndexLogEntry, IndexSearcher, IndexWriter,
+    IndexedPage, PendingEntriesFile, PendingEntrySource, ReconcileReport, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -261,16 +261,16 @@ fn only_the_last_pending_entry_of_each_url_counts() {
     let url = |name: &str| format!("http://a.example/{name}");
     let put = |name: &str, text: &str, links: &[(&str, &str)]| {
         let links = links.iter().map(|(to, text)| anchor(&url(to), text));
-        IndexEntry::Put(Box::new(IndexedPage {
+        IndexLogEntry::Put(Box::new(IndexedPage {
             links: links.collect(),
             ..page(&url(name), name, text)
         }))
     };
-    let over = IndexEntry::Put(Box::new(IndexedPage {
+    let over = IndexLogEntry::Put(Box::new(IndexedPage {
         until: Some(9),
         ..page(&url("over"), "over", "Over.")
     }));
-    let drop = |name: &str| IndexEntry::Drop {
+    let drop = |name: &str| IndexLogEntry::Drop {
         url: url(name),
         why: "noindex".to_owned(),
     };
@@ -331,7 +331,7 @@ fn only_the_last_pending_entry_of_each_url_counts() {
 
 /// Applies entries in a later run to an index of twenty pages. Returns the URLs that remain and the
 /// report.
-fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
+fn after(entries: &[IndexLogEntry], is_pending: bool) -> (Vec<String>, ReconcileReport) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
     let pages: Vec<_> = (0..20)
@@ -365,17 +365,17 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, ReconcileRep
 }
 
 /// Returns an entry for a page that names another page of the site as canonical.
-fn named(n: usize, canonical: &str) -> IndexEntry {
+fn named(n: usize, canonical: &str) -> IndexLogEntry {
     let canonical = format!("http://a.example/{canonical}");
     let url = format!("http://a.example/{n:02}");
-    IndexEntry::Put(Box::new(IndexedPage {
+    IndexLogEntry::Put(Box::new(IndexedPage {
         same_as: Some(canonical.clone()),
         gives_way_to: Some(canonical),
         ..page(&url, "Tea", &format!("Tea {n}"))
     }))
 }
 
-struct Listed<'a>(&'a [IndexEntry]);
+struct Listed<'a>(&'a [IndexLogEntry]);
 
 impl PendingEntrySource for Listed<'_> {
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
@@ -390,7 +390,7 @@ impl PendingEntrySource for Listed<'_> {
 
 #[test]
 fn an_index_never_loses_many_pages_for_doubtful_reasons() {
-    let drop = |n: usize, why: &str| IndexEntry::Drop {
+    let drop = |n: usize, why: &str| IndexLogEntry::Drop {
         url: format!("http://a.example/{n:02}"),
         why: why.to_owned(),
     };
@@ -445,7 +445,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         let (urls, done) = after(&unknown_pages, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
         // Adding a removed page again makes it an ordinary page.
-        let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
+        let back = IndexLogEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
         let (urls, done) = after(
             &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],
             is_pending,
@@ -469,16 +469,16 @@ fn a_page_yields_while_its_canonical_page_exists() {
         Ok(HashMap::from_iter(urls.contains(&to.0).then_some(to)))
     };
     let target = page("http://a.example/09", "Target", "Nine");
-    let drop_entry = |url: &str| IndexEntry::Drop {
+    let drop_entry = |url: &str| IndexLogEntry::Drop {
         url: url.to_owned(),
         why: "gone".to_owned(),
     };
     for (step, entry, expected) in [
         ("alone", named(1, "hop"), "/01"),
-        ("target", IndexEntry::Put(Box::new(target)), "/09"),
+        ("target", IndexLogEntry::Put(Box::new(target)), "/09"),
         (
             "unrelated",
-            IndexEntry::Put(Box::new(page("http://a.example/x", "X", "X"))),
+            IndexLogEntry::Put(Box::new(page("http://a.example/x", "X", "X"))),
             "/09",
         ),
         ("target gone", drop_entry("http://a.example/09"), "/01"),

@@ -6,7 +6,7 @@ use crate::product_token::ProductToken;
 
 /// A directive that has no value, such as `noindex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DirectiveWord {
+pub(super) enum ValuelessDirective {
     All,
     None,
     Index,
@@ -22,23 +22,23 @@ pub(super) enum DirectiveWord {
 /// A parsed directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Directive {
-    Word(DirectiveWord),
+    Word(ValuelessDirective),
     MaxSnippet(i32),
     UnavailableAfter(i64),
 }
 
-const WORDS: [(&str, DirectiveWord); 11] = [
-    ("all", DirectiveWord::All),
-    ("none", DirectiveWord::None),
-    ("index", DirectiveWord::Index),
-    ("noindex", DirectiveWord::Noindex),
-    ("follow", DirectiveWord::Follow),
-    ("nofollow", DirectiveWord::Nofollow),
-    ("noarchive", DirectiveWord::Noarchive),
-    ("nocache", DirectiveWord::Noarchive),
-    ("nosnippet", DirectiveWord::Nosnippet),
-    ("noai", DirectiveWord::Noai),
-    ("noimageai", DirectiveWord::Noimageai),
+const WORDS: [(&str, ValuelessDirective); 11] = [
+    ("all", ValuelessDirective::All),
+    ("none", ValuelessDirective::None),
+    ("index", ValuelessDirective::Index),
+    ("noindex", ValuelessDirective::Noindex),
+    ("follow", ValuelessDirective::Follow),
+    ("nofollow", ValuelessDirective::Nofollow),
+    ("noarchive", ValuelessDirective::Noarchive),
+    ("nocache", ValuelessDirective::Noarchive),
+    ("nosnippet", ValuelessDirective::Nosnippet),
+    ("noai", ValuelessDirective::Noai),
+    ("noimageai", ValuelessDirective::Noimageai),
 ];
 
 /// Parses a META's content. Accepts spaces instead of commas as separators.
@@ -124,7 +124,7 @@ fn is_valued(name: &str) -> bool {
     .any(|valued| valued.eq_ignore_ascii_case(name))
 }
 
-fn word(text: &str) -> Option<DirectiveWord> {
+fn word(text: &str) -> Option<ValuelessDirective> {
     WORDS
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(text))

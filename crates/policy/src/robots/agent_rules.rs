@@ -13,11 +13,11 @@ use super::non_rule_lines::{
     CleanParam, RequestRate, SitemapLine, UsageLine, UsageLineVocabulary, VisitTime,
 };
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
-use super::older_standards_parser::{self, OlderStandard, RecordChoice};
+use super::older_standards_parser::{self, OlderStandard, RecordSelectionMode};
 use super::pattern::{self, NormalizedPath, SpecialCharacters};
 use super::request_path::RequestPath;
-use super::rfc9309_parser::{self, IndexPageRule, ParsedRobots};
-use super::verdict::{DecidingRule, Group, RobotsAccess, RuleVerdict};
+use super::rfc9309_parser::{self, IndexPageHandling, ParsedRobots};
+use super::verdict::{DecidingRule, MatchingUserAgentLine, RobotsAccess, RuleVerdict};
 
 /// The rules of a robots.txt for one agent, under one [`RobotsProfile`].
 ///
@@ -52,16 +52,18 @@ impl AgentRules {
         let mut more_readings = Vec::new();
         let mut reading = match profile {
             RobotsProfile::Rfc9309 => {
-                rfc9309_parser::read(bytes, agent, IndexPageRule::AllowFolder)
+                rfc9309_parser::read(bytes, agent, IndexPageHandling::AllowFolder)
             }
-            RobotsProfile::Koster1994 => old(OlderStandard::Koster1994, RecordChoice::First),
-            RobotsProfile::Extended1997 => old(OlderStandard::Extended1997, RecordChoice::First),
+            RobotsProfile::Koster1994 => old(OlderStandard::Koster1994, RecordSelectionMode::First),
+            RobotsProfile::Extended1997 => {
+                old(OlderStandard::Extended1997, RecordSelectionMode::First)
+            }
             RobotsProfile::Strictest => {
-                let koster = old(OlderStandard::Koster1994, RecordChoice::Every);
-                let extended = old(OlderStandard::Extended1997, RecordChoice::Every);
+                let koster = old(OlderStandard::Koster1994, RecordSelectionMode::Every);
+                let extended = old(OlderStandard::Extended1997, RecordSelectionMode::Every);
                 more_readings.push((RobotsProfile::Koster1994, koster));
                 more_readings.push((RobotsProfile::Extended1997, extended));
-                rfc9309_parser::read(bytes, agent, IndexPageRule::AsWritten)
+                rfc9309_parser::read(bytes, agent, IndexPageHandling::AsWritten)
             }
         };
         note_body(body, &mut reading.oddities);
@@ -122,7 +124,7 @@ impl AgentRules {
 
     /// Returns the first group that applies to the agent; `None` if the file has no such group.
     #[must_use]
-    pub fn group(&self) -> Option<Group<'_>> {
+    pub fn group(&self) -> Option<MatchingUserAgentLine<'_>> {
         self.reading.rules.first_group().map(group_of)
     }
 
@@ -243,9 +245,9 @@ impl ParsedRobots {
     }
 }
 
-fn group_of((agent, line): (&str, u32)) -> Group<'_> {
+fn group_of((agent, line): (&str, u32)) -> MatchingUserAgentLine<'_> {
     let agent = Cow::Borrowed(agent);
-    Group { agent, line }
+    MatchingUserAgentLine { agent, line }
 }
 
 /// Returns how specific a usage line is for `path`: the length of its own path in bytes, or 0 if it

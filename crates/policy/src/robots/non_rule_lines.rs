@@ -91,7 +91,7 @@ pub(super) struct NonRuleGroupLines {
 
 /// Lines that apply to the whole file.
 #[derive(Debug, Default)]
-pub(super) struct WholeFileLines {
+pub(super) struct NonGroupLines {
     pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
     pub(super) clean_params: Vec<CleanParam>,
@@ -107,7 +107,7 @@ impl NonRuleGroupLines {
     }
 }
 
-impl WholeFileLines {
+impl NonGroupLines {
     pub(super) fn memory_bytes(&self) -> usize {
         let sitemaps = self.sitemaps.iter().map(|line| line.url.capacity());
         let hosts = self.hosts.iter().map(|(host, _)| host.capacity());
@@ -202,7 +202,7 @@ impl NonRuleGroupLines {
     }
 }
 
-impl WholeFileLines {
+impl NonGroupLines {
     /// Adds a line that applies to the whole file, or a line about the use of pages before any
     /// group. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: RobotsFieldName, value: &[u8], line: u32) -> bool {

@@ -28,7 +28,7 @@ pub(super) enum OlderStandard {
 
 /// Which record applies if several name the robot. By the 1997 standard the robot may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordChoice {
+pub(super) enum RecordSelectionMode {
     First,
     Every,
 }
@@ -38,7 +38,7 @@ pub(super) fn read(
     body: &[u8],
     agent: &ProductToken,
     dialect: OlderStandard,
-    pick: RecordChoice,
+    pick: RecordSelectionMode,
 ) -> ParsedRobots {
     let mut reader = Reader {
         body,
@@ -79,7 +79,7 @@ struct Reader<'a> {
     body: &'a [u8],
     agent: &'a [u8],
     dialect: OlderStandard,
-    pick: RecordChoice,
+    pick: RecordSelectionMode,
     record: Record,
     /// The first line of the last record, if that record had user-agent lines but no disallow line.
     /// `None` if another record has begun since.
@@ -204,7 +204,7 @@ impl Reader<'_> {
         };
         match slot {
             None => *slot = Some(record),
-            Some(kept) if self.pick == RecordChoice::Every => {
+            Some(kept) if self.pick == RecordSelectionMode::Every => {
                 kept.rules.append(record.rules);
                 kept.group.append(record.group);
             }

@@ -6,7 +6,7 @@ use super::lines::{
     RobotsFieldName, RobotsLine, RobotsLineIterator, field, forgiving_key, plain_rule, spelling,
 };
 use super::merged_group_rules::MergedGroupRules;
-use super::non_rule_lines::{NonRuleGroupLines, WholeFileLines};
+use super::non_rule_lines::{NonGroupLines, NonRuleGroupLines};
 use super::oddity::{RobotsOddity, RobotsOddityKind, note};
 use super::pattern::SpecialCharacters;
 
@@ -15,19 +15,23 @@ use super::pattern::SpecialCharacters;
 pub(super) struct ParsedRobots {
     pub(super) rules: MergedGroupRules,
     pub(super) group: NonRuleGroupLines,
-    pub(super) file: WholeFileLines,
+    pub(super) file: NonGroupLines,
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
 /// Whether `Allow: /dir/index.html` also allows `/dir/`, as in Google's parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IndexPageRule {
+pub(super) enum IndexPageHandling {
     AllowFolder,
     AsWritten,
 }
 
 /// Parses the robots.txt `body` for `agent`.
-pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPageRule) -> ParsedRobots {
+pub(super) fn read(
+    body: &[u8],
+    agent: &ProductToken,
+    index_pages: IndexPageHandling,
+) -> ParsedRobots {
     let mut reader = Reader {
         body,
         agent,
@@ -49,7 +53,7 @@ pub(super) fn read(body: &[u8], agent: &ProductToken, index_pages: IndexPageRule
 struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
-    index_pages: IndexPageRule,
+    index_pages: IndexPageHandling,
     /// Whether any group so far names the agent. If a group names it, all groups for `*` are
     /// ignored, including earlier groups.
     named_ever: bool,
@@ -115,7 +119,7 @@ impl Reader<'_> {
             Some(b'/' | b'*') | None => {}
             Some(_) => self.note(line, RobotsOddityKind::NoLeadingSlash),
         }
-        if allow && self.index_pages == IndexPageRule::AllowFolder {
+        if allow && self.index_pages == IndexPageHandling::AllowFolder {
             self.index_page(value);
         }
     }

@@ -30,7 +30,7 @@ pub struct RuleVerdict<'a> {
     /// The rule that decided; `None` if no rule matches.
     pub rule: Option<DecidingRule<'a>>,
     /// The group of `rule`. If no rule decided, the first group that applies to the agent.
-    pub group: Option<Group<'a>>,
+    pub group: Option<MatchingUserAgentLine<'a>>,
     /// The profile that decided. Under [`RobotsProfile::Strictest`], the profile that disallowed
     /// the URL.
     pub profile: RobotsProfile,
@@ -49,7 +49,7 @@ pub struct DecidingRule<'a> {
 /// A group of a robots.txt that applies to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Group<'a> {
+pub struct MatchingUserAgentLine<'a> {
     /// The value of the user-agent line that matches the agent: its name, or `*`.
     pub agent: Cow<'a, str>,
     /// The number of the user-agent line, from 1.
@@ -69,7 +69,7 @@ impl RuleVerdict<'_> {
         RuleVerdict {
             access: self.access,
             rule: self.rule.map(DecidingRule::into_owned),
-            group: self.group.map(Group::into_owned),
+            group: self.group.map(MatchingUserAgentLine::into_owned),
             profile: self.profile,
         }
     }
@@ -86,11 +86,11 @@ impl DecidingRule<'_> {
     }
 }
 
-impl Group<'_> {
+impl MatchingUserAgentLine<'_> {
     /// Copies the agent's name, so that the group outlives its file.
     #[must_use]
-    pub fn into_owned(self) -> Group<'static> {
-        Group {
+    pub fn into_owned(self) -> MatchingUserAgentLine<'static> {
+        MatchingUserAgentLine {
             agent: Cow::Owned(self.agent.into_owned()),
             line: self.line,
         }

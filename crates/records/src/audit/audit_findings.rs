@@ -30,7 +30,7 @@ impl CitedRowFile {
 
 /// The result of one check.
 #[derive(Debug)]
-pub(super) enum CheckResult {
+pub(super) enum AuditCheckResult {
     Kept,
     /// The rule may be broken. The text names the information that is missing to decide.
     Undecided(&'static str),
@@ -39,6 +39,7 @@ pub(super) enum CheckResult {
     Broke(&'static str, String),
 }
 
+/// The findings of an audit in progress: counts of checks by rule, breaches, and missing rows.
 #[derive(Debug, Default)]
 pub(super) struct AuditFindings {
     pub(super) checked: BTreeMap<String, u64>,
@@ -95,13 +96,13 @@ impl AuditFindings {
     /// after line `behind` and which the crawl knew at `moment`.
     pub(super) fn unless_lost(
         &self,
-        judged: CheckResult,
+        judged: AuditCheckResult,
         behind: Option<u64>,
         moment: u64,
-    ) -> CheckResult {
+    ) -> AuditCheckResult {
         match judged {
-            CheckResult::Broke(..) if self.lacks_answer(behind, moment) => {
-                CheckResult::Undecided(ROW_LOST)
+            AuditCheckResult::Broke(..) if self.lacks_answer(behind, moment) => {
+                AuditCheckResult::Undecided(ROW_LOST)
             }
             judged => judged,
         }
@@ -122,13 +123,13 @@ impl AuditFindings {
         &mut self,
         kind: &str,
         host: &str,
-        judged: CheckResult,
+        judged: AuditCheckResult,
         rows: &[(CitedRowFile, u64)],
     ) {
         match judged {
-            CheckResult::Kept => self.checked(kind),
-            CheckResult::Undecided(why) => self.undecided(why),
-            CheckResult::Broke(rule, words) => {
+            AuditCheckResult::Kept => self.checked(kind),
+            AuditCheckResult::Undecided(why) => self.undecided(why),
+            AuditCheckResult::Broke(rule, words) => {
                 self.checked(kind);
                 self.breach(rule, host, words, None, rows);
             }

@@ -9,14 +9,14 @@ use crawl_weburl::{Origin, canonicalize};
 
 use super::audit_findings::{CitedRowFile::Requests, ROW_LOST};
 use super::robots_freshness::MAX_WAIT;
-use super::robots_responses::BindingRules;
+use super::robots_responses::RobotsRulesInForce;
 use super::{
     AuditRun, BEYOND_TIMEOUT, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS,
     SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
 };
 use crate::error::RecordsError;
 
-/// The requests sent to a host so far.
+/// Tracks the requests sent to one host, to check the delays between them.
 ///
 /// Memory: about 1,000 bytes, and 200 bytes for each request that waits to be judged. If the host
 /// may have only one request in flight, only one request waits. Otherwise, the requests of about a
@@ -51,7 +51,7 @@ pub(super) struct SentRequest {
     wait_asked: Option<u64>,
     /// Whether the status of the response demands a wait (429 or 503).
     is_asking: bool,
-    pub(super) purpose: SentPurpose,
+    pub(super) purpose: SentRequestPurpose,
     /// The URL, if robots.txt rules apply to it.
     pub(super) url: Option<Box<str>>,
     /// The worker that sent the request, if the directory is gathered from several workers.
@@ -59,7 +59,7 @@ pub(super) struct SentRequest {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SentPurpose {
+pub(super) enum SentRequestPurpose {
     /// A page, a sitemap or a page resource.
     Page,
     /// A `tdmrep.json`, which must be fetched before the pages, like robots.txt.
@@ -97,7 +97,7 @@ struct PaceAsked {
     is_own: bool,
 }
 
-/// All hosts, by key.
+/// The request trackers of all hosts, by host key.
 #[derive(Debug, Default)]
 pub(super) struct HostRequestTrackers {
     numbers: HashMap<String, usize>,
@@ -128,10 +128,10 @@ impl HostRequestTrackers {
 impl SentRequest {
     fn of(row: &RequestRow, line: u64) -> SentRequest {
         let purpose = match row.purpose.as_str() {
-            "robots" | "hop" => SentPurpose::Robots,
-            "tdmrep" => SentPurpose::TdmRep,
+            "robots" | "hop" => SentRequestPurpose::Robots,
+            "tdmrep" => SentRequestPurpose::TdmRep,
             // `page`, `sitemap`, `resource`, `action`: the purposes that robots.txt applies to.
-            _ => SentPurpose::Page,
+            _ => SentRequestPurpose::Page,
         };
         SentRequest {
             start: row.start,
@@ -141,7 +141,7 @@ impl SentRequest {
             wait_asked: row.wait_asked,
             is_asking: matches!(row.status, Some(429 | 503)),
             purpose,
-            url: (purpose != SentPurpose::Robots).then(|| row.url.as_str().into()),
+            url: (purpose != SentRequestPurpose::Robots).then(|| row.url.as_str().into()),
             worker: row.worker.as_deref().map(Box::from),
         }
     }
@@ -396,12 +396,12 @@ impl AuditRun<'_> {
             let Some(answer) = copies.answers(origin).get(index) else {
                 continue;
             };
-            let BindingRules::Rules { until, .. } = answer.force(settings) else {
+            let RobotsRulesInForce::Rules { until, .. } = answer.force(settings) else {
                 continue;
             };
             let is_own = own == Some(origin);
             // The one page that a stale copy still allows must also keep the pace of the copy.
-            let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
+            let binds = sent.start < until || (is_own && sent.purpose == SentRequestPurpose::Page);
             let gap = pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start);
             let is_longer = longest
                 .as_ref()

@@ -8,12 +8,12 @@ use crawl_policy::{AgentRules, RuleVerdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::audit_findings::{
-    CheckResult,
+    AuditCheckResult,
     CitedRowFile::{Excluded, Pages, Requests},
 };
 use super::audited_settings::AuditedSettings;
 use super::robots_obedience::words;
-use super::robots_responses::{BindingRules, RobotsResponse};
+use super::robots_responses::{RobotsResponse, RobotsRulesInForce};
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
@@ -32,7 +32,7 @@ impl AuditRun<'_> {
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
         let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
         let judged = match last {
-            None => CheckResult::Undecided(NO_ROBOTS_BEFORE),
+            None => AuditCheckResult::Undecided(NO_ROBOTS_BEFORE),
             Some((origin, last)) => {
                 if let Some(answer) = copies.answers(origin).get(last) {
                     rows.insert(0, (Requests, answer.line));
@@ -55,7 +55,7 @@ impl AuditRun<'_> {
         url: &CanonicalUrl,
         recorded: &RobotsVerdict,
         started: u64,
-    ) -> Result<CheckResult, RecordsError> {
+    ) -> Result<AuditCheckResult, RecordsError> {
         let in_force = self.settings.of_all_workers(started);
         let mut rules = None;
         for settings in &in_force {
@@ -63,11 +63,11 @@ impl AuditRun<'_> {
             if let Some(robots) = &rules
                 && is_same(recorded, &robots.judge(url.as_url()))
             {
-                return Ok(CheckResult::Kept);
+                return Ok(AuditCheckResult::Kept);
             }
         }
         let Some(robots) = rules else {
-            return Ok(CheckResult::Undecided(NOT_ARCHIVED));
+            return Ok(AuditCheckResult::Undecided(NOT_ARCHIVED));
         };
         let verdict = robots.judge(url.as_url());
         let answered = self.answer(origin, last).map_or(0, |answer| answer.end);
@@ -78,12 +78,12 @@ impl AuditRun<'_> {
                 if let Some(robots) = self.rules_of(origin, before, settings)?
                     && is_same(recorded, &robots.judge(url.as_url()))
                 {
-                    return Ok(CheckResult::Undecided(JUST_THEN));
+                    return Ok(AuditCheckResult::Undecided(JUST_THEN));
                 }
             }
         }
         if !self.settings.is_any_known_at(started) {
-            return Ok(CheckResult::Undecided(EARLIER_RUN));
+            return Ok(AuditCheckResult::Undecided(EARLIER_RUN));
         }
         let recorded_rule = match (&recorded.rule, recorded.line) {
             (Some(rule), Some(line)) => format!("`{rule}` on line {line}"),
@@ -96,7 +96,7 @@ impl AuditRun<'_> {
         let message = format!(
             "the row of {url} says {recorded} by {recorded_rule}, but robots.txt says {found} by {by}"
         );
-        Ok(CheckResult::Broke("page-row", message))
+        Ok(AuditCheckResult::Broke("page-row", message))
     }
 
     /// Checks a row of `excluded.jsonl` with the reason `robots` against all copies of robots.txt
@@ -123,12 +123,12 @@ impl AuditRun<'_> {
         &mut self,
         url: &CanonicalUrl,
         row: &ExcludedRow,
-    ) -> Result<CheckResult, RecordsError> {
+    ) -> Result<AuditCheckResult, RecordsError> {
         let origin = self
             .copies
             .as_ref()
             .and_then(|copies| copies.number(&url.origin()));
-        let mut judged = CheckResult::Broke(
+        let mut judged = AuditCheckResult::Broke(
             "excluded-row",
             format!(
                 "{url} is listed as excluded by robots.txt, but no copy of robots.txt excludes it"
@@ -144,7 +144,7 @@ impl AuditRun<'_> {
         for index in (0..answers).rev() {
             for settings in self.settings.robots_readers() {
                 match self.excluded_by((url, row), (origin, index), settings)? {
-                    Some(CheckResult::Kept) => return Ok(CheckResult::Kept),
+                    Some(AuditCheckResult::Kept) => return Ok(AuditCheckResult::Kept),
                     Some(undecided) => judged = undecided,
                     None => {}
                 }
@@ -160,12 +160,12 @@ impl AuditRun<'_> {
         (url, row): (&CanonicalUrl, &ExcludedRow),
         (origin, index): (usize, usize),
         settings: &AuditedSettings,
-    ) -> Result<Option<CheckResult>, RecordsError> {
+    ) -> Result<Option<AuditCheckResult>, RecordsError> {
         let Some(robots) = self.rules_of(origin, index, settings)? else {
             let answer = self.answer(origin, index);
             let is_unknown =
-                answer.is_some_and(|answer| answer.force(settings) == BindingRules::Unknown);
-            return Ok(is_unknown.then_some(CheckResult::Undecided(NOT_ARCHIVED)));
+                answer.is_some_and(|answer| answer.force(settings) == RobotsRulesInForce::Unknown);
+            return Ok(is_unknown.then_some(AuditCheckResult::Undecided(NOT_ARCHIVED)));
         };
         let verdict = robots.judge(url.as_url());
         let (text, line) = rule_of(&verdict);
@@ -178,10 +178,10 @@ impl AuditRun<'_> {
             row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
         });
         if is_disallowed || closed {
-            return Ok(Some(CheckResult::Kept));
+            return Ok(Some(AuditCheckResult::Kept));
         }
         let is_known = self.settings.is_any_known_at(answer.end);
-        Ok((!is_known).then_some(CheckResult::Undecided(EARLIER_RUN)))
+        Ok((!is_known).then_some(AuditCheckResult::Undecided(EARLIER_RUN)))
     }
 
     fn answer(&self, origin: usize, index: usize) -> Option<&RobotsResponse> {
@@ -199,7 +199,7 @@ impl AuditRun<'_> {
         let answer = self.answer(origin, index);
         let force = answer.map(|answer| answer.force(settings));
         match (&mut self.copies, force) {
-            (Some(copies), Some(BindingRules::Rules { place, .. })) => {
+            (Some(copies), Some(RobotsRulesInForce::Rules { place, .. })) => {
                 copies.robots(place, &settings.reader).map(Some)
             }
             _ => Ok(None),

@@ -3,9 +3,9 @@
 use crawl_policy::RuleVerdict;
 use crawl_weburl::CanonicalUrl;
 
-use super::audit_findings::{CheckResult, CitedRowFile::Requests};
-use super::host_pace::{SentPurpose, SentRequest};
-use super::robots_responses::BindingRules;
+use super::audit_findings::{AuditCheckResult, CitedRowFile::Requests};
+use super::host_pace::{SentRequest, SentRequestPurpose};
+use super::robots_responses::RobotsRulesInForce;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
 use crate::error::RecordsError;
 
@@ -30,7 +30,7 @@ impl AuditRun<'_> {
         let Some((origin, last)) = last else {
             let message = format!("{url} was requested before its robots.txt was known");
             let rows = [(Requests, sent.line)];
-            let judged = CheckResult::Broke("robots-first", message);
+            let judged = AuditCheckResult::Broke("robots-first", message);
             let judged = self.findings.unless_lost(judged, None, sent.start);
             self.findings.settle("page_requests", &key, judged, &rows);
             return Ok(());
@@ -40,13 +40,16 @@ impl AuditRun<'_> {
         let rests_on = answer.rests_on;
         let just_then = (several || !answer.at_home) && answer.end + SETTLING_MS > sent.start;
         let mut judged = self.judged(origin, last, sent, url)?;
-        if let (CheckResult::Broke(..), true, Some(before)) =
+        if let (AuditCheckResult::Broke(..), true, Some(before)) =
             (&judged, just_then, last.checked_sub(1))
-            && matches!(self.judged(origin, before, sent, url)?, CheckResult::Kept)
+            && matches!(
+                self.judged(origin, before, sent, url)?,
+                AuditCheckResult::Kept
+            )
         {
-            judged = CheckResult::Undecided(JUST_THEN);
+            judged = AuditCheckResult::Undecided(JUST_THEN);
         }
-        if let (Some(copies), SentPurpose::Page) = (&mut self.copies, sent.purpose) {
+        if let (Some(copies), SentRequestPurpose::Page) = (&mut self.copies, sent.purpose) {
             copies.note_page(origin, last);
         }
         let judged = self.findings.unless_lost(judged, rests_on, sent.start);
@@ -62,19 +65,19 @@ impl AuditRun<'_> {
         index: usize,
         sent: &SentRequest,
         url: &CanonicalUrl,
-    ) -> Result<CheckResult, RecordsError> {
+    ) -> Result<AuditCheckResult, RecordsError> {
         let Some(copies) = &mut self.copies else {
-            return Ok(CheckResult::Kept);
+            return Ok(AuditCheckResult::Kept);
         };
         let settings = self.settings.at(sent.worker(), sent.start);
         let Some(answer) = copies.answers(origin).get(index) else {
-            return Ok(CheckResult::Kept);
+            return Ok(AuditCheckResult::Kept);
         };
-        let is_page = sent.purpose == SentPurpose::Page;
+        let is_page = sent.purpose == SentRequestPurpose::Page;
         let (place, until) = match answer.force(settings) {
-            BindingRules::Rules { place, until } => (place, until),
-            BindingRules::Unknown => return Ok(CheckResult::Undecided(NOT_ARCHIVED)),
-            BindingRules::Unreachable => {
+            RobotsRulesInForce::Rules { place, until } => (place, until),
+            RobotsRulesInForce::Unknown => return Ok(AuditCheckResult::Undecided(NOT_ARCHIVED)),
+            RobotsRulesInForce::Unreachable => {
                 let message = format!("{url} was requested while robots.txt could not be fetched");
                 return Ok(self.if_held(sent, "unreachable", message));
             }
@@ -85,7 +88,7 @@ impl AuditRun<'_> {
         };
         if is_page && sent.start > latest + SETTLING_MS {
             if self.settings.restarted_between(answer.end, sent.start) {
-                return Ok(CheckResult::Undecided(STALE_AFTER_RESTART));
+                return Ok(AuditCheckResult::Undecided(STALE_AFTER_RESTART));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);
             let message = format!(
@@ -111,15 +114,15 @@ impl AuditRun<'_> {
             let message = format!("{url} was requested outside the Visit-time");
             return Ok(self.if_held(sent, "visit-time", message));
         }
-        Ok(CheckResult::Kept)
+        Ok(AuditCheckResult::Kept)
     }
 
     /// Returns a breach of `rule` if the settings at the time of the request are known. Otherwise,
     /// the check is undecided.
-    fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
+    fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> AuditCheckResult {
         match self.settings.is_known_at(sent.worker(), sent.start) {
-            true => CheckResult::Broke(rule, message),
-            false => CheckResult::Undecided(EARLIER_RUN),
+            true => AuditCheckResult::Broke(rule, message),
+            false => AuditCheckResult::Undecided(EARLIER_RUN),
         }
     }
 }

@@ -85,7 +85,7 @@ enum Good {
 
 /// The rules that apply to an origin's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BindingRules {
+pub(super) enum RobotsRulesInForce {
     /// The rules of the file at `place` apply until `until`. If there is no file, everything is
     /// allowed.
     Rules {
@@ -187,7 +187,7 @@ impl RobotsResponses {
         let Some(answer) = self.answers(origin).get(index) else {
             return Ok(None);
         };
-        let BindingRules::Rules {
+        let RobotsRulesInForce::Rules {
             place: Some(place), ..
         } = answer.force(settings)
         else {
@@ -368,29 +368,29 @@ impl RobotsResponse {
     }
 
     /// Returns the rules that apply to the origin's pages from the end of this response.
-    pub(super) fn force(&self, settings: &AuditedSettings) -> BindingRules {
+    pub(super) fn force(&self, settings: &AuditedSettings) -> RobotsRulesInForce {
         match (self.state, self.good) {
-            (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
+            (State::Rules, Good::Copy { place, .. }) => RobotsRulesInForce::Rules {
                 place: Some(place),
                 until: self.until,
             },
-            (State::None, _) => BindingRules::Rules {
+            (State::None, _) => RobotsRulesInForce::Rules {
                 place: None,
                 until: self.until,
             },
-            (State::Unreachable, Good::None) => BindingRules::Unreachable,
+            (State::Unreachable, Good::None) => RobotsRulesInForce::Unreachable,
             (State::Unreachable, Good::Copy { place, at, .. }) => {
                 let served = at.saturating_add(settings.last_good);
                 match self.end < served {
-                    true => BindingRules::Rules {
+                    true => RobotsRulesInForce::Rules {
                         place: Some(place),
                         until: self.until.min(served),
                     },
-                    false => BindingRules::Unreachable,
+                    false => RobotsRulesInForce::Unreachable,
                 }
             }
             (State::Unknown, _) | (_, Good::Unknown) | (State::Rules, Good::None) => {
-                BindingRules::Unknown
+                RobotsRulesInForce::Unknown
             }
         }
     }

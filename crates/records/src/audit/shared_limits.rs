@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crawl_archive::rows::RequestRow;
 use crawl_weburl::HostKey;
 
-use super::audit_findings::{AuditFindings, CheckResult, CitedRowFile::Requests};
+use super::audit_findings::{AuditCheckResult, AuditFindings, CitedRowFile::Requests};
 use super::settings_history::SettingsHistory;
 use super::shared_limit_settings::{HostGroupLimits, shortest};
 use super::{EARLIER_RUN, ROUNDING_MS, SETTLING_MS};
@@ -51,8 +51,9 @@ struct Gate {
 #[derive(Debug, Default)]
 struct Starts(VecDeque<(u64, u64)>);
 
-/// The state of the checks after the requests so far. Each worker of a shared crawl has its own
-/// limits, so each is checked separately. Memory: about 200 bytes for each address and site.
+/// Tracks the requests that count against limits shared by several hosts. Each worker of a shared
+/// crawl has its own limits, so each is checked separately. Memory: about 200 bytes for each
+/// address and site.
 #[derive(Debug, Default)]
 pub(super) struct SharedLimitTracker {
     ahead: BinaryHeap<Reverse<Started>>,
@@ -152,9 +153,9 @@ impl SharedLimitTracker {
             // breach of a limit per address is undecided for such a host.
             let is_fixed = rule != "per-address" || self.has_one_address(host);
             let result = match settings.is_known_at(worker, start) {
-                true if is_fixed => CheckResult::Broke(rule, breach),
-                true => CheckResult::Undecided(SEVERAL_ADDRESSES),
-                false => CheckResult::Undecided(EARLIER_RUN),
+                true if is_fixed => AuditCheckResult::Broke(rule, breach),
+                true => AuditCheckResult::Undecided(SEVERAL_ADDRESSES),
+                false => AuditCheckResult::Undecided(EARLIER_RUN),
             };
             let rows = earlier.into_iter().chain([sent.line]);
             let rows: Vec<_> = rows.map(|line| (Requests, line)).collect();

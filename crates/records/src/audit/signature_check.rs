@@ -11,7 +11,7 @@ use crawl_identity::{
 };
 use crawl_weburl::canonicalize;
 
-use super::audit_findings::{AuditFindings, CheckResult, CitedRowFile};
+use super::audit_findings::{AuditCheckResult, AuditFindings, CitedRowFile};
 use super::readable;
 use super::robots_exchanges::key;
 use crate::error::RecordsError;
@@ -135,25 +135,25 @@ fn verdicts(
     verdicts
 }
 
-fn judge(verdicts: &[SignatureVerdict]) -> CheckResult {
+fn judge(verdicts: &[SignatureVerdict]) -> AuditCheckResult {
     let mut faults = verdicts
         .iter()
         .filter_map(|verdict| verdict.result.as_ref().err());
     match (verdicts.is_empty(), faults.next()) {
         (true, _) => {
-            CheckResult::Broke("signature", "the archived request isn't signed".to_owned())
+            AuditCheckResult::Broke("signature", "the archived request isn't signed".to_owned())
         }
-        (_, None) => CheckResult::Kept,
+        (_, None) => AuditCheckResult::Kept,
         (_, Some(SignatureFault::UnknownAgent(_) | SignatureFault::UnknownKey { .. })) => {
-            CheckResult::Undecided(UNKNOWN_SIGNER)
+            AuditCheckResult::Undecided(UNKNOWN_SIGNER)
         }
         // After a machine was suspended, its system clock is set forward, but the clock that the
         // crawl's rows use isn't.
         (_, Some(SignatureFault::Future(_) | SignatureFault::Expired(_))) => {
-            CheckResult::Undecided(CLOCK_STEP)
+            AuditCheckResult::Undecided(CLOCK_STEP)
         }
         (_, Some(fault)) => {
-            CheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))
+            AuditCheckResult::Broke("signature", format!("the signature doesn't hold: {fault}"))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{ComparedCrawlTotals, Comparison, compare, compare_round};
+use super::{ComparedCrawlTotals, CrawlComparison, compare, compare_round};
 use crate::error::RecordsError;
 
 const TOML: &str = "[politeness]\nper-host = 1\n";
@@ -43,7 +43,7 @@ fn crawl(pages: &[Value], requests: &[Value], excluded: &[Value]) -> tempfile::T
     dir
 }
 
-fn text(comparison: &Comparison, a: &Path, b: &Path) -> String {
+fn text(comparison: &CrawlComparison, a: &Path, b: &Path) -> String {
     let text = comparison.to_string();
     let text = text.replace(&a.display().to_string(), "one");
     text.replace(&b.display().to_string(), "other")

@@ -5,14 +5,14 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{ComparedCrawlTotals, ComparedHost, Comparison, PageDifference};
+use super::{ComparedCrawlTotals, ComparedHost, CrawlComparison, PageDifference};
 use crate::host_coverage::HostCoverage;
 use crate::number_format::{counted, grouped, size};
 
 /// Maximum number of differences of each kind listed individually.
 const MAX_NAMED: usize = 20;
 
-impl Display for Comparison {
+impl Display for CrawlComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = (&self.a, &self.b);
         writeln!(f, "A         {}", safe_line(&a.dir))?;
@@ -53,7 +53,7 @@ impl Display for Comparison {
     }
 }
 
-impl Comparison {
+impl CrawlComparison {
     fn order_line(&self) -> String {
         let order = &self.order;
         let of_hosts = match (order.hosts_same, order.hosts_other) {

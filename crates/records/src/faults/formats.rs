@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{FaultKind, FaultReport, PageFault, UncheckedLink};
 use crate::html::{HtmlTable, TableCell, checks, page};
 use crate::number_format::{counted, grouped};
-use crate::reported_crawl::ReportedCrawl;
+use crate::reported_crawl::ReportedCrawlSummary;
 use crate::site_fix_checks::{MAX_ROWS, left_out, of_links};
 
 /// Width of the column that shows the kind of fault.
@@ -212,7 +212,7 @@ impl FaultReport {
         let _ = self.head(&mut head);
         let body = html! {
             p.sums { (head.trim_end()) }
-            p.sums { (ReportedCrawl::visited_words(self.crawl.visited, self.graded.len() as u64)) }
+            p.sums { (ReportedCrawlSummary::visited_words(self.crawl.visited, self.graded.len() as u64)) }
             (self.crawl.note())
             @if self.source != "archive" {
                 p { "No archive was kept: only links to broken pages are known, and nothing is graded." }

@@ -32,7 +32,7 @@ const Z: f64 = 2.576;
 /// The sizes of the pages that an earlier crawl measured. Takes about 40 bytes of memory per page,
 /// and 100 bytes per template (pages of a host with URLs of the same shape).
 #[derive(Debug, Default)]
-pub(super) struct PageSizes {
+pub(super) struct MeasuredPageSizes {
     dir: PathBuf,
     /// The measured pages, one per URL, in the order of the hashes of their URLs.
     measured: Vec<MeasuredPage>,
@@ -69,7 +69,7 @@ struct Sizes {
 
 /// The pages of one host that the planning run found.
 #[derive(Debug, Default)]
-pub(super) struct PlannedPages {
+pub(super) struct PlannedHostPageCounts {
     /// Number of measured pages.
     measured: u64,
     /// Total size of the measured pages, in bytes.
@@ -97,8 +97,8 @@ pub(super) struct HostBytesEstimate {
     why: String,
 }
 
-impl PageSizes {
-    pub(super) fn read(dir: &Path) -> Result<PageSizes, RecordsError> {
+impl MeasuredPageSizes {
+    pub(super) fn read(dir: &Path) -> Result<MeasuredPageSizes, RecordsError> {
         let mut sitemaps = HashSet::new();
         for row in requests(dir)? {
             match row {
@@ -122,11 +122,15 @@ impl PageSizes {
                 Err(why) => return Err(why),
             }
         }
-        Ok(PageSizes::of(dir, measured, hosts))
+        Ok(MeasuredPageSizes::of(dir, measured, hosts))
     }
 
     /// Sums up the measured pages; the last measurement of a URL wins.
-    fn of(dir: &Path, mut measured: Vec<MeasuredPage>, hosts: HashMap<String, u32>) -> PageSizes {
+    fn of(
+        dir: &Path,
+        mut measured: Vec<MeasuredPage>,
+        hosts: HashMap<String, u32>,
+    ) -> MeasuredPageSizes {
         measured.reverse();
         measured.sort_by_key(|page| page.url);
         measured.dedup_by_key(|page| page.url);
@@ -155,7 +159,7 @@ impl PageSizes {
         by_template.retain(|_, sizes| sizes.count >= MIN_OF_TEMPLATE);
         let hosts = hosts.into_iter();
         let by_host = hosts.filter_map(|(host, number)| Some((host, *by_number.get(&number)?)));
-        PageSizes {
+        MeasuredPageSizes {
             dir: dir.to_owned(),
             by_host: by_host.collect(),
             measured,
@@ -168,8 +172,8 @@ impl PageSizes {
     pub(super) fn known_pages(
         &self,
         dir: &Path,
-    ) -> Result<HashMap<String, PlannedPages>, RecordsError> {
-        let mut hosts: HashMap<String, PlannedPages> = HashMap::new();
+    ) -> Result<HashMap<String, PlannedHostPageCounts>, RecordsError> {
+        let mut hosts: HashMap<String, PlannedHostPageCounts> = HashMap::new();
         for row in excluded(dir)? {
             match row {
                 Ok(row) if row.reason == PLANNED => {
@@ -185,7 +189,7 @@ impl PageSizes {
         Ok(hosts)
     }
 
-    fn sort_in(&self, url: &CanonicalUrl, host: &mut PlannedPages) {
+    fn sort_in(&self, url: &CanonicalUrl, host: &mut PlannedHostPageCounts) {
         let hash = key(url.as_str());
         let index = self.measured.binary_search_by_key(&hash, |page| page.url);
         if let Ok(at) = index {
@@ -206,7 +210,7 @@ impl PageSizes {
     pub(super) fn bytes_of(
         &self,
         host: &str,
-        known: &PlannedPages,
+        known: &PlannedHostPageCounts,
         (asked, pages): (u64, u64),
         is_listed: bool,
     ) -> HostBytesEstimate {
@@ -222,7 +226,7 @@ impl PageSizes {
         range.and(asked as f64, is_listed)
     }
 
-    fn measured_all(&self, known: &PlannedPages) -> HostBytesEstimate {
+    fn measured_all(&self, known: &PlannedHostPageCounts) -> HostBytesEstimate {
         let reason = match known.measured {
             0 => "no pages to fetch".to_owned(),
             _ => format!("the size of all its pages in {}", self.dir.display()),
@@ -253,7 +257,7 @@ impl PageSizes {
         }
     }
 
-    fn by_mean(&self, of_host: &Sizes, known: &PlannedPages) -> HostBytesEstimate {
+    fn by_mean(&self, of_host: &Sizes, known: &PlannedHostPageCounts) -> HostBytesEstimate {
         let templates = known.by_template.iter();
         let parts = templates.filter_map(|(key, pages)| Some((self.by_template.get(key)?, *pages)));
         let parts = parts.chain([(of_host, known.others)]);
@@ -377,7 +381,7 @@ impl Sizes {
     }
 }
 
-impl PlannedPages {
+impl PlannedHostPageCounts {
     fn unmeasured(&self) -> u64 {
         self.by_template.values().sum::<u64>() + self.others
     }
@@ -444,7 +448,7 @@ impl HostBytesEstimate {
 
 /// Returns the range for a host with too few measured pages: their measured sizes, and published
 /// figures for the other pages.
-fn usual(known: &PlannedPages, pages: u64) -> HostBytesEstimate {
+fn usual(known: &PlannedHostPageCounts, pages: u64) -> HostBytesEstimate {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();
     let (bytes, unmeasured) = match pages < all {

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use crawl_archive::rows::{PageUsagePermissions, UsageStatement};
 use crawl_weburl::safe_line;
 
-use super::{BoundedEstimate, CostPlan, HostPlan, OriginDelayAndUsage, PlanRule};
+use super::{BoundedEstimate, CostPlan, ExclusionRuleCount, HostPlan, OriginDelayAndUsage};
 use crate::number_format::{counted, grouped, size};
 use crate::report_text::seeds;
 
@@ -77,7 +77,7 @@ pub(super) fn gap(host: &HostPlan) -> String {
     format!("{gap} ms ({}), responses take {answer} ms", host.gap_by)
 }
 
-pub(super) fn rule_words(rule: &PlanRule) -> String {
+pub(super) fn rule_words(rule: &ExclusionRuleCount) -> String {
     let text = rule.rule.as_deref().unwrap_or_default();
     let line = rule.line.map(|line| format!(" (line {line})"));
     let urls = counted(rule.urls, "URL", "URLs");

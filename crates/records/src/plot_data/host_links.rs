@@ -32,7 +32,7 @@ pub(crate) enum LinkDataSource {
 
 /// Numbers of links between a few nodes (hosts or folders).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkGraphCounts {
+pub(crate) struct PlottedLinkGraph {
     pub(crate) source: LinkDataSource,
     /// Whether nodes are hosts. If false, nodes are folders of one host.
     pub(crate) of_hosts: bool,
@@ -89,7 +89,7 @@ pub(super) fn read(
     report: &CrawlReport,
     origins: HashMap<String, usize>,
     folders: FolderPageCounts,
-) -> Result<LinkGraphCounts, RecordsError> {
+) -> Result<PlottedLinkGraph, RecordsError> {
     let (asked, _) = report.hosts_asked();
     let of_hosts = asked.len() > 1;
     let mut nodes: Vec<(String, u64)> = match of_hosts {
@@ -115,9 +115,9 @@ pub(super) fn read(
             false => places.get(folder(url)).copied(),
         }
     };
-    let mut sketch = LinkGraphCounts {
+    let mut sketch = PlottedLinkGraph {
         of_hosts,
-        ..LinkGraphCounts::default()
+        ..PlottedLinkGraph::default()
     };
     for row in links(dir)? {
         if let Some(row) = sound(row)? {
@@ -141,7 +141,7 @@ pub(super) fn read(
     Ok(sketch)
 }
 
-impl LinkGraphCounts {
+impl PlottedLinkGraph {
     /// Counts a link. `from` and `to` are indexes in `nodes`; `None` if the page belongs to no
     /// node. Returns false once the maximum number of links has been read.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {

@@ -6,7 +6,7 @@ use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
 use crate::number_format::{counted, grouped};
-use crate::plot_data::{LinkDataSource, LinkGraphCounts};
+use crate::plot_data::{LinkDataSource, PlottedLinkGraph};
 
 use super::svg_plots::{PlotFigure, WIDTH, part, unit};
 
@@ -18,7 +18,7 @@ const RADIUS: f64 = 115.0;
 const NODE: (f64, f64) = (9.0, 20.0);
 
 /// Draws the links between hosts or folders. Returns `None` if there are no such links.
-pub(super) fn sketch(links: &LinkGraphCounts) -> Option<Markup> {
+pub(super) fn sketch(links: &PlottedLinkGraph) -> Option<Markup> {
     if links.nodes.len() < 2 {
         return None;
     }
@@ -75,7 +75,7 @@ pub(super) fn sketch(links: &LinkGraphCounts) -> Option<Markup> {
     })
 }
 
-fn drawing(links: &LinkGraphCounts) -> Markup {
+fn drawing(links: &PlottedLinkGraph) -> Markup {
     let most_pages = links
         .nodes
         .iter()
@@ -145,7 +145,7 @@ fn arc(from: &Node, to: &Node) -> String {
     )
 }
 
-fn table(links: &LinkGraphCounts) -> Markup {
+fn table(links: &PlottedLinkGraph) -> Markup {
     let name = |at: &usize| links.nodes.get(*at).map_or("", |(name, _)| name.as_str());
     html! {
         thead { tr { th scope="col" { "from" } th scope="col" { "to" } th scope="col" { "links" } } }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{MAX_ROWS, left_out, page_links, template_note, url_table};
 use crate::html::{HtmlTable, ProblemShare, SiteCheckResult, SiteOrigin, TableCell};
 use crate::number_format::counted;
-use crate::site_report::{PagesShowingImage, SiteReport};
+use crate::site_report::{ImageOccurrences, SiteReport};
 
 pub(super) fn images_without_text(site: &SiteReport) -> SiteCheckResult {
     let affected = site.without_alt.iter().map(|page| page.without_alt).sum();
@@ -48,7 +48,7 @@ pub(super) fn images_without_size(site: &SiteReport) -> SiteCheckResult {
 }
 
 /// Renders images with the pages that show them.
-fn image_table(name: &str, images: &[PagesShowingImage], site: &SiteReport) -> Markup {
+fn image_table(name: &str, images: &[ImageOccurrences], site: &SiteReport) -> Markup {
     let origin = site.crawl.origin();
     let rows = images.iter().take(MAX_ROWS).map(|image| {
         let pages = image.pages.len() as u64;

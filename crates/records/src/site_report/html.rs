@@ -10,7 +10,7 @@ use crate::html::{checks, fold, page};
 use crate::number_format::{counted, grouped, size};
 use crate::problem_grade::percent;
 use crate::report_page::svg_plots::{PlotFigure, bars, rows_height};
-use crate::reported_crawl::ReportedCrawl;
+use crate::reported_crawl::ReportedCrawlSummary;
 use crate::site_fix_checks::{of_links, of_pages};
 
 impl SiteReport {
@@ -19,7 +19,7 @@ impl SiteReport {
     pub fn html(&self, faults: &FaultReport) -> String {
         let body = html! {
             p.sums {
-                (ReportedCrawl::visited_words(self.crawl.visited, self.pages))
+                (ReportedCrawlSummary::visited_words(self.crawl.visited, self.pages))
                 @if self.unread > 0 { "; " (grouped(self.unread)) " of them not in the archive, so their texts and links are unknown" }
             }
             (self.crawl.note())

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crawl_weburl::safe_line;
 
-use super::{PageWithMeasurement, PageWithoutAltTexts, PagesShowingImage, SharedText, SiteReport};
+use super::{ImageOccurrences, PageWithMeasurement, PageWithoutAltTexts, SharedText, SiteReport};
 use crate::number_format::{counted, grouped, size};
 
 /// Maximum lines shown per list.
@@ -155,7 +155,7 @@ impl SiteReport {
     }
 }
 
-fn images(images: &[PagesShowingImage]) -> Vec<String> {
+fn images(images: &[ImageOccurrences]) -> Vec<String> {
     let lines = images.iter().map(|image| {
         let pages = counted(image.pages.len() as u64, "page", "pages");
         format!("{}  {pages}", safe_line(&image.image))

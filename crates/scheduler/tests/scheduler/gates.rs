@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Admission, OutcomeKind, PauseReason, Permit, Politeness, PollOutcome, RequestOutcome,
+    OutcomeKind, PauseReason, Permit, PermitAdmissionResult, Politeness, PollOutcome,
+    RequestOutcome,
 };
 
 use crate::scheduler_harness::{ANSWER, SECOND, Stage, asked_to_wait};
@@ -28,10 +29,10 @@ fn permits(stage: &mut Stage) -> Vec<Permit> {
     permits
 }
 
-fn sent(admission: Admission) -> Option<Permit> {
+fn sent(admission: PermitAdmissionResult) -> Option<Permit> {
     match admission {
-        Admission::Send(permit) => Some(permit),
-        Admission::Wait(..) | Admission::GivenBack => None,
+        PermitAdmissionResult::Send(permit) => Some(permit),
+        PermitAdmissionResult::Wait(..) | PermitAdmissionResult::GivenBack => None,
     }
 }
 
@@ -145,7 +146,7 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
     // The second permit whose look-up ended must wait, because the concurrency is exhausted.
     let looked_up = aside.next().unwrap();
     let other_address = "192.0.2.2".parse().unwrap();
-    let Admission::Wait(looked_up, None) =
+    let PermitAdmissionResult::Wait(looked_up, None) =
         stage
             .scheduler
             .admit(stage.now, looked_up, Some(other_address))
@@ -182,7 +183,7 @@ fn ended_look_ups_wait_for_the_rate() {
     let second = stage
         .scheduler
         .admit(stage.now, looked_up.next().unwrap(), None);
-    let Admission::Wait(second, Some(until)) = second else {
+    let PermitAdmissionResult::Wait(second, Some(until)) = second else {
         panic!("one request a second: {second:?}");
     };
     assert_eq!(until, stage.now + SECOND);

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Admission, EvictedHost, OutcomeKind, Permit, PollOutcome, RateLimit, RequestOutcome,
-    RequestPurpose, RobotsState, Scheduler, SnapshotCompleteness, SpentPermit, Tick,
+    EvictedHost, OutcomeKind, Permit, PermitAdmissionResult, PollOutcome, RateLimit,
+    RequestOutcome, RequestPurpose, RobotsState, Scheduler, SnapshotCompleteness, SpentPermit,
+    Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -259,14 +260,14 @@ impl World {
         let number = is_found.then(|| self.hosts[host as usize].address);
         let address = number.map(|address| address.to_be_bytes().into());
         let admission = self.scheduler.admit(self.now, permit, address);
-        if let Admission::Wait(permit, until) = admission {
+        if let PermitAdmissionResult::Wait(permit, until) = admission {
             self.found.push_front(permit);
             return (false, until);
         }
         if let Some(number) = number {
             self.check.found(host, number);
         }
-        if let Admission::Send(permit) = admission {
+        if let PermitAdmissionResult::Send(permit) = admission {
             self.send(permit);
         }
         (true, None)

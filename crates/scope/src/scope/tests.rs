@@ -4,7 +4,7 @@ use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 use expect_test::{Expect, expect};
 
 use super::{Scope, ScopeMode, ScopeVerdict};
-use crate::seed_settings::{AreaKind, SeedSettings};
+use crate::seed_settings::{SeedAreaKind, SeedSettings};
 
 fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>) -> Scope {
     let owned = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect::<Vec<_>>();
@@ -259,7 +259,7 @@ fn a_seed_has_its_own_area_and_depth() {
     let mut add = |seed: &str, terms: &SeedSettings| {
         scope.add_seed_with(&url(seed), terms).unwrap();
     };
-    let docs = terms(Some(AreaKind::Prefix), Some(3));
+    let docs = terms(Some(SeedAreaKind::Prefix), Some(3));
     add("http://www.example.org/docs/start?x=/y", &docs);
     add("http://example.org/", &terms(None, Some(2)));
     check(

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::CommittedUrlCounts;
 use crawl_frontier::worker_frontier::{
-    CrawlSurvey, SendDeadline, WorkerFrontier, WorkerTransaction,
+    SendDeadline, SharedCrawlStatus, WorkerFrontier, WorkerTransaction,
 };
 use crawl_frontier::{Frontier as _, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{LastCommitState, LeasesAndRecentUrls, SharedFrontier};
+use super::{FrontierWriterState, LeasesAndRecentUrls, SharedFrontier};
 use crate::bucket_ownership::BucketOwnership;
 use crate::connection::params;
 use crate::crawl_exporter::LISTED;
@@ -189,7 +189,7 @@ impl WorkerFrontier for SharedFrontier {
         Ok(())
     }
 
-    fn survey(&self) -> Result<CrawlSurvey, FrontierError> {
+    fn survey(&self) -> Result<SharedCrawlStatus, FrontierError> {
         let groups = &self.tables.groups;
         let first = self.survey_groups()?;
         for group in &first {
@@ -205,7 +205,7 @@ impl WorkerFrontier for SharedFrontier {
             }
         }
         let mut survey = self.sum_up(&first);
-        let is_quiet = |survey: &CrawlSurvey| !survey.links_wait && survey.pending_open == 0;
+        let is_quiet = |survey: &SharedCrawlStatus| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
             // The server groups were queried at different moments, and a link reaches its group
             // before its page is settled in another group. So a single survey may miss work. If two
@@ -366,7 +366,7 @@ impl SharedFrontier {
     /// the stored state. So a recent state must not be used once this worker owns the URL.
     fn change(
         &self,
-        writer: &mut LastCommitState,
+        writer: &mut FrontierWriterState,
         totals: CommittedUrlCounts,
         change: impl FnOnce(&mut LeasesAndRecentUrls),
     ) {
@@ -409,9 +409,9 @@ impl SharedFrontier {
         Ok(surveys)
     }
 
-    fn sum_up(&self, groups: &[GroupSurvey]) -> CrawlSurvey {
+    fn sum_up(&self, groups: &[GroupSurvey]) -> SharedCrawlStatus {
         let own = self.tables.groups.own;
-        let mut survey = CrawlSurvey::default();
+        let mut survey = SharedCrawlStatus::default();
         for group in groups {
             survey.living += group.living;
             survey.pending_open += group.pending_open;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
     AdmitAction, CurrentState, QueueRank, QueueReader as _, QueuedUrl, QueuedUrlFields,
-    RecordState, StoredVisit, UrlRecord, meet,
+    StoredVisit, UrlRecord, UrlRecordState, meet,
 };
 use crawl_frontier::worker_frontier::{ReopenLostResult, WorkerTransaction};
 use crawl_frontier::{
@@ -20,16 +20,16 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_rows::CommitRows;
-use super::{LastCommitState, SharedFrontier};
+use super::{FrontierWriterState, SharedFrontier};
 use crate::connection::{StatementParameter, params};
-use crate::row_codec::{BucketToReopen, ColumnReader, IncomingLinkKey, UrlKey, state_columns};
+use crate::row_codec::{BucketToReopen, ColumnReader, LinkFromWorkerKey, UrlKey, state_columns};
 use crate::sql_statements::Sql;
 
 /// A transaction of the shared frontier. Collects changes until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
     /// The writer's state. Holding its lock makes this transaction the only writer of this process.
-    writer: MutexGuard<'f, LastCommitState>,
+    writer: MutexGuard<'f, FrontierWriterState>,
     seq: u64,
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
@@ -41,7 +41,7 @@ pub(super) struct SharedTransaction<'f> {
     /// has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Keys of the links from other workers that this transaction admits.
-    taken: Vec<IncomingLinkKey>,
+    taken: Vec<LinkFromWorkerKey>,
     /// Whether this transaction makes a settled URL pending.
     reopens: bool,
     /// The progress of reopening lost URLs in each bucket.
@@ -95,7 +95,7 @@ struct FoundUrl {
 impl<'f> SharedTransaction<'f> {
     pub(super) fn new(
         frontier: &'f SharedFrontier,
-        writer: MutexGuard<'f, LastCommitState>,
+        writer: MutexGuard<'f, FrontierWriterState>,
     ) -> SharedTransaction<'f> {
         SharedTransaction {
             frontier,
@@ -341,7 +341,7 @@ impl<'f> SharedTransaction<'f> {
     fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit, before: Option<Before>) {
         let queued = kept.queued(self.take_seq());
         let record = UrlRecord {
-            state: RecordState::Pending { attempt: 1 },
+            state: UrlRecordState::Pending { attempt: 1 },
             place: queued.place,
             via: queued.via,
         };
@@ -397,7 +397,7 @@ impl Transaction for SharedTransaction<'_> {
             return Err(FrontierError::NotLeased { url: lease.url });
         };
         let committed = UrlRecord {
-            state: RecordState::Pending {
+            state: UrlRecordState::Pending {
                 attempt: queued.attempt,
             },
             place: queued.place,

@@ -1,6 +1,6 @@
 //! The tables that contain a bucket's rows, and the statements that copy and remove these rows.
 
-/// A table with rows of buckets.
+/// A table whose rows are copied when a bucket moves: its name, key and columns.
 pub(super) struct CopiedTable {
     pub(super) name: &'static str,
     /// The columns of the key in order, without `crawl` and `b`.

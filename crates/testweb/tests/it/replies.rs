@@ -4,19 +4,19 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crawl_testweb::{HttpAnswer, RawReplyStep, ReplyScript, ScriptedReply, TestWeb};
+use crawl_testweb::{HttpAnswer, RawReplyStep, ReplySequence, ScriptedReply, TestWeb};
 use flate2::read::GzDecoder;
 
 use crate::raw_http_client::{get, get_with, talk};
 
 const GET: &str = "GET /x HTTP/1.1\r\nhost: x\r\n\r\n";
 
-fn web(script: impl Into<ReplyScript>) -> TestWeb {
+fn web(script: impl Into<ReplySequence>) -> TestWeb {
     TestWeb::builder().script(0, "/x", script).start()
 }
 
 /// Returns all bytes that a scripted path sends.
-fn wire(script: impl Into<ReplyScript>) -> String {
+fn wire(script: impl Into<ReplySequence>) -> String {
     let web = web(script);
     String::from_utf8_lossy(&talk(web.address(0), GET).unwrap()).into_owned()
 }
@@ -24,7 +24,7 @@ fn wire(script: impl Into<ReplyScript>) -> String {
 #[test]
 fn a_sequence_goes_on_to_its_last_reply() {
     let busy = HttpAnswer::of(503).header("retry-after", "2");
-    let script = ReplyScript::always(busy)
+    let script = ReplySequence::always(busy)
         .then(HttpAnswer::of(429))
         .then(ScriptedReply::usual());
     let web = TestWeb::builder().script(0, "/", script).start();

@@ -33,7 +33,7 @@ impl BuildProfile {
     }
 }
 
-/// Which of our programs to build.
+/// One of our programs, to be built and measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MeasuredProgram {
     /// The crawler.

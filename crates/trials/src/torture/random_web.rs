@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crawl_testweb::{
-    AllowedHosts, GroundTruth, HttpAnswer, LinkMix, ReplyScript, ScriptedReply, TestWeb,
+    AllowedHosts, GroundTruth, HttpAnswer, LinkMix, ReplySequence, ScriptedReply, TestWeb,
 };
 
 use super::random::SeededRandom;
@@ -247,7 +247,7 @@ impl RandomWeb {
         let first: [ScriptedReply; 2] = [busy.into(), ScriptedReply::reset()];
         for reply in first {
             if let Some((host, path, content)) = dice.take(&mut parts) {
-                let script = ReplyScript::always(reply).then(content);
+                let script = ReplySequence::always(reply).then(content);
                 self.web.script(host, &path, script);
             }
         }
@@ -277,11 +277,11 @@ impl RandomWeb {
         let (mut leaves, mut inner_pages): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
         let busy = |status| HttpAnswer::of(status).header("retry-after", RETRY_AFTER);
         let at_last = [
-            ReplyScript::always(busy(503)).then(ScriptedReply::usual()),
-            ReplyScript::always(HttpAnswer::of(500)).then(ScriptedReply::usual()),
-            ReplyScript::always(ScriptedReply::reset()).then(ScriptedReply::usual()),
-            ReplyScript::always(ScriptedReply::usual().after(dice.millis(120))),
-            ReplyScript::always(busy(429))
+            ReplySequence::always(busy(503)).then(ScriptedReply::usual()),
+            ReplySequence::always(HttpAnswer::of(500)).then(ScriptedReply::usual()),
+            ReplySequence::always(ScriptedReply::reset()).then(ScriptedReply::usual()),
+            ReplySequence::always(ScriptedReply::usual().after(dice.millis(120))),
+            ReplySequence::always(busy(429))
                 .then(busy(503))
                 .then(ScriptedReply::usual()),
         ];

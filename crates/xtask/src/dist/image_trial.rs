@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::buildah::Buildah;
-use super::compose_service::{ComposeContext, ComposeService, ids};
+use super::compose_service::{ComposeFileParameters, ComposeService, ids};
 use super::container_service::{
     ContainerFileSystem, RunningService, TIMEOUT, is_healthy, wait_for,
 };
@@ -65,7 +65,7 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let surroundings = ComposeContext {
+    let surroundings = ComposeFileParameters {
         variables: &[("CRAWL_CONTACT", CONTACT), ("CRAWL_SERVE_TOKEN", TOKEN)],
         folder: &folder,
         entry_point: &entry_point,

@@ -24,7 +24,7 @@ const PAGES: usize = 3;
 /// The output folder of the trial's crawl.
 const OUTPUT: &str = "/tmp/crawled";
 
-/// The packages to check, and the program that they must contain.
+/// Checks the packages: installs each and crawls with the program in it.
 pub(super) struct PackageChecker<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) product: &'a ProductMetadata,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crawl_engine::ForbiddenRobotsPolicy;
 use crawl_fetcher::SignWhen;
-use crawl_records::BotPageFacts;
+use crawl_records::CrawlerDescription;
 
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::settings::{
@@ -32,7 +32,7 @@ pub(super) fn run(
     let recrawl = &settings.recrawl;
     let last_good = settings.exclusion.robots_last_good;
     let mut sites = settings.site.values();
-    let page = BotPageFacts {
+    let page = CrawlerDescription {
         user_agent: user_agent(&agent, Some(&contact)),
         agent: agent.to_string(),
         operator: non_empty(&operator.operator_name),

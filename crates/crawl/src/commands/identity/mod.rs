@@ -7,7 +7,7 @@ mod directory;
 mod log_line;
 mod logged_request;
 mod new;
-mod verdicts;
+mod signature_verdict_counts;
 mod verify;
 
 use crate::cli::identity::{CrawlerIdentityArgs, IdentityArgs, IdentityCommand};

@@ -14,9 +14,9 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::log_line;
 use super::logged_request::LoggedRequest;
-use super::verdicts::VerdictCounts;
+use super::signature_verdict_counts::SignatureVerdictCounts;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unreadable};
-use crate::identity::{PublishedKeysFile, published_keys};
+use crate::identity::{PublishedKeysArgument, published_keys};
 use crate::terminal::print;
 use crate::values::DurationSetting;
 
@@ -32,7 +32,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// The arguments of `crawl identity verify`.
 pub(super) struct SignatureCheckOptions<'a> {
     pub(super) logs: &'a [PathBuf],
-    pub(super) keys: &'a [PublishedKeysFile],
+    pub(super) keys: &'a [PublishedKeysArgument],
     /// The hosts for which signatures may be valid. If empty, signatures for any host may be valid.
     pub(super) hosts: &'a [String],
     pub(super) max_lifetime: DurationSetting,
@@ -48,7 +48,7 @@ struct Verifier {
     max_lifetime: u64,
     clock_tolerance: u64,
     seen: SeenNonces,
-    found: VerdictCounts,
+    found: SignatureVerdictCounts,
 }
 
 pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandError> {
@@ -62,7 +62,7 @@ pub(super) fn run(request: &SignatureCheckOptions<'_>) -> Result<u8, CommandErro
         max_lifetime: request.max_lifetime.get().as_secs(),
         clock_tolerance: request.clock_tolerance.get().as_secs(),
         seen: SeenNonces::default(),
-        found: VerdictCounts::new(request.as_json, !request.hosts.is_empty()),
+        found: SignatureVerdictCounts::new(request.as_json, !request.hosts.is_empty()),
     };
     let keys = verifier.keys.iter().flat_map(KeyDirectory::keys);
     let keys: Vec<PublicKey> = keys.cloned().collect();

@@ -3,7 +3,7 @@
 use crawl_weburl::CanonicalUrl;
 
 use crate::settings::typed_seed::ParsedSeed;
-use crate::settings::{HostNetwork, reach};
+use crate::settings::{HostNetworkClass, reach};
 
 /// The purpose of a crawl, which determines which data the crawl keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,6 @@ impl InitAnswers {
     /// Returns whether the seed's host is public, so that a contact is required.
     pub(super) fn needs_contact(&self) -> bool {
         self.url()
-            .is_some_and(|url| reach(url, &[]) == HostNetwork::Public)
+            .is_some_and(|url| reach(url, &[]) == HostNetworkClass::Public)
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::InspectArgs;
 use crate::error::{CommandError, left_out};
-use crate::input::read_file;
+use crate::input_file_reader::read_file;
 use crate::settings::{rules_of_file, typed_seed};
 use crate::terminal::{note, print, print_json, print_json_lines};
 use content_json::text_object;

@@ -17,7 +17,7 @@ use crawl_weburl::{CanonicalUrl, Origin};
 
 use crate::error::{CommandError, no_threads};
 use crate::settings::{
-    HostNetwork, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
+    HostNetworkClass, UserFolders, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
 /// A fetched robots.txt, or the reason why it could not be fetched.
@@ -40,7 +40,7 @@ pub(super) fn robots_of(
     let contact = check_contact(contact.as_deref().unwrap_or_default())?;
     let public = urls
         .iter()
-        .find(|url| reach(url, &[]) == HostNetwork::Public);
+        .find(|url| reach(url, &[]) == HostNetworkClass::Public);
     if let (Some(url), None) = (public, &contact) {
         return Err(no_contact(url));
     }

@@ -17,7 +17,7 @@ pub(crate) use self::fetch::fetch_once;
 use self::non_rule_lines::NonRuleLine;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
-use crate::input::read_file;
+use crate::input_file_reader::read_file;
 use crate::settings::{check_agent, typed_seed};
 use crate::terminal::{print, print_json_lines};
 

@@ -22,6 +22,7 @@ use super::PoliteError;
 /// Maximum bytes of robots.txt copies in memory. An evicted copy is fetched again.
 const ROBOTS_BYTES: u64 = 64 << 20;
 
+/// The result of a `PoliteClient::get`: the exchange, or why there is none.
 pub(super) type RequestResult = Result<Box<Exchange>, PoliteError>;
 
 /// A call of `PoliteClient::get` that waits for a permit.

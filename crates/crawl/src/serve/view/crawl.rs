@@ -13,9 +13,9 @@ use maud::{Markup, html};
 use super::layout::PageLayout;
 use super::result_urls::place;
 use super::times::{duration, moment};
-use crate::control::protocol::{CrawlStateSnapshot, PhaseName, WaitingHost};
+use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName};
 use crate::serve::access_guard::ControlAccess;
-use crate::serve::live_state_feed::CrawlSnapshot;
+use crate::serve::live_state_feed::LiveStateMessage;
 use crate::serve::server_state::ServerState;
 
 /// Maximum hosts of the report to list, those with most requests first.
@@ -27,7 +27,7 @@ const MAX_ROWS_LISTED: usize = 50;
 pub(super) fn page(
     app: &ServerState,
     report: &CrawlReport,
-    moment: Option<&CrawlSnapshot>,
+    moment: Option<&LiveStateMessage>,
     controls: ControlAccess,
 ) -> Markup {
     let title = match report.crawl.seeds.first() {
@@ -148,7 +148,7 @@ fn waits_for(state: &CrawlStateSnapshot) -> String {
     }
 }
 
-fn hosts(hosts: &[WaitingHost]) -> Markup {
+fn hosts(hosts: &[HostQueueReport]) -> Markup {
     html! {
         table {
             thead {
@@ -175,7 +175,7 @@ fn hosts(hosts: &[WaitingHost]) -> Markup {
     }
 }
 
-fn next(host: &WaitingHost) -> String {
+fn next(host: &HostQueueReport) -> String {
     match host.next_in_ms {
         _ if host.parked => "parked".to_owned(),
         Some(ms) => duration(ms),
@@ -380,7 +380,7 @@ fn reported_hosts(report: &CrawlReport) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::waits_for;
-    use crate::control::protocol::{CrawlStateSnapshot, PhaseName, WaitingHost};
+    use crate::control::protocol::{CrawlStateSnapshot, HostQueueReport, PhaseName};
 
     fn state(phase: PhaseName) -> CrawlStateSnapshot {
         let json = r#"{"phase":"crawling","paused":false,"round":1,"pages":3,"failed":0,"barred":0,
@@ -392,8 +392,8 @@ mod tests {
         }
     }
 
-    fn host(name: &str, next_in_ms: Option<u64>) -> WaitingHost {
-        WaitingHost {
+    fn host(name: &str, next_in_ms: Option<u64>) -> HostQueueReport {
+        HostQueueReport {
             host: name.to_owned(),
             waiting: 4,
             next_in_ms,

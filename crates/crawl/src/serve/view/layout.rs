@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::server_state::ServerState;
 
-/// The parts of a page other than its body: title and script.
+/// Renders an HTML page around a given body: its head with title, style and script.
 pub(super) struct PageLayout<'a> {
     app: &'a ServerState,
     title: &'a str,

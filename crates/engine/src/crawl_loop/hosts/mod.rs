@@ -14,8 +14,9 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, ExchangeFailure};
 use crawl_frontier::Frontier;
 use crawl_scheduler::{
-    Admission, HostWait, HostWork, HostsSummary, OutcomeKind, Permit, PollOutcome, RequestOutcome,
-    RequestPurpose, RobotsPace, RobotsState, Scheduler, SpentPermit, Tick,
+    HostQueueStatus, HostWait, HostsSummary, OutcomeKind, Permit, PermitAdmissionResult,
+    PollOutcome, RequestOutcome, RequestPurpose, RobotsPace, RobotsState, Scheduler, SpentPermit,
+    Tick,
 };
 use crawl_weburl::{HostKey, Origin};
 
@@ -211,9 +212,9 @@ impl Hosts {
     pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
         let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {
-            Admission::Send(permit) => Ok(Some(permit)),
-            Admission::GivenBack => Ok(None),
-            Admission::Wait(permit, until) => {
+            PermitAdmissionResult::Send(permit) => Ok(Some(permit)),
+            PermitAdmissionResult::GivenBack => Ok(None),
+            PermitAdmissionResult::Wait(permit, until) => {
                 self.requests.put_back(permit, address);
                 Err(until)
             }
@@ -345,7 +346,7 @@ impl Hosts {
         self.scheduler.host_summary(now)
     }
 
-    pub(super) fn busiest(&self, now: Tick, max: usize) -> Vec<HostWork> {
+    pub(super) fn busiest(&self, now: Tick, max: usize) -> Vec<HostQueueStatus> {
         self.scheduler.busiest(now, max)
     }
 

@@ -15,7 +15,7 @@ use crate::control::{CommandRefusal, MAX_PARKED};
 use crate::login::LoginFailure;
 use crate::messages::DurableCommand;
 use crate::summary::{LOGIN_FAILED, LOGIN_REFUSED};
-use crate::time::millis;
+use crate::time_conversions::millis;
 
 /// Maximum number of hosts whose delay was set by a command.
 pub(crate) const MAX_DELAYS: usize = 1_000;

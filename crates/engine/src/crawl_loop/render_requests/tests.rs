@@ -13,16 +13,16 @@ use super::super::robots::RobotsStep;
 use super::super::{Coordinator, DriverStep};
 use super::ResourceAccess;
 use crate::control::StopUrgency;
+use crate::crawl_totals::CrawlTotals;
 use crate::messages::page::FetchedPage;
-use crate::messages::render::{PageSourceToRead, RenderId, WantedResource};
+use crate::messages::render::{PageSourceToRead, PostedResourceRequest, RenderId};
 use crate::messages::{Effect, Event, Job, SideExchange, WriterMessage};
 use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFuture, RenderLimits, RenderMode, Renderer,
     ResourceKind, ResourceRequest, ResourceRequestSender,
 };
 use crate::simulated::scripted_servers::{answer, failure};
-use crate::totals::CrawlTotals;
-use crawl_fetcher::{FailureKind, HostAccess};
+use crawl_fetcher::{FailureKind, HostRequestHeaders};
 
 struct NoBrowser;
 
@@ -105,7 +105,7 @@ fn ask(
         kind: ResourceKind::Script,
         post: None,
     };
-    let wanted = Box::new(WantedResource {
+    let wanted = Box::new(PostedResourceRequest {
         page,
         request,
         answer,
@@ -303,7 +303,7 @@ fn resources_of_parked_hosts_and_spent_budgets_are_refused() {
 fn only_pages_of_a_site_use_its_secrets() {
     let (mut coordinator, _) = rendering();
     let config = Arc::make_mut(&mut coordinator.config);
-    config.fetch.access = vec![HostAccess::new("a.example")];
+    config.fetch.access = vec![HostRequestHeaders::new("a.example")];
     let (page, other) = (url("http://a.example/"), url("http://b.example/"));
     let script = url("http://a.example/a.js");
     assert_eq!(coordinator.access(&page, &script), ResourceAccess::Own);

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::messages::page::FetchedPage;
 use crate::messages::render::{
-    PageSourceToRead, RenderId, ResourceKey, UnrenderedPageSummary, VisibleContentSize,
-    WantedResource,
+    PageSourceToRead, PostedResourceRequest, RenderId, ResourceKey, UnrenderedPageSummary,
+    VisibleContentSize,
 };
 use crate::render::{
     EncodedResponse, PageToRender, RenderConfig, RenderFailure, RenderFuture, RenderLimits,
@@ -112,7 +112,7 @@ fn ask(
         kind,
         post: None,
     };
-    let wanted = WantedResource {
+    let wanted = PostedResourceRequest {
         page,
         request,
         answer,
@@ -525,7 +525,7 @@ fn post(
             bytes: vec![b'x'; bytes].into(),
         }),
     };
-    let wanted = WantedResource {
+    let wanted = PostedResourceRequest {
         page,
         request,
         answer,
@@ -622,7 +622,7 @@ fn answers_to_requests_with_secrets_are_not_shared_with_other_pages() {
         kind: ResourceKind::Data,
         post: None,
     };
-    let wanted = WantedResource {
+    let wanted = PostedResourceRequest {
         page: two,
         request,
         answer,

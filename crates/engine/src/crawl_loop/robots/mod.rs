@@ -1,6 +1,6 @@
 //! Robots exclusion: the rules of each origin, and the requests that fetch them.
 
-mod exchange;
+mod origin_rules_requests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,13 +21,13 @@ use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
 
-pub(super) use self::exchange::{RobotsReaction, RobotsStep, never_fetched};
+pub(super) use self::origin_rules_requests::{RobotsReaction, RobotsStep, never_fetched};
 use super::request_rows;
 use crate::config::{
     Config, ForbiddenRobotsPolicy, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, RunMode,
 };
 use crate::messages::page::FetchContext;
-use crate::summary::OriginWideRules;
+use crate::summary::OriginRobotsSummary;
 use crate::trace_events::TraceEventEmitter;
 use crate::usage_preferences;
 
@@ -153,13 +153,13 @@ impl RobotsStates {
     }
 
     /// Returns the rules of each origin in memory whose rules are known, sorted by origin.
-    pub(super) fn rules(&self) -> Vec<OriginWideRules> {
+    pub(super) fn rules(&self) -> Vec<OriginRobotsSummary> {
         let compiled = self.met.keys().filter_map(|origin| {
             let compiled = self.load(origin).ok()??;
             Some((origin, compiled))
         });
         let mut rules: Vec<_> = compiled
-            .map(|(origin, compiled)| OriginWideRules {
+            .map(|(origin, compiled)| OriginRobotsSummary {
                 origin: origin.to_string(),
                 crawl_delay: compiled.robots.crawl_delay(),
                 usage: usage_preferences::of_origin(&compiled),

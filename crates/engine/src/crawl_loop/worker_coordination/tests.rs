@@ -62,15 +62,15 @@ fn the_loop_reacts_to_news_of_other_workers() {
     let origins = vec![(origin, 3)];
     for (news, expected) in [
         (
-            SharedNews::Taken(origins.clone()),
+            SharedFrontierNews::Taken(origins.clone()),
             NewsReaction::Wake(origins),
         ),
-        (SharedNews::LinksWait, NewsReaction::TakeLinks),
+        (SharedFrontierNews::LinksWait, NewsReaction::TakeLinks),
         // Links are already being admitted, so no further admission begins.
-        (SharedNews::LinksWait, NewsReaction::Nothing),
-        (SharedNews::OthersBytes(7), NewsReaction::Nothing),
-        (SharedNews::PagesSpent, NewsReaction::Nothing),
-        (SharedNews::Drain, NewsReaction::End),
+        (SharedFrontierNews::LinksWait, NewsReaction::Nothing),
+        (SharedFrontierNews::OthersBytes(7), NewsReaction::Nothing),
+        (SharedFrontierNews::PagesSpent, NewsReaction::Nothing),
+        (SharedFrontierNews::Drain, NewsReaction::End),
     ] {
         let mut worker = shared(None);
         worker.takes_links = expected == NewsReaction::Nothing;
@@ -114,7 +114,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     let mut worker = shared(None);
     let host = HostKey::parse("a.example").unwrap();
     assert!(worker.keeps(&host) && !worker.step(at(20), idle(0), &mut Vec::new()));
-    worker.take_in(SharedNews::Leave(vec![7]), 0, &mut Vec::new());
+    worker.take_in(SharedFrontierNews::Leave(vec![7]), 0, &mut Vec::new());
     assert!(!worker.keeps(&host));
     let mut out = Vec::new();
     assert!(worker.step(at(20), idle(0), &mut out));
@@ -131,7 +131,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert_eq!(worker.hand_over(&BTreeSet::new(), &mut out), [7]);
     assert!(worker.hand_over(&BTreeSet::new(), &mut out).is_empty());
     assert_eq!(out.len(), 1);
-    worker.take_in(SharedNews::HandedOver(vec![7]), 0, &mut out);
+    worker.take_in(SharedFrontierNews::HandedOver(vec![7]), 0, &mut out);
     assert!(worker.keeps(&host));
 }
 
@@ -148,20 +148,20 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
         }
         let is_done = matches!(coordinator.advance(at(20), &mut out), DriverStep::Done);
         let rests = out.iter().filter_map(|effect| match effect {
-            Effect::Share(SharedRequest::Rest {
+            Effect::Share(SharedFrontierRequest::Rest {
                 rest, work_news, ..
             }) => Some((*rest, *work_news)),
             _ => None,
         });
         (is_done, rests.collect::<Vec<_>>())
     };
-    let over = |rest| Some(Event::Shared(SharedNews::Over { rest }));
-    let taken_over = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
+    let over = |rest| Some(Event::Shared(SharedFrontierNews::Over { rest }));
+    let taken_over = || Some(Event::Shared(SharedFrontierNews::Taken(Vec::new())));
     assert_eq!(step(None), (false, vec![(Some(1), 0)]));
     assert_eq!(step(taken_over()), (false, vec![(None, 1), (Some(2), 1)]));
     assert_eq!(step(over(1)), (false, Vec::new()));
     assert_eq!(
-        step(Some(Event::Shared(SharedNews::LinksWait))),
+        step(Some(Event::Shared(SharedFrontierNews::LinksWait))),
         (false, vec![(None, 2)])
     );
     let committed = GroupCommitResult {
@@ -183,30 +183,33 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
     coordinator.share_crawl(Arc::new(OneBucket));
-    let mut step = |news: Option<SharedNews>| {
+    let mut step = |news: Option<SharedFrontierNews>| {
         let mut out = Vec::new();
         if let Some(news) = news {
             coordinator.handle(at(20), Event::Shared(news), &mut out);
         }
         coordinator.attend_to_workers(at(20), &mut out);
         let requested = out.iter().find_map(|effect| match effect {
-            Effect::Share(SharedRequest::MorePages { rests, .. }) => Some(*rests),
+            Effect::Share(SharedFrontierRequest::MorePages { rests, .. }) => Some(*rests),
             _ => None,
         });
         let may_fetch = coordinator.shared.may_fetch(0);
         let _ = coordinator.advance(at(20), &mut out);
         (requested, may_fetch)
     };
-    let allowed = |rests| Some(SharedNews::Allowed { pages: 7, rests });
+    let allowed = |rests| Some(SharedFrontierNews::Allowed { pages: 7, rests });
     assert_eq!(step(None), (Some(0), false));
     assert_eq!(step(allowed(0)), (None, false), "it rested meanwhile");
-    assert_eq!(step(Some(SharedNews::Taken(Vec::new()))), (Some(1), false));
+    assert_eq!(
+        step(Some(SharedFrontierNews::Taken(Vec::new()))),
+        (Some(1), false)
+    );
     assert_eq!(step(allowed(1)), (None, false), "and once more");
     let mut out = Vec::new();
     let shared = &mut coordinator.shared;
     shared.end_rest(0, &mut out);
     let rests = shared.rests;
-    let news = SharedNews::Allowed { pages: 7, rests };
+    let news = SharedFrontierNews::Allowed { pages: 7, rests };
     coordinator.handle(at(20), Event::Shared(news), &mut out);
     assert!(coordinator.shared.may_fetch(0));
 }
@@ -222,7 +225,7 @@ fn a_small_grant_is_followed_by_a_request_only_after_a_page() {
         out.len()
     };
     let grant = |shared: &mut WorkerCoordination, pages| {
-        let news = SharedNews::Allowed { pages, rests: 0 };
+        let news = SharedFrontierNews::Allowed { pages, rests: 0 };
         shared.take_in(news, 0, &mut Vec::new());
     };
     assert_eq!(requests(&mut shared, 0), 1);
@@ -255,7 +258,7 @@ fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
         let (origin, permit) = robots_permit(&mut coordinator);
         let mut out = Vec::new();
         if leaves {
-            let news = Event::Shared(SharedNews::Leave(vec![7]));
+            let news = Event::Shared(SharedFrontierNews::Leave(vec![7]));
             coordinator.handle(at(21), news, &mut out);
             coordinator.attend_to_workers(at(21), &mut out);
         }
@@ -301,7 +304,7 @@ fn robots_txt_is_fetched_again_if_the_host_that_it_redirects_to_is_handed_over()
     let mut out = Vec::new();
     coordinator.handle(at(22), fetched, &mut out);
     assert!(coordinator.robots.pending_hop(&origin).is_some());
-    let news = Event::Shared(SharedNews::Leave(vec![APART.1]));
+    let news = Event::Shared(SharedFrontierNews::Leave(vec![APART.1]));
     coordinator.handle(at(22), news, &mut out);
     coordinator.attend_to_workers(at(22), &mut out);
     assert!(coordinator.robots.pending_hop(&origin).is_none());

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crawl_fetcher::Secrets;
 use crawl_frontier::MemoryFrontier;
-use crawl_index::{IndexEntry, IndexSearcher, IndexedPage, OutgoingLink};
+use crawl_index::{IndexLogEntry, IndexSearcher, IndexedPage, OutgoingLink};
 use crawl_policy::{ProductToken, RobotsProfile};
 
 use super::*;
@@ -30,12 +30,12 @@ fn follow(dir: &Path, max_checks: usize) -> IndexSummary {
 fn follower(
     dir: &Path,
     writer: IndexWriter,
-    read: LogPosition,
+    read: IndexingLogPosition,
     halt: IndexingStopCondition,
     is_busy: bool,
-) -> LogFollower {
-    let questions: (IndexingStopCondition, IsBusy) = (halt, Arc::new(move || is_busy));
-    LogFollower::at(dir, writer, read, ArchivePresence::No, questions).unwrap()
+) -> IndexingLogFollower {
+    let questions: (IndexingStopCondition, CrawlBusyCheck) = (halt, Arc::new(move || is_busy));
+    IndexingLogFollower::at(dir, writer, read, ArchivePresence::No, questions).unwrap()
 }
 
 /// Returns a receiver of the log's length, as if the whole log were committed.
@@ -59,7 +59,7 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
             }],
             ..IndexedPage::default()
         };
-        serde_json::to_string(&IndexEntry::Put(Box::new(page))).unwrap() + "\n"
+        serde_json::to_string(&IndexLogEntry::Put(Box::new(page))).unwrap() + "\n"
     };
     let lines: Vec<String> = ends.iter().map(line).collect();
     fs::write(log_path(dir), lines.concat()).unwrap();
@@ -74,7 +74,7 @@ fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
     writer.commit(&note_of(1)).unwrap();
-    let begin = LogPosition { log: 1, bytes: 0 };
+    let begin = IndexingLogPosition { log: 1, bytes: 0 };
     let mut follower = follower(
         dir.path(),
         writer,
@@ -104,7 +104,7 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
         let folder = dir.path().join(INDEX_FOLDER);
         let mut writer = IndexWriter::open(&folder).unwrap();
         let url = |n: usize| format!("http://a.example/{n}");
-        let drop_of = |n: usize, why: &str| IndexEntry::Drop {
+        let drop_of = |n: usize, why: &str| IndexLogEntry::Drop {
             url: url(n),
             why: why.to_owned(),
         };
@@ -132,11 +132,11 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
             drop_of(20, "soft_404"),
             drop_of(21, "soft_404"),
         ];
-        let line = |entry: &IndexEntry| serde_json::to_string(entry).unwrap() + "\n";
+        let line = |entry: &IndexLogEntry| serde_json::to_string(entry).unwrap() + "\n";
         let lines: Vec<String> = entries.iter().map(line).collect();
         fs::create_dir(dir.path().join("state")).unwrap();
         fs::write(log_path(dir.path()), lines.concat()).unwrap();
-        let begin = LogPosition { log: 1, bytes: 0 };
+        let begin = IndexingLogPosition { log: 1, bytes: 0 };
         let mut follower = follower(
             dir.path(),
             writer,
@@ -186,7 +186,7 @@ fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     writer.put(&IndexedPage::default()).unwrap();
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();
-    let read = |bytes| LogPosition { log: 1, bytes };
+    let read = |bytes| IndexingLogPosition { log: 1, bytes };
     let opening = Opening {
         setting: Setting {
             dir: dir.path().to_owned(),

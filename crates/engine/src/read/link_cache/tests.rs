@@ -9,7 +9,7 @@ use crawl_policy::{AgentRules, ProductToken, RobotsProfile};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::{CurrentBase, KnownLink, LinkCache, MAX_HREF_BYTES};
+use super::{CachedLink, CurrentBase, LinkCache, MAX_HREF_BYTES};
 use crate::config::{Config, EmbeddedResourcePolicy, TrapAvoidance};
 use crate::messages::page::PageFindings;
 use crate::read::document_result::ReadDocument;
@@ -277,7 +277,7 @@ fn a_url_is_cached_for_each_folder_that_leads_to_it() {
         &TrapAvoidance::default(),
     );
     let cached = |cache: &mut LinkCache, href, kind| match cache.get(&b, href, kind) {
-        Some(KnownLink::Usable(number)) => Some(number),
+        Some(CachedLink::Usable(number)) => Some(number),
         _ => None,
     };
     assert!(number.is_some());

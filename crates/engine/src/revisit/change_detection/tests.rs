@@ -55,8 +55,8 @@ fn visit_answer<'a>(
     exchange: &'a Exchange,
     row: &'a PageRow,
     past: Option<&'a PreviousVisit>,
-) -> VisitAnswer<'a> {
-    VisitAnswer {
+) -> ChangeDetectionInput<'a> {
+    ChangeDetectionInput {
         exchange,
         row,
         past,
@@ -72,7 +72,9 @@ fn visit_answer<'a>(
 
 /// Detects the change of an answer without an archive. Returns the names of the repeat, the change
 /// and the difference.
-fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
+fn check(
+    answer: ChangeDetectionInput<'_>,
+) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
         Some(AnswerRepetition::NotModified(_)) => "not modified",
@@ -115,7 +117,7 @@ fn an_answer_is_compared_with_the_page_of_the_last_visit() {
         (500, "", true, None, ("none", None, None)),
     ] {
         let exchange = exchange(status, body);
-        let answer = VisitAnswer {
+        let answer = ChangeDetectionInput {
             decoded_digest,
             ..visit_answer(&exchange, &row, has_past.then_some(&past))
         };
@@ -135,7 +137,7 @@ fn a_faulty_answer_is_inconclusive() {
         // to compare it with.
         (IncomparableAnswer::Undecoded, false, Some("new")),
     ] {
-        let answer = VisitAnswer {
+        let answer = ChangeDetectionInput {
             fault,
             ..visit_answer(&exchange, &row, has_past.then_some(&past))
         };
@@ -202,7 +204,7 @@ fn a_redirect_is_compared_by_its_target() {
         (Ok(target.clone()), Some(target.to_string())),
         (canonicalize(None, "mailto:a@b.example"), None),
     ] {
-        let answer = VisitAnswer {
+        let answer = ChangeDetectionInput {
             redirect: Some(redirect),
             ..visit_answer(&exchange, &row, None)
         };
@@ -223,7 +225,7 @@ fn a_guessed_url_is_absent_unless_it_has_a_list() {
         (500, false, false),
     ] {
         let exchange = exchange(status, "text");
-        let answer = VisitAnswer {
+        let answer = ChangeDetectionInput {
             is_guess: true,
             is_list,
             ..visit_answer(&exchange, &row, None)

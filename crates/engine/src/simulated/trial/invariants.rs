@@ -14,11 +14,11 @@ use crawl_frontier::Frontier;
 use crawl_scheduler::{Politeness, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
-use super::disk::SimulatedDisk;
+use super::simulated_disk::SimulatedDisk;
 use crate::config::Config;
 use crate::control::CrawlCommand;
+use crate::crawl_totals::CrawlTotals;
 use crate::messages::Job;
-use crate::totals::CrawlTotals;
 
 /// The maximum time between a permit and its request, during which the address is looked up.
 const LOOK_UP: Duration = Duration::from_secs(30);

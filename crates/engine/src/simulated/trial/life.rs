@@ -2,7 +2,7 @@
 
 mod commands;
 mod requests_in_flight;
-mod sharing;
+mod sharing_thread;
 
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use crawl_scheduler::{Permit, Tick};
 
 use self::commands::UnansweredCommand;
 use self::requests_in_flight::SimulatedInFlightRequest;
-use self::sharing::RECONNECTS;
-pub(super) use self::sharing::{SimulatedSharing, Trouble, VirtualClock};
-use super::disk::SimulatedDisk;
+use self::sharing_thread::RECONNECTS;
+pub(super) use self::sharing_thread::{SimulatedSharing, Trouble, VirtualClock};
 use super::invariants::InvariantChecker;
+use super::simulated_disk::SimulatedDisk;
 use super::web::TrialWeb;
 use super::{RandomNumberGenerator, Store, Trace};
 use crate::config::Config;
@@ -29,7 +29,7 @@ use crate::driver::start::{coordinator, restore_earlier_run};
 use crate::error::EngineError;
 use crate::messages::message_key::KeyedMessage;
 use crate::messages::page::FetchedPage;
-use crate::messages::sharing::SharedRequest;
+use crate::messages::sharing::SharedFrontierRequest;
 use crate::messages::{Effect, Event, GroupCommitResult, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::page_encoder::PageEncoder;
@@ -93,7 +93,7 @@ enum Happening {
     /// The sharing thread checks the other workers.
     Looks,
     /// A request to the sharing thread arrives.
-    Shares(SharedRequest),
+    Shares(SharedFrontierRequest),
     /// An event of the sharing thread arrives.
     Heard(Event),
     /// The operator ends a pause.

@@ -9,11 +9,11 @@
 //!
 //! `cargo xtask simulate --seeds 1000` runs many trials, and `--seeds 1 --seed N` repeats one.
 
-mod disk;
 mod invariants;
 mod life;
 mod settings;
 mod shared_crawl;
+mod simulated_disk;
 mod web;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -28,10 +28,10 @@ use std::time::Duration;
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_scheduler::Tick;
 
-use self::disk::{DiskFault, SimulatedDisk};
 use self::invariants::{InvariantChecker, LifeEndCause};
 use self::life::{EndedLife, LifeEnd, PersistentTrialState, live};
 use self::settings::TrialSettings;
+use self::simulated_disk::{DiskFault, SimulatedDisk};
 use self::web::TrialWeb;
 use super::START;
 use crate::config::Config;

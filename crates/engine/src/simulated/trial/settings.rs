@@ -11,8 +11,8 @@ use crawl_weburl::{HostKey, HostPatternMap, canonicalize};
 
 use super::super::config;
 use super::RandomNumberGenerator;
-use super::disk::{DiskFault, SimulatedDisk};
 use super::life::RandomLifeEvents;
+use super::simulated_disk::{DiskFault, SimulatedDisk};
 use super::web::TrialWeb;
 use crate::config::{Config, TrapAvoidance};
 use crate::control::{AdjustableRules, CrawlCommand, StopUrgency};

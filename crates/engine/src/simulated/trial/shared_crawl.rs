@@ -11,12 +11,12 @@ use crawl_frontier::worker_frontier::WorkerFrontier;
 use crawl_frontier::{MemoryCrawl, MemoryWorker};
 use crawl_scheduler::Tick;
 
-use super::disk::{DiskFault, SimulatedDisk};
 use super::invariants::{InvariantChecker, LifeEndCause};
 use super::life::{
     LifeEnd, PersistentTrialState, ProgramLife, RandomLifeEvents, SimulatedSharing, Trouble,
     VirtualClock,
 };
+use super::simulated_disk::{DiskFault, SimulatedDisk};
 use super::web::TrialWeb;
 use super::{RandomNumberGenerator, START, Tally, Trace, TrialSettings, death_of, scratch, shown};
 use crate::config::{Config, SharedCrawl};

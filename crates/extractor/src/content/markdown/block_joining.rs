@@ -1,8 +1,8 @@
 //! Joins the Markdown of the blocks of a page's main text.
 
+use super::block_containers::{BlockContainer, BlockContainers};
 use super::inline_markdown_writer::longest_run;
 use super::markdown_builder::MarkdownBlock;
-use super::nesting::{BlockContainer, BlockContainers};
 use crate::content::page_content::{Block, BlockKind, PageContent};
 
 /// Writes the main text of `content` as Markdown. `blocks` has one entry for each block of

@@ -1,7 +1,7 @@
 //! Reads a page's content, and the Markdown of each block.
 
+use super::block_containers::{BlockContainers, OpenContainers};
 use super::inline_markdown_writer::InlineMarkdownWriter;
-use super::nesting::{BlockContainers, OpenContainers};
 use crate::content::block_builder::is_dropped;
 use crate::content::content_reader::ContentReader;
 use crate::content::element_roles::part_of;

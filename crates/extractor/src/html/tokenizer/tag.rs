@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memchr2;
 
 use super::character_references::{ReferenceContext, decode};
-use super::markup_scan::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
+use super::delimiter_search::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
 use crate::html::element_name::ElementName;
 use crate::html::tag_kinds::TagKinds;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::admission::UrlToAdmit;
 use crate::error::BoxError;
-use crate::worker_frontier::CrawlSurvey;
+use crate::worker_frontier::SharedCrawlStatus;
 
 /// The buckets, workers and waiting links of a crawl.
 pub(super) struct CoordinationTables {
@@ -212,7 +212,7 @@ impl CoordinationTables {
         owned: &[i32],
         pending: &BTreeMap<i32, u64>,
         now: Instant,
-    ) -> CrawlSurvey {
+    ) -> SharedCrawlStatus {
         let rests = |bucket: &Bucket| {
             let mut workers = self.workers.values();
             is_valid(bucket.until, now)
@@ -230,7 +230,7 @@ impl CoordinationTables {
         let elsewhere = workers.clone().filter(|worker| worker.life != life);
         let own = workers.clone().find(|worker| worker.life == life);
         let mut targets = self.links.values().map(|(b, _)| b);
-        CrawlSurvey {
+        SharedCrawlStatus {
             living: self.living(now),
             group_living: self.living(now),
             free_buckets: free.count() as u64,
@@ -241,7 +241,7 @@ impl CoordinationTables {
             crawl_meta: self.crawl_meta().len() as u64,
             pages: workers.map(|worker| worker.pages).sum(),
             others_bytes: elsewhere.map(|worker| worker.bytes).sum(),
-            ..CrawlSurvey::default()
+            ..SharedCrawlStatus::default()
         }
     }
 

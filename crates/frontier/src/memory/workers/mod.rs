@@ -22,7 +22,7 @@ use crate::lease::Lease;
 use crate::transaction::Transaction;
 use crate::url_state::{KnownUrlDetails, UnsettledUrl, UrlCounts};
 use crate::visit::LastVisit;
-use crate::worker_frontier::{CrawlSurvey, SendDeadline, WorkerFrontier, WorkerTransaction};
+use crate::worker_frontier::{SendDeadline, SharedCrawlStatus, WorkerFrontier, WorkerTransaction};
 
 /// Requests must end a margin before the worker's leases do. The margin is the duration of a lease
 /// divided by this number.
@@ -386,7 +386,7 @@ impl WorkerFrontier for MemoryWorker {
         Ok(())
     }
 
-    fn survey(&self) -> Result<CrawlSurvey, FrontierError> {
+    fn survey(&self) -> Result<SharedCrawlStatus, FrontierError> {
         self.reach()?;
         let mut pending: BTreeMap<i32, u64> = BTreeMap::new();
         for site in self.crawl.frontier.pending_sites() {

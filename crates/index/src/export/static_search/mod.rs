@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use self::page_texts::PageTextsWriter;
-use self::word_collector::{PagePriorRange, WordCollector};
+use self::word_collector::{PageRangePrior, WordCollector};
 use super::{ExportError, is_shown};
 use crate::page_prior::{CHANGE_LISTS, CHANGE_WORDS};
 use crate::query_plan::WEIGHTS;
@@ -106,7 +106,7 @@ struct Manifest {
     /// The priors of pages that are not ordinary, such as change lists and pages that many pages
     /// link to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    priors: Vec<PagePriorRange>,
+    priors: Vec<PageRangePrior>,
     /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,
@@ -122,7 +122,8 @@ impl StaticSearchWriter {
     /// Begins a bundle at `path`. `now` is in seconds since 1970 UTC; pages that have expired by
     /// then are left out.
     ///
-    /// # Errors [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
+    /// # Errors
+    /// [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
     pub fn create(path: &Path, now: i64) -> Result<StaticSearchWriter, ExportError> {
         let folder = AtomicFolder::create(path, is_bundle)?;
         let texts = PageTextsWriter::create(&folder.beside().join("data/texts"))?;

@@ -32,7 +32,7 @@ const MAX_COMPOUNDS: usize = 12;
 /// words.
 const SITE: char = '\u{2}';
 
-/// The words of all pages added so far. Pages are numbered in the order in which they were added.
+/// Collects the words of all pages. Pages are numbered in the order in which they are added.
 #[derive(Debug)]
 pub(super) struct WordCollector {
     /// The folder for temporary files, which are unlinked as soon as they are created.
@@ -63,7 +63,7 @@ pub(super) struct CollectedWords {
     pub(super) classes: Vec<StemClass>,
     pub(super) postings: PostingsFile,
     pub(super) until: Vec<(u32, i64)>,
-    pub(super) priors: Vec<PagePriorRange>,
+    pub(super) priors: Vec<PageRangePrior>,
     /// True if the pages have a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
@@ -71,7 +71,7 @@ pub(super) struct CollectedWords {
 /// The prior of consecutive pages that are not ordinary: the number of the first page, the number
 /// of the last page, the prior in thousandths, and the prior for a query about changes in
 /// thousandths.
-pub(super) type PagePriorRange = (u32, u32, u64, u64);
+pub(super) type PageRangePrior = (u32, u32, u64, u64);
 
 /// The words that share a stem.
 #[derive(Debug)]
@@ -224,12 +224,12 @@ impl WordCollector {
 }
 
 /// Returns the priors of pages that are not ordinary, ordered by page number.
-fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PagePriorRange> {
+fn priors(pages: &[Seen], ranks: &[u32]) -> Vec<PageRangePrior> {
     let priors = pages.iter().zip(ranks).map(|(page, rank)| {
         let of_query = |is_about_changes| thousandths(page, is_about_changes);
         (*rank, *rank, of_query(false), of_query(true))
     });
-    let mut priors: Vec<PagePriorRange> = priors
+    let mut priors: Vec<PageRangePrior> = priors
         .filter(|(.., prior, of_changes)| (*prior, *of_changes) != (1000, 1000))
         .collect();
     priors.sort_unstable();

@@ -1,7 +1,7 @@
 //! Reopens URLs that were settled by a worker whose directory is lost, in the buckets of this
 //! worker.
 
-use crawl_frontier::parts::{QueuedUrlFields, RecordState, UrlRecord, depth_and_hops};
+use crawl_frontier::parts::{QueuedUrlFields, UrlRecord, UrlRecordState, depth_and_hops};
 use crawl_frontier::worker_frontier::ReopenLostResult;
 use crawl_frontier::{FrontierError, NotFetchedReason, RequestedState, UrlToAdmit};
 use crawl_weburl::{CanonicalUrl, Origin};
@@ -79,14 +79,14 @@ impl SharedTransaction<'_> {
             return None;
         }
         let before = Some(Before::of(&record));
-        if let RecordState::Excluded(exclusion) = &record.state {
+        if let UrlRecordState::Excluded(exclusion) = &record.state {
             let listed = excluded(&url, exclusion.clone(), &record);
             // Write the record again, which stores this worker as the one that settled the URL.
             self.put(fingerprint, url, before, record);
             return Some(listed);
         }
         let record = UrlRecord {
-            state: RecordState::Pending { attempt: 1 },
+            state: UrlRecordState::Pending { attempt: 1 },
             place: QueuedUrlFields {
                 retried: false,
                 ..record.place

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use super::generated_pages::{GeneratedPages, ROBOTS};
+use super::page_generator::{PageGenerator, ROBOTS};
 
 /// Maximum number of ports to draw in search of one that is free at all addresses.
 const MAX_DRAWS: usize = 20;
@@ -90,7 +90,7 @@ impl GeneratedWeb {
         let thread = thread::spawn(move || {
             let server = Rc::new(Server {
                 plan,
-                pages: GeneratedPages::new(plan.pages_a_host),
+                pages: PageGenerator::new(plan.pages_a_host),
                 began: Instant::now(),
                 visits: shared,
             });
@@ -137,7 +137,7 @@ impl Drop for GeneratedWeb {
 /// State shared by all connections.
 struct Server {
     plan: WebPlan,
-    pages: GeneratedPages,
+    pages: PageGenerator,
     began: Instant,
     visits: Arc<Mutex<ReceivedRequestCounts>>,
 }

@@ -6,10 +6,10 @@
 
 mod compared_program;
 mod documentation_sites;
-mod generated_pages;
 mod generated_web;
 mod many_hosts;
 mod minimum_cost;
+mod page_generator;
 mod server_log_summary;
 mod tls;
 mod tls_hosts;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use compared_program::{ComparedProgram, MissingProgramReason};
-use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
+use crawl_testweb::{Nginx, NginxEndpoint, NginxLogDestination, NginxSpec};
 use documentation_sites::DocumentationSite;
 pub(super) use generated_web::{GeneratedWeb, WebPlan};
 pub(super) use many_hosts::{
@@ -161,7 +161,7 @@ impl Bench<'_> {
             mime_types,
             root: self.root.clone(),
             dir: server,
-            log: NginxLog::File(log.clone()),
+            log: NginxLogDestination::File(log.clone()),
             endpoint: NginxEndpoint::Ipv4,
             log_line: server_log_summary::LINE,
             sends_gzip: self.is_gzipped,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
+use crawl_testweb::{Nginx, NginxEndpoint, NginxLogDestination, NginxSpec};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
@@ -15,7 +15,7 @@ use rcgen::{
 use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
-use super::generated_pages::{GeneratedPages, ROBOTS, path};
+use super::page_generator::{PageGenerator, ROBOTS, path};
 use super::server_log_summary::ServerLogSummary;
 
 /// The log format: whether the TLS session was resumed (`r`), the HTTP version, and the fields that
@@ -55,7 +55,7 @@ impl TlsHosts {
         // separate keys.
         let key = KeyPair::generate()?;
         fs::write(dir.join("key.pem"), key.serialize_pem())?;
-        let pages = GeneratedPages::new(pages_a_host);
+        let pages = PageGenerator::new(pages_a_host);
         for host in 0..hosts {
             let name = host_name(host);
             let mut params = CertificateParams::new([name.clone()])?;
@@ -86,7 +86,7 @@ impl TlsHosts {
             program,
             mime_types,
             root: self.dir.join("pages/$host"),
-            log: NginxLog::File(self.log()),
+            log: NginxLogDestination::File(self.log()),
             endpoint: NginxEndpoint::Hosts {
                 certificates: self.dir.join("certificates"),
                 key: self.dir.join("key.pem"),
@@ -185,7 +185,7 @@ fn authority(name: &str) -> CertificateParams {
     params
 }
 
-fn write_pages(folder: &Path, pages: &GeneratedPages, host: u32, count: u32) -> Result<()> {
+fn write_pages(folder: &Path, pages: &PageGenerator, host: u32, count: u32) -> Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("robots.txt"), ROBOTS)?;
     fs::write(folder.join("index.html"), pages.html(host, 0))?;

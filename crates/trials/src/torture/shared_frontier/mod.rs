@@ -30,7 +30,7 @@ use xtask::debian_packages;
 use xtask::workspace::Workspace;
 
 use self::network_proxy::{NetworkState, ServerPorts};
-use self::postgres_pair::{PostgresFolders, PostgresPair};
+use self::postgres_pair::{PostgresInstallation, PostgresPair};
 use self::worker::{LastingFault, WorkerProcess, WorkerSettings};
 use super::check_results::CheckedCounts;
 use super::program_run::KillTimeBounds;
@@ -178,7 +178,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         Some(program) => program.clone(),
         None => build(workspace, args.release)?,
     };
-    let programs = PostgresFolders::new(debian_packages::postgres(workspace)?);
+    let programs = PostgresInstallation::new(debian_packages::postgres(workspace)?);
     let dir = args.dir.clone();
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
     let began = Instant::now();
@@ -205,7 +205,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
 /// Runs one crawl from its first start to the final check.
 fn torment(
-    programs: &PostgresFolders,
+    programs: &PostgresInstallation,
     program: &Path,
     dir: &Path,
     (seed, (groups, most)): (u64, (usize, usize)),

@@ -18,16 +18,16 @@ const MAX_WAIT: Duration = Duration::from_secs(120);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The folders of PostgreSQL's programs and of their libraries.
-pub(super) struct PostgresFolders {
+pub(super) struct PostgresInstallation {
     folder: PathBuf,
     libraries: String,
     /// Whether this process is root. PostgreSQL refuses to run as root.
     is_root: bool,
 }
 
-impl PostgresFolders {
-    pub(super) fn new((folder, libraries): (PathBuf, String)) -> PostgresFolders {
-        PostgresFolders {
+impl PostgresInstallation {
+    pub(super) fn new((folder, libraries): (PathBuf, String)) -> PostgresInstallation {
+        PostgresInstallation {
             folder,
             libraries,
             is_root: nix::unistd::geteuid().is_root(),
@@ -78,7 +78,7 @@ struct Server {
 
 /// The two PostgreSQL servers of a group: the primary and its standby.
 pub(super) struct PostgresPair<'a> {
-    programs: &'a PostgresFolders,
+    programs: &'a PostgresInstallation,
     servers: [Server; 2],
     /// Index of the primary.
     primary: usize,
@@ -86,7 +86,10 @@ pub(super) struct PostgresPair<'a> {
 
 impl<'a> PostgresPair<'a> {
     /// Starts a primary and its standby in a folder.
-    pub(super) fn start(programs: &'a PostgresFolders, dir: &Path) -> Result<PostgresPair<'a>> {
+    pub(super) fn start(
+        programs: &'a PostgresInstallation,
+        dir: &Path,
+    ) -> Result<PostgresPair<'a>> {
         fs::create_dir_all(dir)?;
         if programs.is_root {
             let owned = Command::new("chown").arg("nobody").arg(dir).status()?;

@@ -8,11 +8,11 @@ use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::canonicalize;
 
-use super::super::disk::SimulatedDisk;
+use super::super::simulated_disk::SimulatedDisk;
 use super::super::web::TrialWeb;
 use super::{InvariantChecker, Records};
+use crate::crawl_totals::CrawlTotals;
 use crate::summary::EndReason;
-use crate::totals::CrawlTotals;
 
 impl InvariantChecker {
     /// Records that the row of a request is in `requests.jsonl`, which now has this length.

@@ -16,7 +16,7 @@ use super::super::super::START;
 use super::{Happening, PersistentTrialState, ProgramLife};
 use crate::config::Config;
 use crate::messages::Event;
-use crate::messages::sharing::{SharedNews, SharedRequest};
+use crate::messages::sharing::{SharedFrontierNews, SharedFrontierRequest};
 use crate::sharing::SharingThreadState;
 
 /// How often a worker that is cut off tries to reach the database.
@@ -214,7 +214,11 @@ impl ProgramLife {
     }
 
     /// Sends a request of the crawl loop to the sharing thread.
-    pub(super) fn share(&mut self, world: &mut PersistentTrialState<'_>, request: SharedRequest) {
+    pub(super) fn share(
+        &mut self,
+        world: &mut PersistentTrialState<'_>,
+        request: SharedFrontierRequest,
+    ) {
         let at = self.now + self.delay(world);
         let sharing = self.sharing.as_mut().unwrap();
         sharing.last_request = sharing.last_request.max(at);
@@ -250,7 +254,7 @@ impl ProgramLife {
                 let worker = world.worker;
                 world.trace.note(now, || format!("w{worker} {request:?}"));
                 let mut leaving = Vec::new();
-                if let SharedRequest::HandOver(buckets) = &request {
+                if let SharedFrontierRequest::HandOver(buckets) = &request {
                     let is_left =
                         |host: &HostKey| buckets.contains(&sharing.frontier.bucket_of(host));
                     world.checker.handed_over(worker, is_left);
@@ -308,7 +312,7 @@ impl ProgramLife {
         for event in sent.into_iter().flatten() {
             let at = self.now + self.delay(world);
             let sharing = self.sharing.as_mut().unwrap();
-            sharing.noticed_end |= matches!(event, Event::Shared(SharedNews::Over { .. }));
+            sharing.noticed_end |= matches!(event, Event::Shared(SharedFrontierNews::Over { .. }));
             sharing.last_event = sharing.last_event.max(at);
             let at = sharing.last_event;
             self.at(at, Happening::Heard(event));

@@ -166,5 +166,5 @@ fn entry_text(entry: ListEntry) -> String {
 }
 
 #[cfg(test)]
-#[path = "message_tests.rs"]
+#[path = "signable_message_tests.rs"]
 mod tests;

@@ -44,7 +44,7 @@ const OWN_FIELDS: &[&str] = &[
 /// instead. The fields are sent only over https, unless the host is on loopback or the operator
 /// allows plain http.
 #[derive(Clone)]
-pub struct HostAccess {
+pub struct HostRequestHeaders {
     host: String,
     fields: HeaderMap,
     plain_http: bool,
@@ -53,7 +53,7 @@ pub struct HostAccess {
 /// Why a field can't be sent. The error does not contain the field's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HostAccessError {
+pub enum HostRequestHeadersError {
     /// An invalid header field name, or a cookie name that contains separators.
     #[error("`{0}` isn't a valid name")]
     Name(String),
@@ -68,18 +68,18 @@ pub enum HostAccessError {
     NoPassword,
 }
 
-impl HostAccess {
+impl HostRequestHeaders {
     /// Creates an empty set of fields for the host with this name or address. A host on loopback
     /// may be followed by a port; without a port, every port matches.
     #[must_use]
-    pub fn new(host: &str) -> HostAccess {
+    pub fn new(host: &str) -> HostRequestHeaders {
         let has_port = host_and_port(host).1.is_some_and(|port| !port.is_empty());
         let key = HostKey::parse(host).ok();
         let name = key.as_ref().map(|key| match has_port {
             true => key.as_str(),
             false => key.host(),
         });
-        HostAccess {
+        HostRequestHeaders {
             host: name.unwrap_or(host).to_owned(),
             fields: HeaderMap::new(),
             plain_http: false,
@@ -88,8 +88,8 @@ impl HostAccess {
 
     /// Allows sending the fields over plain http too.
     #[must_use]
-    pub fn over_plain_http(self) -> HostAccess {
-        HostAccess {
+    pub fn over_plain_http(self) -> HostRequestHeaders {
+        HostRequestHeaders {
             plain_http: true,
             ..self
         }
@@ -99,12 +99,15 @@ impl HostAccess {
     ///
     /// # Errors
     /// Fails if the colon is missing or control characters occur.
-    pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, HostAccessError> {
+    pub fn basic_auth(
+        self,
+        credentials: &str,
+    ) -> Result<HostRequestHeaders, HostRequestHeadersError> {
         if credentials.chars().any(char::is_control) {
-            return Err(HostAccessError::Value("basic-auth".to_owned()));
+            return Err(HostRequestHeadersError::Value("basic-auth".to_owned()));
         }
         if !credentials.contains(':') {
-            return Err(HostAccessError::NoPassword);
+            return Err(HostRequestHeadersError::NoPassword);
         }
         let value = format!("Basic {}", BASE64.encode(credentials.as_bytes()));
         self.insert(AUTHORIZATION, &value)
@@ -115,12 +118,16 @@ impl HostAccess {
     /// # Errors
     /// Fails if the name is invalid or reserved for the crawler, or if the value is not allowed in
     /// a field.
-    pub fn header(self, name: &str, value: &str) -> Result<HostAccess, HostAccessError> {
+    pub fn header(
+        self,
+        name: &str,
+        value: &str,
+    ) -> Result<HostRequestHeaders, HostRequestHeadersError> {
         let header_name: HeaderName = name
             .parse()
-            .map_err(|_| HostAccessError::Name(name.to_owned()))?;
+            .map_err(|_| HostRequestHeadersError::Name(name.to_owned()))?;
         if OWN_FIELDS.contains(&header_name.as_str()) {
-            return Err(HostAccessError::Own(name.to_owned()));
+            return Err(HostRequestHeadersError::Own(name.to_owned()));
         }
         self.insert(header_name, value)
     }
@@ -129,16 +136,20 @@ impl HostAccess {
     ///
     /// # Errors
     /// Fails if the name or value contains characters that separate cookies.
-    pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, HostAccessError> {
+    pub fn cookie(
+        self,
+        name: &str,
+        value: &str,
+    ) -> Result<HostRequestHeaders, HostRequestHeadersError> {
         let fits = |text: &str, barred: &str| {
             text.chars()
                 .all(|c| c.is_ascii_graphic() && !barred.contains(c))
         };
         if name.is_empty() || !fits(name, "()<>@,;:\\\"/[]?={}") {
-            return Err(HostAccessError::Name(name.to_owned()));
+            return Err(HostRequestHeadersError::Name(name.to_owned()));
         }
         if !fits(value, ",;\\\"") {
-            return Err(HostAccessError::Value(name.to_owned()));
+            return Err(HostRequestHeadersError::Value(name.to_owned()));
         }
         let before = self.fields.get(COOKIE).and_then(|text| text.to_str().ok());
         let cookies = match before {
@@ -152,9 +163,13 @@ impl HostAccess {
         &self.fields
     }
 
-    fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, HostAccessError> {
-        let mut value =
-            HeaderValue::from_str(value).map_err(|_| HostAccessError::Value(name.to_string()))?;
+    fn insert(
+        mut self,
+        name: HeaderName,
+        value: &str,
+    ) -> Result<HostRequestHeaders, HostRequestHeadersError> {
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| HostRequestHeadersError::Value(name.to_string()))?;
         // Sensitive values are kept out of HTTP/2's compression tables and the client's logs.
         value.set_sensitive(true);
         self.fields.insert(name, value);
@@ -162,7 +177,7 @@ impl HostAccess {
     }
 }
 
-impl fmt::Debug for HostAccess {
+impl fmt::Debug for HostRequestHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.fields.keys().map(HeaderName::as_str).collect();
         f.debug_struct("HostAccess")
@@ -175,17 +190,17 @@ impl fmt::Debug for HostAccess {
 
 /// The fields of all hosts for which the operator set any.
 #[derive(Debug)]
-pub(crate) struct HostAccesses {
-    by_host: HashMap<String, HostAccess>,
+pub(crate) struct RequestHeadersByHost {
+    by_host: HashMap<String, HostRequestHeaders>,
     proxied: bool,
 }
 
-impl HostAccesses {
-    pub(crate) fn new(all: &[HostAccess], proxied: bool) -> HostAccesses {
+impl RequestHeadersByHost {
+    pub(crate) fn new(all: &[HostRequestHeaders], proxied: bool) -> RequestHeadersByHost {
         let pairs = all
             .iter()
             .map(|access| (access.host.clone(), access.clone()));
-        HostAccesses {
+        RequestHeadersByHost {
             by_host: pairs.collect(),
             proxied,
         }
@@ -217,8 +232,8 @@ mod tests {
 
     use super::*;
 
-    fn example() -> HostAccess {
-        let access = HostAccess::new("Example.org")
+    fn example() -> HostRequestHeaders {
+        let access = HostRequestHeaders::new("Example.org")
             .basic_auth("me:pass:word")
             .unwrap();
         let access = access.header("X-Key", "k3y").unwrap();
@@ -226,8 +241,8 @@ mod tests {
         access.cookie("b", "2=3").unwrap()
     }
 
-    fn sent(all: &[HostAccess], proxied: bool, url: &str) -> Vec<String> {
-        let accesses = HostAccesses::new(all, proxied);
+    fn sent(all: &[HostRequestHeaders], proxied: bool, url: &str) -> Vec<String> {
+        let accesses = RequestHeadersByHost::new(all, proxied);
         let fields = accesses.fields(&canonicalize(None, url).unwrap()).cloned();
         let mut lines: Vec<_> = fields
             .unwrap_or_default()
@@ -262,7 +277,7 @@ mod tests {
 
     #[test]
     fn loopback_is_safe_unless_a_proxy_is_used() {
-        let access = |host| [HostAccess::new(host).header("x-key", "1").unwrap()];
+        let access = |host| [HostRequestHeaders::new(host).header("x-key", "1").unwrap()];
         for (host, url) in [
             ("127.0.0.1", "http://127.0.0.1:81/"),
             ("127.0.0.1:", "http://127.0.0.1:81/"),
@@ -283,7 +298,7 @@ mod tests {
         let shown = format!(
             "{:?} {:?}",
             example(),
-            HostAccesses::new(&[example()], false)
+            RequestHeadersByHost::new(&[example()], false)
         );
         for secret in ["pass", "bWU6", "k3y", "2=3"] {
             assert!(!shown.contains(secret), "{shown}");
@@ -293,8 +308,10 @@ mod tests {
 
     #[test]
     fn errors_name_the_field_without_its_value() {
-        let new = || HostAccess::new("a.example");
-        let message = |result: Result<HostAccess, HostAccessError>| result.unwrap_err().to_string();
+        let new = || HostRequestHeaders::new("a.example");
+        let message = |result: Result<HostRequestHeaders, HostRequestHeadersError>| {
+            result.unwrap_err().to_string()
+        };
         assert_eq!(
             message(new().header("a b", "s")),
             "`a b` isn't a valid name"

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::Counts;
 use crate::error::EngineError;
 use crate::state::directory::WALK;
-use crate::state::extract_files::EXTRACTS;
+use crate::state::extracted_field_files::EXTRACTS;
 use crate::state::order_log::ORDER;
 
 /// A row file in the crawl directory.

@@ -10,7 +10,7 @@ use crate::error::{BundleError, VerifyError};
 
 /// The facts about a crawl that the descriptions in its bundle mention.
 #[derive(Clone, Debug)]
-pub(crate) struct CrawlFacts {
+pub(crate) struct CrawlSummary {
     pub(crate) report: CrawlReport,
     /// The name and version of the program in the last run, such as `crawl 0.1.0`.
     pub(crate) program: String,
@@ -21,8 +21,8 @@ pub(crate) struct CrawlFacts {
     pub(crate) ended: Timestamp,
 }
 
-impl CrawlFacts {
-    pub(crate) fn read(dir: &Path, bundler: &str) -> Result<CrawlFacts, BundleError> {
+impl CrawlSummary {
+    pub(crate) fn read(dir: &Path, bundler: &str) -> Result<CrawlSummary, BundleError> {
         let report = report(dir).map_err(VerifyError::from)?;
         let requests = &report.requests;
         let times = requests.first_start_ms.zip(requests.last_end_ms);
@@ -35,7 +35,7 @@ impl CrawlFacts {
             .as_deref()
             .unwrap_or("of unknown version");
         let moment = |millis: u64| Timestamp::from_micros(millis.saturating_mul(1000));
-        Ok(CrawlFacts {
+        Ok(CrawlSummary {
             program: format!("crawl {version}"),
             bundler: bundler.to_owned(),
             begun: moment(first),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use crate::{PageAnswer, PageToRender, RequestKind, WantedRequest};
+use crate::{PageRequestResult, PageToRender, RequestKind, WantedRequest};
 
 /// Response headers that are not passed to the browser. Some describe the encoded body, but the
 /// browser gets the decoded one. Most of the others make the browser send requests that the page
@@ -100,11 +100,11 @@ fn body(request: &Value) -> Option<Bytes> {
 }
 
 /// Converts a fetched page to the answer to the browser's request for the page's document.
-pub(crate) fn document(page: PageToRender) -> PageAnswer {
+pub(crate) fn document(page: PageToRender) -> PageRequestResult {
     let mut headers = page.headers;
     // Remove this header, because the browser would save the page as a file instead of showing it.
     headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-disposition"));
-    PageAnswer::Response {
+    PageRequestResult::Response {
         status: page.status,
         headers,
         body: page.body,

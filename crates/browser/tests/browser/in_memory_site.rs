@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use crawl_browser::{
-    AnswerFuture, Browser, BrowserConfig, PageAnswer, PageRequestHandler, PageToRender,
+    Browser, BrowserConfig, PageRequestFuture, PageRequestHandler, PageRequestResult, PageToRender,
     RenderError, RenderingResult, WantedRequest,
 };
 use tokio::sync::oneshot;
@@ -45,7 +45,7 @@ pub(crate) fn config(folder: &Path) -> BrowserConfig {
 /// A site in memory: its answers by URL, and the requests that it received.
 #[derive(Default)]
 pub(crate) struct Site {
-    answers: HashMap<String, PageAnswer>,
+    answers: HashMap<String, PageRequestResult>,
     gap: Duration,
     seen: Mutex<Vec<WantedRequest>>,
 }
@@ -93,8 +93,8 @@ fn full(path: &str) -> String {
     }
 }
 
-pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> PageAnswer {
-    PageAnswer::Response {
+pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> PageRequestResult {
+    PageRequestResult::Response {
         status,
         headers: owned(headers),
         body: Bytes::copy_from_slice(body.as_bytes()),
@@ -109,13 +109,13 @@ fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 impl PageRequestHandler for Site {
-    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
         let answer = self.answers.get(&wanted.url).cloned();
         self.seen.lock().unwrap().push(wanted);
         let gap = self.gap;
         Box::pin(async move {
             tokio::time::sleep(gap).await;
-            answer.unwrap_or(PageAnswer::Refused)
+            answer.unwrap_or(PageRequestResult::Refused)
         })
     }
 }
@@ -149,7 +149,7 @@ impl LateScriptSite {
 }
 
 impl PageRequestHandler for LateScriptSite {
-    fn request(&self, wanted: WantedRequest) -> AnswerFuture {
+    fn request(&self, wanted: WantedRequest) -> PageRequestFuture {
         let first = match wanted.url.ends_with("/late.js") {
             true => self.is_late.lock().unwrap().take(),
             false => None,

@@ -16,7 +16,7 @@ use crate::error::EngineError;
 
 /// A page to index: the last page that a URL answered with, and the archive position of its body.
 #[derive(Clone, Debug)]
-pub(super) struct KeptPage {
+pub(super) struct PageToIndex {
     pub(super) url: String,
     /// When the page was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
@@ -39,7 +39,7 @@ pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     rules: &IndexRebuildSettings,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<(Vec<KeptPage>, u64)>, EngineError> {
+) -> Result<Option<(Vec<PageToIndex>, u64)>, EngineError> {
     let Some(others) = others_than_pages(dir, is_stopped)? else {
         return Ok(None);
     };
@@ -69,7 +69,7 @@ pub(super) fn kept_pages(
             pages.push(page);
         }
     }
-    let place = |page: &KeptPage| {
+    let place = |page: &PageToIndex| {
         page.place
             .as_ref()
             .map(|place| (place.file.clone(), place.offset))
@@ -93,7 +93,7 @@ struct LastAnswers<'a> {
     rules: &'a IndexRebuildSettings,
     /// URLs that were fetched as sitemaps or as parts of pages.
     others: HashSet<String>,
-    kept: HashMap<String, KeptPage>,
+    kept: HashMap<String, PageToIndex>,
 }
 
 impl LastAnswers<'_> {
@@ -115,7 +115,7 @@ impl LastAnswers<'_> {
             _ if row.repeats_body() => self.confirm(row, is_out),
             Some(200..=299) => {
                 let at = fetched_at(&row);
-                let page = KeptPage {
+                let page = PageToIndex {
                     url: row.url.clone(),
                     at,
                     in_full_at: at,

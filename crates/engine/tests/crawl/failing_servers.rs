@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crawl_engine::EndReason;
-use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplyScript, ScriptedReply, TestWeb};
+use crawl_testweb::{ConnectionBehaviour, HttpAnswer, ReplySequence, ScriptedReply, TestWeb};
 
 use crate::support::Crawl;
 
@@ -96,7 +96,7 @@ fn a_host_that_refuses_connections_is_named_at_the_end() {
 
 #[test]
 fn failed_urls_are_retried_and_listed_if_they_keep_failing() {
-    let flaky = ReplyScript::always(ScriptedReply::reset()).then(ScriptedReply::usual());
+    let flaky = ReplySequence::always(ScriptedReply::reset()).then(ScriptedReply::usual());
     let web = TestWeb::builder()
         .seed(1)
         .pages(10)
@@ -145,7 +145,7 @@ fn retry_after_is_waited_for_and_the_url_is_not_lost() {
         .script(
             0,
             "/",
-            ReplyScript::always(busy).then(ScriptedReply::usual()),
+            ReplySequence::always(busy).then(ScriptedReply::usual()),
         )
         .start();
     let mut crawl = Crawl::of(&web);

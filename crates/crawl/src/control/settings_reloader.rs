@@ -8,20 +8,20 @@ use crate::error::CommandError;
 use crate::settings::{CheckedSettings, Settings};
 
 /// A source of reloadable settings.
-pub(crate) trait SettingsSource: Debug + Send + Sync {
+pub(crate) trait SettingsReloader: Debug + Send + Sync {
     /// Reads the settings again, without applying them. Blocks on the disk.
     ///
     /// # Errors
     /// Every problem in the settings.
-    fn read_again(&self) -> Result<NewSettings, CommandError>;
+    fn read_again(&self) -> Result<ReloadedSettings, CommandError>;
 
     /// Replaces the current settings with `new`, for later rounds too.
-    fn take(&self, new: NewSettings);
+    fn take(&self, new: ReloadedSettings);
 }
 
 /// Reloaded settings.
 #[derive(Clone, Debug)]
-pub(crate) struct NewSettings {
+pub(crate) struct ReloadedSettings {
     /// New rules for a running crawl. `None` if they are unchanged.
     pub(crate) rules: Option<AdjustableRules>,
     /// Notes to the user about which changes are applied and which are not.

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use wide::u8x16;
 
-use super::markup_scan::{WIDTH, equal, sixteen};
+use super::delimiter_search::{WIDTH, equal, sixteen};
 
 /// Counts the characters of texts, except white space.
 #[derive(Default)]
-pub(crate) struct LetterCounter {
+pub(crate) struct NonSpaceCharacterCounter {
     /// The number of letters counted, except those still in `counters`.
     total: usize,
     counters: u8x16,
@@ -18,7 +18,7 @@ pub(crate) struct LetterCounter {
     added: u8,
 }
 
-impl LetterCounter {
+impl NonSpaceCharacterCounter {
     /// Counts the letters in the range `text` of a page.
     #[inline]
     pub(crate) fn add(&mut self, page: &[u8], text: Range<usize>) {
@@ -94,7 +94,7 @@ fn first_bytes(count: usize) -> u8x16 {
 
 #[cfg(test)]
 mod tests {
-    use super::LetterCounter;
+    use super::NonSpaceCharacterCounter;
 
     #[test]
     fn letters_are_all_characters_except_white_space() {
@@ -103,7 +103,7 @@ mod tests {
             for to in (from..=page.len()).filter(|at| page.is_char_boundary(*at)) {
                 let blank = |c: char| matches!(c, '\t' | '\n' | '\u{c}' | '\r' | ' ');
                 let letters = page[from..to].chars().filter(|c| !blank(*c)).count();
-                let mut count = LetterCounter::default();
+                let mut count = NonSpaceCharacterCounter::default();
                 count.add(page.as_bytes(), from..to);
                 assert_eq!(count.finish(), letters, "{from}..{to}");
             }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn letters_of_many_texts_are_added_up() {
-        let mut count = LetterCounter::default();
+        let mut count = NonSpaceCharacterCounter::default();
         for _ in 0..1_000 {
             count.add(b"0123456789abcdef, and no more", 0..20);
         }

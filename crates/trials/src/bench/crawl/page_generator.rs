@@ -18,15 +18,15 @@ const VOCABULARY: usize = 8_192;
 const HEAD_BYTES: usize = 6_000;
 
 /// Generates the pages of hosts.
-pub(super) struct GeneratedPages {
+pub(super) struct PageGenerator {
     pages_a_host: u32,
     vocabulary: Vec<String>,
     head: String,
 }
 
-impl GeneratedPages {
-    pub(super) fn new(pages_a_host: u32) -> GeneratedPages {
-        GeneratedPages {
+impl PageGenerator {
+    pub(super) fn new(pages_a_host: u32) -> PageGenerator {
+        PageGenerator {
             pages_a_host,
             vocabulary: vocabulary(),
             head: head(),

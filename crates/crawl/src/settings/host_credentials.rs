@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crawl_fetcher::HostAccess;
+use crawl_fetcher::HostRequestHeaders;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::login_settings::{IN_ENVIRONMENT, LoginSettings};
-use crate::values::{SchemaValue as _, Switch};
+use crate::values::{JsonSchema as _, Switch};
 
 /// A secret, or `env:NAME` for the environment variable that contains it. A literal secret is never
 /// displayed or written; `env:NAME` may be.
@@ -21,7 +21,7 @@ pub(crate) struct SecretSetting(String);
 /// The credentials and header fields in one `[site]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct AccessSettings {
+pub(crate) struct HostCredentialSettings {
     plain_http: Option<Switch>,
     basic_auth: Option<SecretSetting>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -135,7 +135,7 @@ impl Serialize for SecretSetting {
     }
 }
 
-impl AccessSettings {
+impl HostCredentialSettings {
     /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); 5] {
         let named = json!({ "type": "object", "additionalProperties": String::schema() });
@@ -184,9 +184,12 @@ impl AccessSettings {
     ///
     /// # Errors
     /// All problems, each with its key.
-    pub(super) fn access(&self, host: &str) -> Result<HostAccess, Vec<(&'static str, String)>> {
+    pub(super) fn access(
+        &self,
+        host: &str,
+    ) -> Result<HostRequestHeaders, Vec<(&'static str, String)>> {
         let mut wrong = Vec::new();
-        let mut access = HostAccess::new(host);
+        let mut access = HostRequestHeaders::new(host);
         if self.allows_plain_http() {
             access = access.over_plain_http();
         }

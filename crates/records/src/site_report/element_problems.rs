@@ -38,7 +38,7 @@ const VAGUE_TEXTS: [&str; 16] = [
 
 /// An image and the pages that show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PagesShowingImage {
+pub struct ImageOccurrences {
     /// The URL of the image, or its `src` as written if that isn't a usable URL. Empty without a
     /// `src`.
     pub image: String,
@@ -82,15 +82,15 @@ impl NoindexPage {
     }
 }
 
-/// Collects the images and link texts of pages.
+/// Collects images without alternative text or size, and vague link texts.
 #[derive(Default)]
-pub(super) struct PageElementCollector {
+pub(super) struct ElementProblemCollector {
     without_alt: BTreeMap<String, Vec<String>>,
     without_size: BTreeMap<String, Vec<String>>,
     vague_links: BTreeMap<String, (u64, Vec<String>)>,
 }
 
-impl PageElementCollector {
+impl ElementProblemCollector {
     /// Adds a page. `base` is the base URL of its links, `text` its decoded body, and `robots_tags`
     /// are the values of its `X-Robots-Tag` headers.
     pub(super) fn add(
@@ -198,10 +198,10 @@ fn push_once(pages: &mut Vec<String>, page: &str) {
     }
 }
 
-fn by_pages(images: BTreeMap<String, Vec<String>>) -> Vec<PagesShowingImage> {
+fn by_pages(images: BTreeMap<String, Vec<String>>) -> Vec<ImageOccurrences> {
     let images = images.into_iter();
     let mut images: Vec<_> = images
-        .map(|(image, pages)| PagesShowingImage { image, pages })
+        .map(|(image, pages)| ImageOccurrences { image, pages })
         .collect();
     images.sort_by_key(|image| Reverse(image.pages.len()));
     images
@@ -270,7 +270,7 @@ mod tests {
             ("/b/", "<img src=../x.png><img src='../x.png'>", None),
             ("/c", "<img alt='' src=/y.png><img>", None),
         ]);
-        let images = |images: &[super::PagesShowingImage]| {
+        let images = |images: &[super::ImageOccurrences]| {
             let lines = images.iter().map(|image| {
                 let name = image.image.strip_prefix(HOST).unwrap_or(&image.image);
                 format!("{name} {}", image.pages.len())

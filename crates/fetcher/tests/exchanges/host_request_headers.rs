@@ -1,6 +1,6 @@
 //! Header fields configured for one host, and which requests carry them.
 
-use crawl_fetcher::{FetchConfig, HostAccess};
+use crawl_fetcher::{FetchConfig, HostRequestHeaders};
 use crawl_weburl::canonicalize;
 
 use crate::scripted_server::{Server, config, fetch, fetcher, resolve_to_loopback};
@@ -8,8 +8,8 @@ use crate::scripted_server::{Server, config, fetch, fetcher, resolve_to_loopback
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const SECRETS: [&str; 3] = ["bWU6cGFzcw==", "k3y", "c00kie"];
 
-fn access(host: &str) -> HostAccess {
-    let access = HostAccess::new(host).basic_auth("me:pass").unwrap();
+fn access(host: &str) -> HostRequestHeaders {
+    let access = HostRequestHeaders::new(host).basic_auth("me:pass").unwrap();
     let access = access.header("X-Api-Key", SECRETS[1]).unwrap();
     access.cookie("session", SECRETS[2]).unwrap()
 }

@@ -26,7 +26,7 @@ pub trait RunDisk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
-/// A file that is being written sequentially.
+/// A file of a `RunDisk`, open for sequential writing.
 pub trait DiskFile: Send {
     /// Appends all of `bytes`.
     ///
