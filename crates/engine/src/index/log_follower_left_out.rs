@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use crawl_archive::RowFileWriter;
 use crawl_frontier::Frontier;
 
-use super::log_number::forget;
+use super::indexing_log_number::forget;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::summary::IndexSummary;
