@@ -189,10 +189,10 @@ fn configuration(spec: &NginxSpec, port: u16) -> String {
         r#"daemon off;
 user root;
 worker_processes 1;
-worker_rlimit_nofile 8192;
+worker_rlimit_nofile 18000;
 pid "{dir}/pid";
 error_log "{dir}/error.log";
-events {{ worker_connections 4096; }}
+events {{ worker_connections 16384; }}
 http {{
     include {types};
     default_type application/octet-stream;

@@ -40,6 +40,9 @@ pub(crate) struct TlsArgs {
     /// HTTP version of the server
     #[arg(long, value_enum, default_value_t = Http::H2)]
     http: Http,
+    /// This crawler's --max-kept-connections, with a --keep-alive of one minute
+    #[arg(long, value_name = "N")]
+    kept_connections: Option<u32>,
     /// Programs to compare
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = PROGRAMS)]
     programs: Vec<ComparedProgram>,
@@ -83,6 +86,7 @@ pub(crate) fn tls(workspace: &Workspace, args: &TlsArgs) -> Result<()> {
         floor: build(workspace, profile, MeasuredProgram::Trials)?,
         hosts: TlsHosts::create(&dir.join("hosts"), args.hosts, args.pages)?,
         http: args.http,
+        kept_connections: args.kept_connections,
         dir,
     };
     let mut absent = String::new();
@@ -118,6 +122,7 @@ struct Bench<'a> {
     floor: PathBuf,
     hosts: TlsHosts,
     http: Http,
+    kept_connections: Option<u32>,
 }
 
 /// A program that is ready to run: its path, and its name server.
@@ -177,7 +182,11 @@ impl Bench<'_> {
         let ours = |warc: &str| {
             let names = names.context("the crawler has no name server")?;
             let seeds = self.hosts.seeds(nginx);
-            fs::write(&list, format!("seed = {seeds:?}\n"))?;
+            let mut config = format!("seed = {seeds:?}\n");
+            if let Some(max) = self.kept_connections {
+                config += &format!("[fetch]\nmax-kept-connections = {max}\nkeep-alive = \"1m\"\n");
+            }
+            fs::write(&list, config)?;
             anyhow::Ok(format!(
                 "{program} -q --config {} --ca-file {root} --name-server {names} --delay 0s \
                  --delay-factor 0 --per-address 1000 --own-site --sitemaps off \
