@@ -28,8 +28,8 @@ pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: TableDefinition<PageTableRow> = TableDefinition {
     name: "pages",
-    row: "an exchange that settled a URL, whether it was answered or failed: a line of \
-          `pages.jsonl`",
+    row: "the last exchange for a URL in a visit, after any retries, whether answered or failed: \
+          a line of `pages.jsonl`",
     order: RowOrder::ByFirstColumn,
     parts: &[
         ("Columns of Common Crawl's index", COMMON_CRAWL),
@@ -66,7 +66,8 @@ const COMMON_CRAWL: &[ColumnDefinition<PageTableRow>] = &[
         "url_host_tld",
         Text,
         "label",
-        "the last label of the host; null for IP addresses, as are the next four columns",
+        "the last label of the host; null for IP addresses, as are `url_host_2nd_last_part` to \
+         `url_host_5th_last_part`",
         "`url`",
         |page| page.label_from_end(0),
     ),

@@ -188,8 +188,8 @@ pub(crate) const EXCLUDED: TableDefinition<ExcludedRow> = TableDefinition {
                 "time",
                 Time,
                 "UTC, ms",
-                "when the page before this row was fetched; for rows written at the end of a run, \
-                 when the round began",
+                "fetch time of the last page settled before this URL was excluded; for rows \
+                 written at the end of a run, the start of the round",
                 "`at`",
                 |row| row.at.map(Timestamp::as_millis).into(),
             ),
@@ -411,8 +411,8 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
                 "missing",
                 Long,
                 "URLs",
-                "the number of missing URLs, for any reason; null without a verdict, as is the next \
-                 column",
+                "the number of missing URLs, for any reason; null without a verdict, as is \
+                 `missing_by`",
                 "`missing`",
                 |row| {
                     let missing = row.missing.iter().map(|shortfall| shortfall.urls);
@@ -475,7 +475,7 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
                 "gap_asked_then",
                 Long,
                 "milliseconds",
-                "the minimum that was required for that gap",
+                "the minimum that was required for the shortest gap",
                 "`gaps.asked_then_ms`",
                 |row| row.gaps.asked_then_ms.into(),
             ),
@@ -491,7 +491,7 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
                 "gap_most_asked_by",
                 Text,
                 "word",
-                "the source of that requirement: `delay`, `crawl-delay` ..",
+                "the source of the longest required gap: `delay`, `crawl-delay` ..",
                 "`gaps.most_asked_by`",
                 |row| row.gaps.most_asked_by.as_ref().into(),
             ),
@@ -531,7 +531,8 @@ pub(crate) const HOSTS: TableDefinition<HostReport> = TableDefinition {
                 "waits_given",
                 Long,
                 "milliseconds",
-                "the total wait after those answers that were followed by a request",
+                "the total time from each answer that requested a wait to the next request, if \
+                 there was one",
                 "`waits.given_ms`",
                 |row| row.waits.given_ms.into(),
             ),
