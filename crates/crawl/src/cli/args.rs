@@ -56,8 +56,8 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 /// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per host,
 /// and a directory of records for other tools. Exit codes: 0 finished; 1 no seed could be fetched,
 /// pages failed with --fail-on-error, or a host is incomplete with --fail-on-partial; 2 the command
-/// line or the configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a
-/// breach, or `crawl verify` a defect; 130 interrupted, and the same command continues the crawl.
+/// line or the configuration is wrong; 3 the disk or the state failed; 4 a check found a violation,
+/// such as `crawl audit` a breach; 130 interrupted, and the same command continues the crawl.
 #[derive(Debug, Parser)]
 #[command(
     name = "crawl",
@@ -169,6 +169,7 @@ pub(crate) enum CrawlSubcommand {
 /// 0: at least one host responded; 1: none did; 2: the command line is wrong; 3: the disk failed;
 /// 130: interrupted.
 #[derive(Debug, Args)]
+#[command(override_usage = "crawl plan URL [URL ..] [FLAGS]\n       crawl plan --config FILE")]
 pub(crate) struct PlanArgs {
     /// Print JSON
     #[arg(long)]
@@ -426,7 +427,7 @@ pub(crate) struct FrontierPlaceArgs {
     /// Connection string of the database server, once per group [default: those of --config]
     #[arg(long, value_name = "URL")]
     pub(crate) frontier: Vec<String>,
-    /// Name of the crawl [default: that of --config; status: all]
+    /// Name of the crawl [default: that of --config; for `crawl frontier status`: all crawls]
     #[arg(long, value_name = "NAME")]
     pub(crate) crawl: Option<String>,
     /// Settings file of the workers

@@ -14,7 +14,7 @@ use crate::values::DurationSetting;
 /// `{dir}` by a directory, which stays the same over restarts and second visits. The
 /// environment variables CRAWL_URL and CRAWL_DIR have the same. docs/conformance.md has examples.
 /// Exit code 0: no clause failed; 4: some did; 2: the command line is wrong, or COMMAND can't be
-/// started; 3: no web could be served; 130: interrupted.
+/// started; 3: the test server couldn't start; 130: interrupted.
 #[derive(Debug, Args)]
 #[command(override_usage = "crawl conformance [OPTIONS] -- COMMAND {url}")]
 pub(crate) struct ConformanceArgs {

@@ -58,11 +58,11 @@ pub(crate) enum IdentityCommand {
     /// A file signed by `crawl audit --html` is verified as a whole. Sends no requests: fetch the
     /// keys of the crawlers yourself and name them with --keys.
     ///
-    /// Signatures by other keys count as unknown. Invalid are signatures for another host than
-    /// --host or the URL in a WARC file, replays, signatures used before or after their time, and
-    /// everything that isn't the key's signature of the request. Exit code 0: every signature by
-    /// a given key holds; 1: there is none; 4: a signature doesn't hold; 2: the command line is
-    /// wrong, or a file isn't a log; 3: a file can't be read.
+    /// Signatures by other keys count as unknown. Signatures are invalid if they are for another
+    /// host than --host or the URL in a WARC file, are replays, were used before or after their
+    /// time, or aren't the key's signature of the request. Exit code 0: every signature by a key of
+    /// --keys holds; 1: there is none by such a key; 4: a signature doesn't hold; 2: the command
+    /// line is wrong, or a file isn't a log; 3: a file can't be read.
     Verify {
         /// Log files; `-` is stdin
         #[arg(value_name = "LOG", required = true)]

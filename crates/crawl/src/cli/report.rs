@@ -66,7 +66,7 @@ pub(crate) struct ReportArgs {
         default_value = "text"
     )]
     pub(crate) format: FaultFormat,
-    /// With --faults: skip faults listed in this file, written by `--format jsonl`
+    /// With --faults: skip faults listed in this file, written by --write-baseline
     #[arg(long, value_name = "FILE", requires = "faults")]
     pub(crate) baseline: Option<PathBuf>,
     /// With --faults: write the faults to this file, as a baseline for later reports

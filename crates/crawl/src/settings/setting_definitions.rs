@@ -737,9 +737,9 @@ tables! {
         /// Start a round this long after the last one started, until stopped
         ///
         /// Implies --recrawl. A round that takes longer is followed immediately by the next. If the
-        /// last round of an earlier run is finished, the remaining time is waited first. --max-time
-        /// limits each round. A signal during the wait ends the program with exit code 0. Never
-        /// taken from crawl.toml.
+        /// last round of an earlier run is finished, the crawl first waits out the remaining time.
+        /// --max-time limits each round. A signal during the wait ends the program with exit
+        /// code 0. Never taken from crawl.toml.
         #[arg(value_name = "DURATION")]
         every: RepeatInterval = RepeatInterval::NEVER, EachRun;
         /// Minimum time between visits of a page

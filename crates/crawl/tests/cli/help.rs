@@ -16,7 +16,7 @@ $ crawl https://example.org/ --contact you@example.org --output example
 $ crawl report example
 ```
 
-The same settings stand in a file of `--config`: [configuration.md](configuration.md). Where to begin:
+The same settings can be given in a `--config` file: [configuration.md](configuration.md). Where to begin:
 [getting-started.md](getting-started.md).
 
 A flag whose value may be left out takes it behind `=` or as the next word: `--resources all`.
@@ -25,12 +25,15 @@ Exit codes:
 
 - 0: finished, also by a budget.
 - 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is not complete (with
-  `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; `crawl
-  check` found a broken link; no host of `crawl plan` or `crawl recheck` could be asked.
+  `--fail-on-partial`); `crawl robots` says disallowed; `crawl report` found a broken page (with `--fail-on-broken`) or
+  a fault (with `--fail-on-faults`); `crawl check` found a fault; no host of `crawl plan` or `crawl recheck` could be
+  reached; `crawl identity check` found unusable keys, or `crawl identity verify` no valid signature.
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
-- 4: `crawl audit` found a breach, or `crawl verify` a defect.
-- 130: interrupted; the same command continues.
+- 4: `crawl audit` found a breach, `crawl verify` or `crawl export --to bundle` a defect, `crawl conformance` a failed
+  clause, `crawl identity verify` an invalid signature, `crawl frontier check` a violated clause, or `crawl gather` or
+  `crawl frontier export` two rows for one URL in a round.
+- 130: interrupted; the same command continues a crawl, and starts any other command over.
 
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
