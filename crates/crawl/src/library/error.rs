@@ -19,7 +19,7 @@ pub enum CrawlError {
         /// What is wrong with the text.
         why: String,
     },
-    /// The contact is neither a mail address nor a URL.
+    /// The contact is neither an email address nor a URL.
     #[error("unusable contact {0}\nhint: give one such as `you@example.org`")]
     Contact(#[from] BadContact),
     /// The agent is not a product token.
