@@ -56,7 +56,7 @@ impl Crawl {
         self
     }
 
-    /// Sets the contact of the operator: an email address or a URL. Each request carries the contact
+    /// Sets the operator's contact: an email address or a URL. Each request carries the contact
     /// in `User-Agent`. Without a contact, only loopback and private addresses are requested.
     pub fn contact(mut self, contact: impl Into<String>) -> Crawl {
         self.contact = Some(contact.into());

@@ -156,7 +156,7 @@ impl PoliteClientBuilder {
         self
     }
 
-    /// Sets the contact of the operator: an email address or a URL. Each request carries the contact
+    /// Sets the operator's contact: an email address or a URL. Each request carries the contact
     /// in `User-Agent`. Without a contact, requests to public servers are refused.
     pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
         self.contact = Some(contact.into());
